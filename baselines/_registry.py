@@ -1,30 +1,26 @@
 """The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`."""
 
-from baselines.best_of_n import best_of_n
+from baselines.ab_mcts import ab_mcts
 from baselines.by_tests import best_of_n_tests, escalation, retry, warming
-from baselines.calling.cascade import cascade, cascade_automix, cascade_frugal, try_cascade
-from baselines.calling.llm_router import router_llm
-from baselines.calling.mas_router import mas_sample, router_mas
-from baselines.calling.smoothie import smoothie_global, smoothie_local
-from baselines.calling.trinity import trinity, try_trinity
-from baselines.calling.turns import random_trinity
-from baselines.compute_matched import compute_matched
+from baselines.cascade import cascade, cascade_automix, cascade_frugal, try_cascade
+from baselines.controls import compute_matched, random_worker, random_workflow
 from baselines.debate import debate
-from baselines.frameworks.crewai_system import crewai
-from baselines.frameworks.systems import (
+from baselines.frameworks import (
     ag2,
     agent_framework,
     autogen,
+    crewai,
     langchain,
     langgraph,
     openai_agents,
 )
-from baselines.mixture import moa_3, moa_lite, moa_paper
+from baselines.llm_router import router_llm
+from baselines.mas_router import mas_sample, router_mas
+from baselines.mixture import moa_3, moa_lite, moa_paper, self_moa
 from baselines.oracle import oracle
-from baselines.random_plans import random_worker, random_workflow
 from baselines.reflection import long_context, self_reflection
 from baselines.roles import planner_executor_verifier
-from baselines.routing.solvers import (
+from baselines.routers.systems import (
     router_cluster,
     router_contrastive,
     router_knn,
@@ -32,11 +28,11 @@ from baselines.routing.solvers import (
     router_mf,
     router_mlp,
 )
-from baselines.self_consistency import self_consistency
-from baselines.self_mixture import self_moa
 from baselines.single import best_single, single
+from baselines.smoothie import smoothie_global, smoothie_local
 from baselines.template_router import template_router, try_templates
-from baselines.tree_search import ab_mcts
+from baselines.trinity import random_trinity, trinity, try_trinity
+from baselines.voting import best_of_n, self_consistency
 
 __all__ = [
     "ab_mcts",

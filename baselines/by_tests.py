@@ -14,13 +14,12 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
 from harness.errors import UserError
-from harness.execute import first_failure
+from harness.execute import Session, first_failure
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Answer, Grade, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Sampling, Step
 
 SAMPLES = 5
@@ -38,7 +37,7 @@ _PUBLIC = (
 )
 """github.com/benediktstroebl/agent-eval, LLMDebugger/programming/simple.py, commit 9fc2698."""
 
-BEST_OF_N_TESTS = Manifest(
+BEST_OF_N_TESTS = SystemCard(
     name="best-of-n-tests",
     solver="baselines/best_of_n_tests",
     summary="One worker answers n times; the program that passes the most public tests wins.",
@@ -53,7 +52,7 @@ BEST_OF_N_TESTS = Manifest(
         "a tie goes to the program that appeared first; a reply without one comes last",
     ),
 )
-RETRY = Manifest(
+RETRY = SystemCard(
     name="retry",
     solver="baselines/retry",
     summary="One worker is asked again, at temperature 0, until its program passes public tests.",
@@ -81,7 +80,7 @@ WARMING = replace(
         "the last program stands when none passes",
     ),
 )
-ESCALATION = Manifest(
+ESCALATION = SystemCard(
     name="escalation",
     solver="baselines/escalation",
     summary="Workers are asked from the cheapest to the dearest until one passes public tests.",

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.self_consistency import vote
 from baselines.single import at_least_one, known
+from baselines.voting import vote
+from harness.execute import Session
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
 OTHERS = "Other agents were asked the same question. Their latest answers:"
@@ -28,7 +28,7 @@ AGAIN = (
 AGENTS, ROUNDS = 3, 2
 """The authors' setting in most of their tables."""
 
-DEBATE = Manifest(
+DEBATE = SystemCard(
     name="debate",
     solver="baselines/debate",
     summary="Three copies of one worker answer twice, the second time after reading each other.",
@@ -51,7 +51,7 @@ DEBATE = Manifest(
 )
 
 
-def shown(others: Sequence[Reply]) -> str:
+def show_others(others: Sequence[Reply]) -> str:
     """Return the message that shows an agent what the others said."""
     said = (f"Agent {number}:\n{reply.text}" for number, reply in enumerate(others, start=1))
     return "\n\n".join((OTHERS, *said, AGAIN))
@@ -78,7 +78,7 @@ def _turn(worker: str, latest: Sequence[Reply], agent: int, number: int) -> Step
     """Return an agent's turn in round `number` (from 0): its own past, and the others' latest."""
     others = [reply for at, reply in enumerate(latest) if at != agent]
     own = tuple(earlier * len(latest) + agent for earlier in range(number))
-    return Step(worker, shown(others), reads=own)
+    return Step(worker, show_others(others), reads=own)
 
 
 @solver

@@ -1,11 +1,4 @@
-"""Mixture-of-Agents: layers of proposers, then an aggregator (Wang et al., arXiv 2406.04692).
-
-Layers are counted as in the paper, aggregator included: `moa-lite` is one layer of proposers and
-the aggregator (2), `moa-3` has two layers of proposers (3). From the second layer on, a worker
-finds the replies of the layer before it in its system message and the unchanged question after it.
-`moa-paper` is what the Conductor paper ran under that name. One worker in all places is
-self_mixture.py.
-"""
+"""Mixture-of-Agents (arXiv 2406.04692), and Self-MoA of one worker (arXiv 2502.00674)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +6,27 @@ from typing import Any
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.draws import draws
-from baselines.single import known
+from baselines.common import seeded_random
+from baselines.single import at_least_one, known
 from harness.errors import UserError
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import REPLIES, Sampling, Step, Workflow
+
+# § Mixture-of-Agents: layers of proposers, then an aggregator (Wang et al., arXiv
+# § 2406.04692).
+# §
+# § Layers are counted as in the paper, aggregator included: `moa-lite` is one layer of
+# § proposers and
+# § the aggregator (2), `moa-3` has two layers of proposers (3). From the second layer on, a
+# § worker
+# § finds the replies of the layer before it in its system message and the unchanged question
+# § after it.
+# § `moa-paper` is what the Conductor paper ran under that name. One worker in all places is
+# § self_mixture.py.
+
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
 You have been provided with a set of responses from various open-source models to the latest user \
@@ -65,7 +71,7 @@ def _listed(named: str | Sequence[str] | None) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named or ())
 
 
-MOA_LITE = Manifest(
+MOA_LITE = SystemCard(
     name="moa-lite",
     solver="baselines/moa_lite",
     summary="Every worker answers; an aggregator synthesises their replies.",
@@ -132,7 +138,7 @@ def moa_paper_system(seed: int = 0) -> System:
     """Return one layer of all workers with an aggregator drawn per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        random = draws(MOA_PAPER.name, seed, question.id, pool.epoch)
+        random = seeded_random(MOA_PAPER.name, seed, question.id, pool.epoch)
         return layered(pool.workers, random.choice(pool.workers), 2)
 
     return planned(plan)
@@ -159,3 +165,50 @@ def moa_lite(aggregator: str | None = None, pool: str | None = None) -> Solver:
 def moa_paper(seed: int = 0, pool: str | None = None) -> Solver:
     """All workers, then an aggregator drawn at random, as the Conductor paper ran it."""
     return as_solver(moa_paper_system(seed), pool)
+
+
+# § Self-MoA: Mixture-of-Agents whose proposers and aggregator are one and the same worker.
+# §
+# § Without it nobody can tell whether mixing workers helps, or only asking often (Li et al.,
+# § arXiv
+# § 2502.00674).
+
+
+SAMPLES = 6
+"""As many as Mixture-of-Agents had proposers in the authors' comparison."""
+
+SELF_MOA = SystemCard(
+    name="self-moa",
+    solver="baselines/self_moa",
+    summary="One worker answers k times, then synthesises its own replies.",
+    source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
+    calls="k + 1, with k = 6 unless said",
+    expected=exactly(lambda n, args: int(args.get("k") or SAMPLES) + 1),
+    prompts=(AGGREGATE_AND_SYNTHESIZE,),
+    k="k",
+    on_best=True,
+    deviations=(
+        "temperature 0.7 for samples and aggregator, as in Mixture-of-Agents' code; the authors' "
+        "own temperature has not been verified",
+        "the parallel form only, not Self-MoA-Seq's sliding window",
+        OWN_LIMIT,
+        "the worker is the best on our train split (the authors: on the benchmark itself)",
+    ),
+)
+
+
+def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
+    """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
+    at_least_one("Self-MoA", "k", k)
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        asked = known(pool, worker or pool.workers[0])
+        return layered([asked] * k, asked, layers=2)
+
+    return planned(plan)
+
+
+@solver
+def self_moa(worker: str | None = None, k: int = SAMPLES, pool: str | None = None) -> Solver:
+    """Let one worker propose k times and aggregate what it proposed."""
+    return as_solver(self_moa_system(worker, k), pool)

@@ -1,34 +1,101 @@
-"""The oracle, a labelled control: for each question, the plan with the highest expected accuracy.
+"""The oracle, a labelled control: for each question, the plan that is expected to do best."""
 
-It looks at targets, so it is no method; it shows how much choosing plans could gain. It is not a
-realised per-question maximum, which rewards luck: plans are chosen on draws with seeds of their
-own, and the table's accuracy comes from the evaluation's seed. Where only one recorded reply exists
-nothing but the realised maximum can be had; `realised` computes it and says so.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from math import sqrt
 from pathlib import Path
 from typing import Literal
 
+import anyio
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.plan_set import FINISH, GATHER, USE
+from harness.context import PLACE
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
-from harness.place import PLACE
-from harness.pool import Pool
+from harness.inspect_adapters import as_solver
+from harness.pool import Pool, pool_models
+from harness.pool_config import PoolSpec
 from harness.records import Question, Reply
-from harness.replicate import request_digest
-from harness.solver import as_solver
-from harness.system import Manifest, System, planned
-from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow, check
+from harness.request import request_digest
+from harness.system import System, SystemCard, planned
+from harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
-ORACLE = Manifest(
+# § The plans among which the oracle chooses: an enumerated, bounded set, shortest first.
+# §
+# § With n workers it holds n singles, 2 n (n - 1) chains of two, n (n - 1) (n - 2) chains of
+# § three and,
+# § from four workers on, n fan-ins of at most five steps: 464 plans for eight workers.
+# § Subtasks are
+# § neutral, because a plan that spells out a solution would be one more worker. The best plan
+# § of *any*
+# § wording may be better still, so the oracle is the oracle of this set.
+
+
+GATHER = "Write down the facts and intermediate results that answering the question needs."
+USE = "Use the work above to answer the question."
+FINISH = "State the final answer of the work above, in the form the question asks for."
+
+
+def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
+    """Return every plan of the set, in the order in which they are tried.
+
+    >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
+    (21, 464)
+    """
+    return (
+        *single_plans(workers),
+        *_pairs(workers),
+        *_triples(workers),
+        *_fan_ins(workers),
+    )
+
+
+def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
+    """Return the canonical requests: all that a recorded pool can answer."""
+    return tuple(Workflow((Step(worker),)) for worker in workers)
+
+
+def _pairs(workers: Sequence[str]) -> Iterator[Workflow]:
+    """One answers or gathers, another one uses it."""
+    for subtask in (GATHER, ""):
+        for first, second in permutations(workers, 2):
+            yield Workflow((Step(first, subtask), Step(second, USE, reads=(0,))))
+
+
+def _triples(workers: Sequence[str]) -> Iterator[Workflow]:
+    """One gathers, one uses, one finishes: look up, compute, put into form."""
+    for first, second, third in permutations(workers, 3):
+        steps = (Step(first, GATHER), Step(second, USE, "all"), Step(third, FINISH, "all"))
+        yield Workflow(steps)
+
+
+def _fan_ins(workers: Sequence[str]) -> Iterator[Workflow]:
+    """The next workers in pool order answer at once, one aggregates; three workers are triples."""
+    if len(workers) < MAX_STEPS - 1:
+        return
+    for at, aggregator in enumerate(workers):
+        others = (*workers[at + 1 :], *workers[:at])[: MAX_STEPS - 1]
+        steps = [Step(worker) for worker in others]
+        yield Workflow((*steps, Step(aggregator, USE, reads="all")))
+
+
+# § The oracle, a labelled control: for each question, the plan with the highest expected
+# § accuracy.
+# §
+# § It looks at targets, so it is no method; it shows how much choosing plans could gain. It
+# § is not a
+# § realised per-question maximum, which rewards luck: plans are chosen on draws with seeds of
+# § their
+# § own, and the table's accuracy comes from the evaluation's seed. Where only one recorded
+# § reply exists
+# § nothing but the realised maximum can be had; `realised` computes it and says so.
+
+
+ORACLE = SystemCard(
     name="oracle",
     solver="baselines/oracle",
     summary="For each question the plan with the highest expected accuracy, found with its target.",
@@ -39,9 +106,7 @@ ORACLE = Manifest(
     prompts=(GATHER, USE, FINISH),
     recorded=True,
     uses_targets=True,
-    deviations=(
-        "the best of an enumerated set of plans (baselines/plan_set.py), not of all plans",
-    ),
+    deviations=("the best of an enumerated set of plans (baselines/oracle.py), not of all plans",),
     on_label={
         "rehearsal": "chosen by sampling (8 draws); drops plans that start badly, so it errs low",
         "recorded": "single workers only, realised on one recorded reply: an upper bound",
@@ -62,7 +127,7 @@ Memory = dict[tuple[str, str, int, Sampling | None], Reply]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PlanChoice:
     """The plan chosen for one question, and what is expected of it."""
 
     plan: Workflow
@@ -81,7 +146,7 @@ async def expected(
     grade: GradeText,
     draws: int = 8,
     patience: int = 1,
-) -> Choice:
+) -> PlanChoice:
     """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws.
 
     Plans are tried in order, shortest first. The search ends at a plan that is right on every draw,
@@ -104,17 +169,17 @@ async def expected(
         if best_mean >= 1.0:
             break
     fresh = range(FIRST_SEED + draws, FIRST_SEED + 2 * draws)
-    return Choice(best, await trials.measure(best, fresh), draws)
+    return PlanChoice(best, await trials.measure(best, fresh), draws)
 
 
 async def realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
-) -> Choice:
+) -> PlanChoice:
     """Return the first plan with the highest grade on the one draw that exists: an upper bound."""
     trials = _Trials(question, lambda _: pool, grade)
     grades = [await trials.measure(plan, [0]) for plan in plans]
     best = grades.index(max(grades))
-    return Choice(plans[best], grades[best], 1, how="realised")
+    return PlanChoice(plans[best], grades[best], 1, how="realised")
 
 
 @dataclass(slots=True)
@@ -188,21 +253,21 @@ class _RememberingPool(Pool):
 class _Table:
     """The file of chosen plans; read back through pydantic, because a file is input."""
 
-    choices: dict[str, Choice]
+    choices: dict[str, PlanChoice]
     schema: Literal[1] = 1
 
 
 _TABLE = TypeAdapter(_Table)
 
 
-def write_plans(path: Path, choices: Mapping[str, Choice]) -> None:
+def write_plans(path: Path, choices: Mapping[str, PlanChoice]) -> None:
     """Write chosen plans by question id, replacing the file in one move."""
     scratch = path.with_name(f"{path.name}.new")
     scratch.write_bytes(_TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
     scratch.replace(path)
 
 
-def read_plans(path: Path) -> dict[str, Choice]:
+def read_plans(path: Path) -> dict[str, PlanChoice]:
     """Read what `write_plans` wrote; UserError when there is no such file or it is damaged."""
     if not path.is_file():
         raise UserError(
@@ -216,7 +281,7 @@ def read_plans(path: Path) -> dict[str, Choice]:
         raise UserError(f"Oracle plans {path} are damaged at {where!r}: {first['msg']}.") from error
 
 
-def oracle_system(choices: Mapping[str, Choice]) -> System:
+def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     """Return the system that runs the chosen plan of each question."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
@@ -236,3 +301,37 @@ def oracle_system(choices: Mapping[str, Choice]) -> System:
 def oracle(plans: str, pool: str | None = None) -> Solver:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
     return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)
+
+
+# § Make the oracle's file of plans for an exam: what `podium run --system oracle` does first.
+# §
+# § The grader comes in as a function, so this file knows no suite. Plans that the file
+# § already has are
+# § kept: a resumed or enlarged run only chooses what is missing.
+
+
+def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
+    """Choose a plan for every question that has none yet, and write each one down.
+
+    On a recorded pool there is one draw, so the choice is realised: see `baselines.oracle`.
+    """
+    choices = read_plans(path) if path.is_file() else {}
+    missing = [question for question in questions if question.id not in choices]
+
+    def pool(seed: int) -> Pool:
+        return Pool(models=pool_models(spec, seed), spec=spec)
+
+    async def choose(question: Question) -> PlanChoice:
+        if spec.replayed:
+            return await realised(single_plans(spec.names), question, pool=pool(0), grade=grade)
+        plans = enumerate_plans(spec.names)
+        return await expected(plans, question, pool_factory=pool, grade=grade)
+
+    async def choose_all() -> None:
+        for question in missing:
+            choices[question.id] = await choose(question)
+            write_plans(path, choices)  # now, so that Ctrl-C loses one question and not all
+
+    if missing:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        anyio.run(choose_all)

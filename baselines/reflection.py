@@ -8,10 +8,10 @@ worker whether it was right: feedback from tests is by_tests.py.
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import Sampling, Step, Workflow
 
 REVIEW = (
@@ -25,7 +25,7 @@ TIMES = 5
 
 PAPER = "the 5x rows of the Conductor paper, arXiv 2512.04388"
 
-SELF_REFLECTION = Manifest(
+SELF_REFLECTION = SystemCard(
     name="self-reflection",
     solver="baselines/self_reflection",
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
@@ -41,7 +41,7 @@ SELF_REFLECTION = Manifest(
         "the worker is the best on the train split (the paper: each worker, a row of its own)",
     ),
 )
-LONG_CONTEXT = Manifest(
+LONG_CONTEXT = SystemCard(
     name="long-context",
     solver="baselines/long_context",
     summary="One worker answers once and may write five times as many tokens.",

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import known
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import Step, Workflow
 
 PLAN = (
@@ -28,7 +28,7 @@ VERIFY = (
 
 ROLES = ("planner", "executor", "verifier")
 
-PLANNER_EXECUTOR_VERIFIER = Manifest(
+PLANNER_EXECUTOR_VERIFIER = SystemCard(
     name="planner-executor-verifier",
     solver="baselines/planner_executor_verifier",
     summary="A planner writes a plan, an executor follows it, a verifier corrects the result.",

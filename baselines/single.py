@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from inspect_ai.solver import Solver, solver
 
 from harness.errors import UserError
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import Step, Workflow
 
 HINDSIGHT = "hindsight"
 """`chosen_on` of a best single that was picked by the evaluation it is then shown in."""
 
-SINGLE = Manifest(
+SINGLE = SystemCard(
     name="single:<worker>",
     solver="baselines/single",
     summary="One worker answers the question alone.",
@@ -27,7 +27,7 @@ SINGLE = Manifest(
     expected=exactly(lambda n, args: 1),
     recorded=True,
 )
-BEST_SINGLE = Manifest(
+BEST_SINGLE = SystemCard(
     name="best-single",
     solver="baselines/best_single",
     summary="The one worker with the highest accuracy on the train split answers alone.",

@@ -1,36 +1,185 @@
-"""`template-router`: the strongest control. A classifier picks one of enumerated workflows.
-
-It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
-words that nobody learnt: the templates of `plan_set.py`. Its tries are rounds of batched Thompson
-sampling (Thompson 1933) over templates and clusters of questions; what they say is templates.py.
-A conductor that does not beat it has learnt no more than whom to ask in what order.
-"""
+"""`template-router`, the strongest control: a classifier picks one of the enumerated workflows."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from inspect_ai.solver import Solver, solver
 from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
 
-from baselines.calling.teaching import refuse_taught
-from baselines.extras import needed
-from baselines.plan_set import FINISH, GATHER, USE
-from baselines.routing.embedders import TfIdf
-from baselines.routing.threads import one_thread
-from baselines.templates import Expected, Ints, Seen, Templates, expected, templates
+from baselines.common import import_extra, one_thread, refuse_taught
+from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
+from baselines.routers.optimisers import ridge_logistic, sigmoid
+from baselines.routers.router import TfIdf
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Round, Tried
-from harness.learning.learned import Arrays, Learned, LearntFrom, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Arrays,
+    Artifact,
+    ArtifactSource,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
-from harness.rewards.exams import question_digest
-from harness.solver import as_solver
-from harness.system import Manifest, System, planned
-from harness.workflow import Workflow
+from harness.rewards.splits import question_digest
+from harness.system import System, SystemCard, planned
+from harness.workflow import Step, Workflow
+
+# § What tries of workflows say of all of them: expected scores by template and kind of
+# § question.
+# §
+# § A template is a workflow of `plan_set.py`. Tries are few and templates many, so what is
+# § expected of
+# § one is pooled: a ridge logistic regression on who does what in it (over all questions, and
+# § a
+# § departure from that for each cluster of questions), then shrinkage of what was seen
+# § towards it.
+# § Arrays in, arrays out; trying and routing are template_router.py.
+
+
+Ints = NDArray[np.int64]
+
+RIDGE = 1.0
+"""Ridge on who does what, in log odds: a role's effect has standard deviation 1 beforehand."""
+CLUSTER_RIDGE = 4.0
+"""Ridge on how a cluster departs from all questions: half that deviation."""
+TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
+"""Tries after which what was seen of a template counts as much as the regression: over all
+questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTries:
+    """Tries: row i is one of them."""
+
+    template: Ints
+    cluster: Ints
+    value: Floats
+    """Between 0 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedScores:
+    """What is expected of each template on each cluster of questions."""
+
+    score: Floats
+    """(templates, clusters)."""
+    weight: Floats
+    """(templates, clusters), how many tries the score is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The enumerated workflows of some workers."""
+
+    plans: tuple[Workflow, ...]
+    calls: Ints
+    """(templates,), worker calls."""
+    shapes: Ints
+    """(templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins."""
+    roles: Floats
+    """(templates, roles): 1 where a worker has a role, and where a template has a shape."""
+
+
+@cache
+def enumerate_templates(workers: tuple[str, ...]) -> Templates:
+    """Return every template of some workers, shortest first."""
+    plans = enumerate_plans(workers)
+    shapes = [_shape(plan) for plan in plans]
+    names = [[f"shape {shape}", *_roles(plan)] for plan, shape in zip(plans, shapes, strict=True)]
+    known = {name: at for at, name in enumerate(sorted({one for all_ in names for one in all_}))}
+    roles = np.zeros((len(plans), len(known)))
+    for at, all_ in enumerate(names):
+        for one in all_:
+            roles[at, known[one]] = 1.0
+    calls = np.array([len(plan.steps) for plan in plans], dtype=np.int64)
+    return Templates(plans, calls, np.array(shapes, dtype=np.int64), roles)
+
+
+def _shape(plan: Workflow) -> int:
+    steps = list(plan.steps)
+    first = steps[0]
+    if len(steps) == 1:
+        return 0
+    if len(steps) == 2:
+        return 1 if first.subtask == GATHER else 2
+    return 3 if steps[-1].subtask == FINISH else 4
+
+
+def _roles(plan: Workflow) -> list[str]:
+    """Return who does what; the one who computes is the same role in every shape."""
+    steps = list(plan.steps)
+    if len(steps) > 3:
+        return [f"aggregates {steps[-1].worker}"]
+    names = [_first(steps[0], len(steps))]
+    if len(steps) > 1:
+        names.append(f"solves {steps[1].worker}")
+    if len(steps) > 2:
+        names.append(f"finishes {steps[2].worker}")
+    return names
+
+
+def _first(step: Step, steps: int) -> str:
+    if steps == 1:
+        return f"alone {step.worker}"
+    return f"{'gathers' if step.subtask == GATHER else 'drafts'} {step.worker}"
+
+
+def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> ExpectedScores:
+    """Return what the tries so far say of every template on every cluster."""
+    n = len(known.plans)
+    if not len(seen.value):
+        return ExpectedScores(np.full((n, clusters), 0.5), np.full((n, clusters), 1.0))
+    model = _regressed(known.roles, seen, clusters)
+    counts, wins, foretold = (np.zeros((n, clusters)) for _ in range(3))
+    at = (seen.template, seen.cluster)
+    np.add.at(counts, at, 1.0)
+    np.add.at(wins, at, seen.value)
+    np.add.at(foretold, at, model[at])
+    tries = counts.sum(axis=1, keepdims=True)
+    missed = (wins - foretold).sum(axis=1, keepdims=True) / (tries + TRUST_TEMPLATE)
+    before = np.clip(model + missed, 0.0, 1.0)
+    score = (wins + TRUST_CLUSTER * before) / (counts + TRUST_CLUSTER)
+    share = tries / (tries + TRUST_TEMPLATE)
+    return ExpectedScores(score, counts + 2.0 + TRUST_CLUSTER * share)
+
+
+def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
+    """Return (templates, clusters): the chance of being right by roles, pooled over clusters."""
+    width = roles.shape[1]
+    rows = np.zeros((len(seen.value), 1 + width * (1 + clusters)))
+    rows[:, 0] = 1.0
+    rows[:, 1 : 1 + width] = roles[seen.template]
+    for cluster in range(clusters):
+        of = seen.cluster == cluster
+        start = 1 + width * (1 + cluster)
+        rows[of, start : start + width] = roles[seen.template[of]]
+    pull = np.full(rows.shape[1], RIDGE)
+    pull[0], pull[1 + width :] = 0.05, CLUSTER_RIDGE
+    weights = ridge_logistic(rows, seen.value, pull)
+    common = weights[0] + roles @ weights[1 : 1 + width]
+    apart = weights[1 + width :].reshape(clusters, width)
+    return sigmoid(common[:, None] + roles @ apart.T)
+
+
+# § `template-router`: the strongest control. A classifier picks one of enumerated workflows.
+# §
+# § It plans as a conductor does, from the same workers, train split and budget of worker
+# § calls, but in
+# § words that nobody learnt: the templates of `plan_set.py`. Its tries are rounds of batched
+# § Thompson
+# § sampling (Thompson 1933) over templates and clusters of questions; what they say is
+# § templates.py.
+# § A conductor that does not beat it has learnt no more than whom to ask in what order.
+
 
 NAME = "template-router"
 CLUSTERS = 8
@@ -44,7 +193,7 @@ COST_OF_A_CALL = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Kinds:
+class QuestionClusters:
     """How questions are told apart: TF-IDF and k-means, by texts alone, which cost no call."""
 
     reading: Arrays
@@ -60,27 +209,29 @@ class Kinds:
 
 
 @lru_cache(maxsize=8)
-def kinds(texts: tuple[str, ...], seed: int) -> Kinds:
+def cluster_questions(texts: tuple[str, ...], seed: int) -> QuestionClusters:
     """Return the clusters of some train questions; found once for all rounds of a training."""
-    cluster = needed("sklearn.cluster", "routers")
+    cluster = import_extra("sklearn.cluster", "routers")
     reading = TfIdf().fit(texts)
     vectors = TfIdf().embed(reading, texts)
     distinct = len(np.unique(vectors, axis=0))
     wanted = max(1, min(CLUSTERS, len(texts) // 10, distinct))
     with one_thread():
         found = cluster.KMeans(wanted, n_init=4, random_state=seed).fit(vectors)
-    return Kinds(reading, np.asarray(found.cluster_centers_, dtype=np.float64))
+    return QuestionClusters(reading, np.asarray(found.cluster_centers_, dtype=np.float64))
 
 
-def _kinds_in(given: Curriculum) -> Kinds:
-    return kinds(tuple(one.text for one in given.questions), given.seed)
+def _clusters_in(given: TrainingBudget) -> QuestionClusters:
+    return cluster_questions(tuple(one.text for one in given.questions), given.seed)
 
 
 @dataclass(slots=True)
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
         if not given.publishable:
             raise UserError(
@@ -92,14 +243,14 @@ class TemplateExplorer:
         spent = sum(one.calls for tries in done for one in tries)
         last = len(done) == len(SHARES) - 1
         share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
-        known, told = templates(given.workers), _kinds_in(given)
+        known, told = enumerate_templates(given.workers), _clusters_in(given)
         random = default_rng([given.seed, len(done)])
         size = len(given.questions)
         epochs = max(1, -(-share // (3 * size)))
         first = sum(_questions(tries) for tries in done) % size if epochs == 1 else 0
         asked = given.questions[first:]
         of = told.of([one.text for one in asked])
-        now = expected(known, _seen(known, told, given, done), len(told.centres))
+        now = expected_scores(known, _tries_of(known, told, given, done), len(told.centres))
         tries: dict[str, list[int]] = {}
         for question, cluster in zip(asked, of, strict=True):
             drawn = _draw(known, now, int(cluster), epochs, random, looking=not done)
@@ -111,15 +262,15 @@ class TemplateExplorer:
             return None
         return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
-        known, told = templates(given.workers), _kinds_in(given)
-        seen = _seen(known, told, given, done)
-        score = expected(known, seen, len(told.centres)).score
+        known, told = enumerate_templates(given.workers), _clusters_in(given)
+        seen = _tries_of(known, told, given, done)
+        score = expected_scores(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
-        about = LearntFrom(
+        about = ArtifactSource(
             system=NAME,
             rows_sha256=_rows_sha256(done),
             suites=given.suites,
@@ -135,16 +286,18 @@ class TemplateExplorer:
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
         arrays = {f"reading/{name}": values for name, values in told.reading.items()}
-        return Learned(about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score})
+        return Artifact(
+            about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
+        )
 
 
-def _questions(tries: Sequence[Tried]) -> int:
+def _questions(tries: Sequence[TrialResult]) -> int:
     return len({one.question for one in tries})
 
 
 def _draw(
     known: Templates,
-    now: Expected,
+    now: ExpectedScores,
     cluster: int,
     count: int,
     random: Generator,
@@ -163,9 +316,12 @@ def _draw(
     return [int(one) for one in np.argmax(worth - COST_OF_A_CALL * known.calls, axis=1)]
 
 
-def _seen(
-    known: Templates, told: Kinds, given: Curriculum, done: Sequence[Sequence[Tried]]
-) -> Seen:
+def _tries_of(
+    known: Templates,
+    told: QuestionClusters,
+    given: TrainingBudget,
+    done: Sequence[Sequence[TrialResult]],
+) -> TemplateTries:
     """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     of = dict(
@@ -181,24 +337,24 @@ def _seen(
         for one in tries
         if one.value is not None and one.plan in index
     ]
-    return Seen(
+    return TemplateTries(
         np.array([row[0] for row in rows], dtype=np.int64),
         np.array([row[1] for row in rows], dtype=np.int64),
         np.array([row[2] for row in rows], dtype=np.float64),
     )
 
 
-def _rows_sha256(done: Sequence[Sequence[Tried]]) -> str:
+def _rows_sha256(done: Sequence[Sequence[TrialResult]]) -> str:
     """Return the digest of all tries: question, epoch, plan, score and calls."""
     rows = [(at, *_row(one)) for at, tries in enumerate(done) for one in tries]
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
-def _row(tried: Tried) -> tuple[object, ...]:
+def _row(tried: TrialResult) -> tuple[object, ...]:
     return tried.question, tried.epoch, tried.plan, tried.value, tried.calls
 
 
-TEMPLATE_ROUTER = Manifest(
+TEMPLATE_ROUTER = SystemCard(
     name=NAME,
     solver="baselines/template_router",
     summary="A classifier sends each question to one of enumerated workflows.",
@@ -214,20 +370,20 @@ TEMPLATE_ROUTER = Manifest(
     deviations=(
         "its budget of worker calls is that of every system that learns, and all of it are its own "
         "tries: what single workers did alone is not used",
-        "its workflows are those of baselines/plan_set.py, in neutral words",
+        "its workflows are those of baselines/oracle.py, in neutral words",
     ),
 )
 
 
-def template_system(learned: Learned) -> System:
+def template_system(learned: Artifact) -> System:
     """Return the system that runs the template of a question's cluster."""
     reading = {
         name.removeprefix("reading/"): values
         for name, values in learned.arrays.items()
         if name.startswith("reading/")
     }
-    told = Kinds(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
-    plans = templates(learned.about.workers).plans
+    told = QuestionClusters(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
+    plans = enumerate_templates(learned.about.workers).plans
     chosen = [int(one) for one in learned.arrays["chosen"]]
 
     def plan(question: Question, pool: Pool) -> Workflow:
@@ -243,14 +399,14 @@ def template_router(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Run the workflow that suits a question's kind, as learnt by `podium run`."""
-    return as_solver(template_system(read_learned(learned, NAME, sha256)), pool)
+    return as_solver(template_system(read_artifact(learned, NAME, sha256)), pool)
 
 
-def trying_system(tries: Mapping[str, Sequence[int]]) -> System:
+def template_tries_system(tries: Mapping[str, Sequence[int]]) -> System:
     """Return the system that tries, at each epoch of a question, the template that is listed."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        return templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]
+        return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]
 
     return planned(plan)
 
@@ -258,4 +414,4 @@ def trying_system(tries: Mapping[str, Sequence[int]]) -> System:
 @solver
 def try_templates(tries: Mapping[str, Sequence[int]], pool: str | None = None) -> Solver:
     """Try templates on train questions: question id -> one index per epoch."""
-    return as_solver(trying_system(tries), pool)
+    return as_solver(template_tries_system(tries), pool)

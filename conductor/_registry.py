@@ -1,17 +1,20 @@
 """What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints.
 
-`inspect eval suites/aime25 --solver conductor/conductor_prompted`. Inspect imports this file in
-every process; a checkpoint's decoder is loaded when one of its models is first asked for.
+Inspect imports this file in every process; a checkpoint's decoder is loaded when one of its models
+is first asked for.
 """
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from conductor.prompted import (
-    conductor_best_single,
-    conductor_prompted,
-    conductor_recursive,
-)
-from conductor.seated import conductor, conductor_served
+from conductor.policy import conductor_best_single, conductor_prompted, conductor_recursive
+from conductor.trained import conductor, conductor_served
+
+# § What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints.
+# §
+# § `inspect eval suites/aime25 --solver conductor/conductor_prompted`. Inspect imports this
+# § file in
+# § every process; a checkpoint's decoder is loaded when one of its models is first asked for.
+
 
 __all__ = [
     "conductor",
@@ -26,6 +29,6 @@ __all__ = [
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
     """Return the provider of checkpoints that run in this process (conductor/embedded)."""
-    from conductor.embedded.provider import EmbeddedAPI
+    from conductor.embedded import EmbeddedAPI
 
     return EmbeddedAPI

@@ -1,9 +1,4 @@
-"""What a checkpoint says about itself: `podium.json` beside its weights, as one record.
-
-A checkpoint is a Hugging Face folder. `About` holds how its model is asked (`Form`), on which pool
-and questions it learnt, and how it came about; whoever evaluates reads it, and no training stack.
-Not here: the weights (embedded/weights.py).
-"""
+"""What a checkpoint says about itself: `podium.json`, and `study.json` where verdicts taught it."""
 
 import hashlib
 import json
@@ -13,15 +8,68 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from conductor.form import Form
+from conductor.plan_format import PlanFormat
 from harness.errors import UserError
-from harness.file_limits import SETTINGS, read_limited
+from harness.files import DOCUMENT, SETTINGS, read_limited
 from harness.records import Question
-from harness.rewards.exams import Bare, asked_digest, whole_text
+from harness.rewards.splits import BareText, asked_digest, whole_text
 
-FILE = "podium.json"
+
+class StudyInfo(BaseModel):
+    """The study of a checkpoint, as its `study.json` has it: ids, no text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["podium-study-1"] = "podium-study-1"
+    role: Literal["study"] = "study"
+    source: str
+    pinned: str
+    """The source with the digests of its files."""
+    exam: str
+    split: str
+    split_seed: int
+    workers: tuple[str, ...]
+    taught: tuple[str, ...]
+    validated: tuple[str, ...]
+    form: PlanFormat
+    seed: int
+    """Of the training."""
+
+
+def read_study(folder: Path) -> StudyInfo:
+    """Return the study of a checkpoint; UserError when it has none or it is damaged."""
+    path = folder / STUDY
+    try:
+        return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} has no {STUDY}: it is no conductor trained on recorded verdicts."
+        ) from None
+    except (OSError, ValidationError) as error:
+        raise UserError(f"{path} cannot be read ({type(error).__name__}): train anew.") from None
+
+
+def write_study(about: StudyInfo, folder: Path) -> None:
+    """Write `study.json` into a checkpoint's folder."""
+    path = folder / STUDY
+    path.write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+STUDY = "study.json"
+
+
+# § What a checkpoint says about itself: `podium.json` beside its weights, as one record.
+# §
+# § A checkpoint is a Hugging Face folder. `About` holds how its model is asked (`Form`), on
+# § which pool
+# § and questions it learnt, and how it came about; whoever evaluates reads it, and no
+# § training stack.
+# § Not here: the weights (embedded/weights.py).
+
+
+INFO = "podium.json"
 MANIFEST = "manifest.json"
 """Of a training: in its folder, and in the log of what is released."""
 RELEASED = Path(__file__).parent / "released"
@@ -33,15 +81,15 @@ Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
 from recorded verdicts of an exam, so that exam says nothing about it any more."""
 
-DIGEST = 16
+DIGEST_DIGITS = 16
 """Hex digits of a taught question's digest that are kept: 64 bits, for thousands of questions."""
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class CheckpointInfo:
     """Where a checkpoint is from, and how it is asked."""
 
-    form: Form
+    form: PlanFormat
     pool: str
     """Name of the pool that it conducted while it learnt."""
     workers: tuple[str, ...]
@@ -68,7 +116,7 @@ class About:
     steps: int = 0
     """Trainer steps; 0 for a checkpoint that was only warm-started."""
     rounds: int = 0
-    """Further rounds that it was trained for (conductor/recursion.py)."""
+    """Further rounds that it was trained for (conductor/policy.py)."""
     weights_sha256: str = ""
     """Of model.safetensors; filled in when it is written."""
     openings: tuple[str, ...] = ()
@@ -107,59 +155,61 @@ class _Training:
     data: Mapping[str, _Taught]
 
 
-_ABOUT = TypeAdapter(About)
+_INFO_TYPE = TypeAdapter(CheckpointInfo)
 _MANIFEST = TypeAdapter(_Training)
 """What is read here of a training's manifest (training/folder.py)."""
 
 
-def write_about(about: About, folder: Path) -> About:
+def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
     """Write podium.json beside the weights, whole or not at all; return it with their digest."""
     weights = folder / "model.safetensors"
     digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
-    values: dict[str, Any] = _ABOUT.dump_python(about, mode="json")
+    values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
     values["weights_sha256"] = digest
-    scratch = folder / f"{FILE}.new"
+    scratch = folder / f"{INFO}.new"
     scratch.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
-    scratch.replace(folder / FILE)
-    return _ABOUT.validate_python(values)
+    scratch.replace(folder / INFO)
+    return _INFO_TYPE.validate_python(values)
 
 
-def read_about(folder: Path) -> About:
+def read_info(folder: Path) -> CheckpointInfo:
     """Return what a checkpoint says about itself.
 
     UserError when there is none, when it is damaged, or when the weights beside it are others.
     """
-    path = folder / FILE
+    path = folder / INFO
     try:
-        about = _ABOUT.validate_json(read_limited(path, SETTINGS))
+        about = _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
     except FileNotFoundError:
         raise UserError(
-            f"{folder} has no {FILE}, so nobody knows how its model is asked: name a checkpoint "
+            f"{folder} has no {INFO}, so nobody knows how its model is asked: name a checkpoint "
             "that `podium train` wrote."
         ) from None
     except (OSError, ValidationError) as error:
-        raise UserError(f"{path} is damaged or of another version: {_first(error)}.") from None
+        raise UserError(
+            f"{path} is damaged or of another version: {_first_error(error)}."
+        ) from None
     weights = folder / "model.safetensors"
     if about.weights_sha256 and weights.is_file():
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()
         if digest != about.weights_sha256:
-            raise UserError(f"{weights} is not the file that {FILE} describes: restore it.")
+            raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
     return about
 
 
-def rewarded(folder: Path) -> Mapping[str, str] | None:
+def grader_versions(folder: Path) -> Mapping[str, str] | None:
     """Return the version of each suite's grader that rewarded a checkpoint.
 
     Of one that says none itself, the manifest of its training does, where that lies in the released
     log or above the folder. Empty where no grader did; None where nobody wrote it down.
     """
-    about = read_about(folder)
+    about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
     return about.graders or _in_manifest(folder, about)
 
 
-def _in_manifest(folder: Path, about: About) -> Mapping[str, str] | None:
+def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | None:
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
         with suppress(OSError, ValueError):  # none there, or one of something else
             said = _MANIFEST.validate_json(read_limited(path, SETTINGS)).data
@@ -168,28 +218,28 @@ def _in_manifest(folder: Path, about: About) -> Mapping[str, str] | None:
     return None
 
 
-def identity(folder: Path) -> str:
+def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", "model.safetensors", "tokenizer.json", FILE)
+    parts = ("config.json", "model.safetensors", "tokenizer.json", INFO)
     held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
 
 
-def released() -> tuple[str, ...]:
+def released_names() -> tuple[str, ...]:
     """Return the names of the checkpoints that ship with podium, the trained one first."""
-    found = {path.parent.name for path in RELEASED.glob(f"*/{FILE}")}
+    found = {path.parent.name for path in RELEASED.glob(f"*/{INFO}")}
     return tuple(sorted(found, key=lambda name: (name != TRAINED, name)))
 
 
-def folder_of(name: str) -> Path:
+def checkpoint_folder(name: str) -> Path:
     """Return the folder of a released checkpoint or of a path; UserError when there is none."""
     shipped = RELEASED / name
-    if "/" not in name and (shipped / FILE).is_file():
+    if "/" not in name and (shipped / INFO).is_file():
         return shipped
     path = Path(name)
     if path.is_dir():
         return path.resolve()
-    known = ", ".join(released()) or "none"
+    known = ", ".join(released_names()) or "none"
     raise UserError(f"There is no checkpoint {name!r}; released: {known} (or give a folder).")
 
 
@@ -198,17 +248,17 @@ def cards_digest(cards: Sequence[str]) -> str:
     return hashlib.sha256("\n\x00\n".join(cards).encode()).hexdigest()
 
 
-def taught_digests(questions: Iterable[Question], bare: Bare = whole_text) -> tuple[str, ...]:
+def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
     """Return what `About.taught` holds of questions: what each is known by in any suite."""
-    return tuple(sorted({kept_digest(asked_digest(one, bare)) for one in questions}))
+    return tuple(sorted({short_digest(asked_digest(one, bare)) for one in questions}))
 
 
-def kept_digest(digest: str) -> str:
-    """Return the part of a question's digest (harness/rewards/exams.py) that is kept."""
-    return digest[:DIGEST]
+def short_digest(digest: str) -> str:
+    """Return the part of a question's digest (harness/rewards/splits.py) that is kept."""
+    return digest[:DIGEST_DIGITS]
 
 
-def _first(error: Exception) -> str:
+def _first_error(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"field {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -1,51 +1,283 @@
-"""A model as conductor: ask it for a plan, run it, and perhaps ask again.
+"""A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name."""
 
-The one place where a conductor meets a pool: prompted, trained and recursive systems are calls of
-`conductor_system`. Conductor calls are calls of the role `conductor`: they are billed, retries
-included, and never count as steps. A plan that stays malformed is the model's failure, so it is
-graded, and wrong. Not here: what is said and how it is read (prompt.py, reading.py, recursion.py),
-and the prompted systems by name (prompted.py).
-"""
-
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal, get_args
 
 from inspect_ai.model import ChatMessage
+from inspect_ai.solver import Solver, solver
 
-from conductor.adaptive import WHOLE, CardReading, Shown, checked, legible_workers, shown_workers
-from conductor.asking import Seat, ask_for_plan
-from conductor.form import Form
-from conductor.prompt import shortened
-from conductor.recursion import Rounds
-from conductor.rounds import Work, further_rounds
-from harness.errors import UserError
+from conductor.plan_format import (
+    KEEP,
+    Access,
+    PlanFormat,
+    PlanReading,
+    examine_plan,
+    join_rounds,
+    plan_or_keep,
+    plan_regex,
+)
+from conductor.prompt import (
+    LATER_ACCESS,
+    LATER_ACCESS_OFF,
+    LATER_ROUND,
+    WHOLE_POOL,
+    CardReading,
+    ShownWorkers,
+    fit_prompt,
+    later_prompt,
+    legible_workers,
+    parse_shown,
+    prompt_texts,
+    retry_prompt,
+    shown_count,
+    shown_workers,
+)
+from harness.errors import UserError, WorkerError
+from harness.execute import Begun, Budget, execute_more
+from harness.inspect_adapters import as_solver
+from harness.ledger.answers import PLANNING
 from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.system import System, malformed
-from harness.workflow import Malformed, Workflow
+from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
+from harness.system import System, SystemCard, malformed
+from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
-FIRST_ONLY = Rounds(further=0)
+# § Later rounds: a conductor sees what its plan came to, and plans again or keeps the answer.
+# §
+# § As in arXiv 2512.04388, section 3.2 and figure 14, in our words: it is shown the last
+# § reply, may
+# § write a new plan in which "all" includes that reply, or three empty lists to return it as
+# § it is. All
+# § rounds together are one workflow (`join`), so that a log needs no other words for them.
+# § Texts and
+# § pure functions only: policy.py asks.
+
+
+@dataclass(frozen=True, slots=True)
+class RoundLimits:
+    """How often a conductor is asked again, and what all rounds together may take."""
+
+    further: int = 1
+    """After the first round. The paper trains with one; it says of its test only that it needs
+    less than twice the calls."""
+    max_calls: int | None = None
+    """Worker calls; None is one less than twice the calls of the longest first plan."""
+    max_usd: Decimal | None = None
+    """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""
+
+    def __post_init__(self) -> None:
+        if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
+            raise UserError("Rounds need rounds of at least 0 and max_calls of at least 1.")
+        if self.max_usd is not None and not self.max_usd > 0:
+            raise UserError("max_usd of all rounds must be more than 0.")
+
+    def calls(self, form: PlanFormat) -> int:
+        """Return the most worker calls of a question; its first plan may have all it may have."""
+        twice = 2 * form.max_steps - 1 if self.further else form.max_steps
+        return twice if self.max_calls is None else self.max_calls
+
+
+# § One plan from the conductor of a pool: ask, read, and ask again when it cannot be read.
+# §
+# § Every attempt is a call of the role `conductor`, billed as any other. Here and not in
+# § policy.py,
+# § since later rounds (rounds.py) ask in the same way.
+
+
+@dataclass(frozen=True, slots=True)
+class Conductor:
+    """A conductor and those it is shown."""
+
+    form: PlanFormat
+    pool: Pool
+    workers: tuple[str, ...]
+    """In the order of their numbers."""
+    retries: int = 1
+    constrained: bool = False
+    """Whether its decoder is told to write nothing but plans."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReply:
+    """What a conductor's last attempt came to."""
+
+    said: str
+    reading: PlanReading
+    replies: tuple[Reply, ...]
+    """Of all attempts; the conductor's own, no steps."""
+
+
+async def ask_for_plan(
+    seat: Conductor, request: Sequence[ChatMessage], number: int = 1
+) -> PlanReply:
+    """Return the conductor's plan of round `number`, or why its last attempt could not be read."""
+    if CONDUCTOR not in seat.pool.models:
+        raise UserError(
+            "This pool has no conductor: add a [conductor] table to the pool file, or name one "
+            "with --model-role conductor=PROVIDER/MODEL."
+        )
+    chat, replies, sampling = list(request), list[Reply](), _sampling(seat, later=number > 1)
+    while True:
+        reply = await seat.pool.ask(CONDUCTOR, chat, _call_name(number, len(replies)), sampling)
+        replies.append(reply)
+        found = examine_plan(seat.form, reply.text, seat.workers)
+        keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
+        if not isinstance(found.plan, Malformed) or keeps or len(replies) > seat.retries:
+            return PlanReply(reply.text, found, tuple(replies))
+        chat += retry_prompt(seat.form, reply.text, found.plan)
+
+
+def _sampling(seat: Conductor, *, later: bool) -> Sampling | None:
+    if not seat.constrained:
+        return None
+    return Sampling(regex=plan_regex(seat.form, len(seat.workers), later=later))
+
+
+def _call_name(number: int, retried: int) -> str:
+    """Return what a call is called in logs."""
+    round = f" again, round {number}" if number > 1 else ""
+    return f"{PLANNING}{round}" + (f", retry {retried}" if retried else "")
+
+
+def total_usd(replies: Sequence[Reply]) -> Decimal:
+    """Return what replies cost; WorkerError where one has no price, since a limit could not hold.
+
+    Dollars at the run's price book, as `Reply.usd`.
+    """
+    total = Decimal(0)
+    for reply in replies:
+        if reply.usd is None:
+            raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
+        total += reply.usd
+    return total
+
+
+# § Run a conductor's plan, and ask it again as often as its rounds and their limits allow.
+# §
+# § All rounds are one workflow: `Answer.plan` holds its steps in order, and
+# § `Answer.noted["rounds"]`
+# § how many steps each round had, so that a log alone says who read what, and how deep the
+# § work was:
+# § the sum over rounds, since a later plan waits for the whole earlier one.
+
+
+ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
+
+
+@dataclass(slots=True)
+class ConductorRun:
+    """What a conductor has done on one question so far."""
+
+    seat: Conductor
+    question: Question
+    rounds: RoundLimits
+    plan: Workflow = field(default_factory=lambda: Workflow(()))
+    sizes: list[int] = field(default_factory=list[int])
+    """Steps of each round."""
+    spent: list[Reply] = field(default_factory=list[Reply])
+    """The conductor's own replies."""
+    forgave: list[str] = field(default_factory=list[str])
+    answer: Answer = field(default_factory=lambda: Answer(""))
+    ended: str = "rounds"
+    """Why there was no further round: `kept`, `malformed`, or the limit that was reached."""
+
+    def heard(self, planned: PlanReply) -> None:
+        """Take down what the conductor said."""
+        self.spent += planned.replies
+        self.forgave += [one for one in planned.reading.forgave if one not in self.forgave]
+
+    async def carry_out(self, plan: Workflow) -> None:
+        """Run one more round of steps, within what is left."""
+        whole = join_rounds(self.plan, plan) if self.sizes else plan
+        begun = Begun(whole, self.answer.replies, self.answer.depth)
+        usd = self.rounds.max_usd
+        budget = Budget(usd=None if usd is None else usd - total_usd(self.spent))
+        self.answer = await execute_more(begun, self.question, self.seat.pool, budget)
+        self.plan = whole
+        self.sizes.append(len(plan.steps))
+
+    def limit(self) -> str | None:
+        """Return the limit that forbids a further round."""
+        if self.answer.stopped:
+            return self.answer.stopped
+        if self.steps_left() < 1:
+            return "calls"
+        usd = self.rounds.max_usd
+        over = usd is not None and total_usd((*self.spent, *self.answer.replies)) >= usd
+        return "usd" if over else None
+
+    def steps_left(self) -> int:
+        """Return how many steps the next round may have."""
+        form = self.seat.form
+        return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
+
+    def noted(self) -> dict[str, Any]:
+        """Return what the log shall say of it."""
+        said: dict[str, Any] = {"forgave": self.forgave} if self.forgave else {}
+        if self.rounds.further and self.sizes:
+            said |= {"rounds": self.sizes, "ended": self.ended}
+            said |= {FALLBACK: ANSWER_STANDS} if self.ended == "malformed" else {}
+        return said
+
+
+async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
+    """Ask the conductor again until it keeps the answer, or its rounds or their limits end.
+
+    `request` is what it was sent for the first round, `said` its text.
+    """
+    seat = work.seat
+    for number in range(2, work.rounds.further + 2):
+        limit = work.limit()
+        if limit:
+            work.ended = limit
+            return
+        form = replace(seat.form, max_steps=work.steps_left())
+        request = later_prompt(form, request, said, work.answer.text)
+        planned = await ask_for_plan(replace(seat, form=form), request, number)
+        work.heard(planned)
+        plan, said = plan_or_keep(planned.reading.plan), planned.said
+        if not isinstance(plan, Workflow):
+            work.ended = "kept" if plan is KEEP else "malformed"
+            return
+        await work.carry_out(plan)
+
+
+# § A model as conductor: ask it for a plan, run it, and perhaps ask again.
+# §
+# § The one place where a conductor meets a pool: prompted, trained and recursive systems are
+# § calls of
+# § `conductor_system`. Conductor calls are calls of the role `conductor`: they are billed,
+# § retries
+# § included, and never count as steps. A plan that stays malformed is the model's failure, so
+# § it is
+# § graded, and wrong. Not here: what is said and how it is read (prompt.py, reading.py,
+# § recursion.py),
+# § and the prompted systems by name (prompted.py).
+
+
+FIRST_ONLY = RoundLimits(further=0)
 
 
 def conductor_system(
-    form: Form | None = None,
+    form: PlanFormat | None = None,
     *,
     retries: int = 1,
-    shown: Shown = WHOLE,
-    rounds: Rounds = FIRST_ONLY,
+    shown: ShownWorkers = WHOLE_POOL,
+    rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
     """Return the system in which the pool's conductor plans, asked and read as the form says.
 
     It is shown the workers that `shown` draws for each question, and asked again as `rounds` say.
     """
-    form = form or Form()
+    form = form or PlanFormat()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         _refuse_impossible(form, shown, pool)
         asked = first_request(form, shown, question, pool)
-        work = Work(replace(asked.seat, retries=retries), question, rounds)
+        work = ConductorRun(replace(asked.seat, retries=retries), question, rounds)
         planned = await ask_for_plan(work.seat, asked.chat)
         work.heard(planned)
         plan = planned.reading.plan
@@ -53,7 +285,7 @@ def conductor_system(
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await further_rounds(work, asked.chat, planned.said)
+            await run_later_rounds(work, asked.chat, planned.said)
         return replace(work.answer, noted={**work.noted(), **asked.noted})
 
     return answer
@@ -63,14 +295,16 @@ def conductor_system(
 class PlanRequest:
     """What a conductor is asked first, and about whom."""
 
-    seat: Seat
+    seat: Conductor
     chat: list[ChatMessage]
     noted: dict[str, Any]
     """What a log shall say of it, where that is not all: the workers that were `shown`, those whose
     cards it does not read, and what was cut."""
 
 
-def first_request(form: Form, shown: Shown, question: Question, pool: Pool) -> PlanRequest:
+def first_request(
+    form: PlanFormat, shown: ShownWorkers, question: Question, pool: Pool
+) -> PlanRequest:
     """Return what the pool's conductor is asked first about a question."""
     reading = shown.reading or CardReading()
     workers = shown_workers(pool.workers, question.id, shown)
@@ -78,16 +312,16 @@ def first_request(form: Form, shown: Shown, question: Question, pool: Pool) -> P
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
-    asked = shortened(form, question.text, legible, reading.fits)
+    asked = fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
     noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
-    seat = Seat(form, pool, workers, constrained=reading.constrained)
+    seat = Conductor(form, pool, workers, constrained=reading.constrained)
     return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
 
 
-def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:
+def _refuse_impossible(form: PlanFormat, shown: ShownWorkers, pool: Pool) -> None:
     """Raise UserError, before the conductor is asked, for workers that the pool lacks."""
-    checked(shown, len(pool.workers))
+    shown_count(shown, len(pool.workers))
     if form.worker and form.worker not in pool.workers:
         known = ", ".join(pool.workers)
         raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
@@ -96,3 +330,171 @@ def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:
 def by_one(plan: Workflow, worker: str) -> Workflow:
     """Return a plan whose every step one worker does."""
     return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
+
+
+# § The systems in which any Inspect model conducts: prompted, and not trained for it.
+# §
+# § Each is `conductor_system` (policy.py) with a form made of solver arguments, so that
+# § `inspect eval ... --solver conductor/conductor_prompted -S cards=false` asks in another
+# § form.
+# § Not here: asking and running, and the trained conductor.
+
+
+ReplyStyle = Literal["lists", "json"]
+
+CONDUCTOR_PROMPTED = SystemCard(
+    name="conductor-prompted",
+    solver="conductor/conductor_prompted",
+    summary="A prompted model writes a workflow for each question; the workers carry it out.",
+    source="Conductor, arXiv 2512.04388 (prompted, not trained)",
+    calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
+    expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
+    prompts=prompt_texts(PlanFormat()),
+    needs=frozenset({"conductor"}),
+    deviations=(
+        "the prompt has the paper's structure in our own words, with our own examples",
+        "models are shown with their role cards unless cards=false (the paper hides them)",
+        "one retry that shows why a plan could not be read",
+        "access may name single steps, not only none and all, unless access=binary",
+    ),
+)
+
+CONDUCTOR_BEST_SINGLE = SystemCard(
+    name="conductor-best-single",
+    solver="conductor/conductor_best_single",
+    summary="The conductor's plan, with every step sent to the best single worker.",
+    source="Conductor, arXiv 2512.04388, Table 10 (control)",
+    calls=CONDUCTOR_PROMPTED.calls,
+    group="controls",
+    expected=CONDUCTOR_PROMPTED.expected,
+    prompts=CONDUCTOR_PROMPTED.prompts,
+    needs=frozenset({"conductor", "train"}),
+    on_best=True,
+    deviations=(
+        *CONDUCTOR_PROMPTED.deviations,
+        "the conductor does not know that one worker does all of it; its calls are billed",
+    ),
+)
+
+FURTHER = 1
+"""Rounds after the first, as in the paper's training."""
+
+CONDUCTOR_RECURSIVE = SystemCard(
+    name="conductor-recursive",
+    solver="conductor/conductor_recursive",
+    summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",
+    source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
+    calls="1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
+    expected=lambda n, args: (0, _most_calls(args)),
+    prompts=(*CONDUCTOR_PROMPTED.prompts, LATER_ROUND, LATER_ACCESS, LATER_ACCESS_OFF),
+    needs=frozenset({"conductor"}),
+    conductor_calls=4,
+    deviations=(
+        *CONDUCTOR_PROMPTED.deviations,
+        "at most one call less than twice those of the longest plan; the paper gives no bound",
+        "a later plan that cannot be read leaves the answer before it",
+    ),
+)
+
+
+def _most_calls(args: Any) -> int:
+    most = args.get("max_calls")
+    form = PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
+    further = args.get("rounds")
+    rounds = RoundLimits(FURTHER if further is None else int(further), int(most) if most else None)
+    return min(rounds.calls(form), form.max_steps * (rounds.further + 1))
+
+
+@solver
+def conductor_prompted(
+    pool: str | None = None,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+    examples: bool = True,
+    reply: ReplyStyle = "lists",
+    lenient: bool = False,
+    subtasks: bool = True,
+    access: Access = "fine",
+    shown: int | str = "all",
+    order: str = "pool",
+    shown_seed: int = 0,
+) -> Solver:
+    """Let the `conductor` role plan each question; `cards` shows what each worker is good at.
+
+    `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
+    shown; the others are those of `Form`.
+    """
+    form = PlanFormat(
+        cards=cards,
+        examples=examples,
+        reply=_one_of("reply", reply, ReplyStyle),
+        lenient=lenient,
+        subtasks=subtasks,
+        access=_one_of("access", access, Access),
+        max_steps=max_steps,
+    )
+    whom = parse_shown(shown, order, shown_seed)
+    return as_solver(conductor_system(form, retries=retries, shown=whom), pool)
+
+
+@solver
+def conductor_best_single(
+    worker: str,
+    pool: str | None = None,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+) -> Solver:
+    """Let the `conductor` role plan each question, and `worker` do all of the plan."""
+    form = PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
+    return as_solver(conductor_system(form, retries=retries), pool)
+
+
+@solver
+def conductor_recursive(
+    pool: str | None = None,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+    rounds: int = FURTHER,
+    max_calls: int | None = None,
+    max_usd: str | float | None = None,
+    examples: bool = True,
+    reply: ReplyStyle = "lists",
+    lenient: bool = False,
+    access: Access = "fine",
+) -> Solver:
+    """Let the `conductor` role plan, and plan again when it has seen the answer.
+
+    `rounds` counts those after the first. `max_calls` (of workers) and `max_usd` (the conductor's
+    own calls included) hold for all rounds of a question together.
+    """
+    form = PlanFormat(
+        cards=cards,
+        examples=examples,
+        reply=_one_of("reply", reply, ReplyStyle),
+        lenient=lenient,
+        access=_one_of("access", access, Access),
+        max_steps=max_steps,
+    )
+    bounds = RoundLimits(rounds, max_calls, _dollars(max_usd))
+    return as_solver(conductor_system(form, retries=retries, rounds=bounds), pool)
+
+
+def _one_of(name: str, value: Any, choice: Any) -> Any:
+    """Return an argument as it is; UserError where it is none of its choices."""
+    allowed = get_args(choice)
+    if value not in allowed:
+        raise UserError(f"{name} is {' or '.join(allowed)}, not {value!r}.")
+    return value
+
+
+def _dollars(amount: str | float | None) -> Decimal | None:
+    try:
+        found = None if amount is None else Decimal(str(amount))
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if found is not None and not found.is_finite():
+        raise UserError(f"max_usd is an amount in US dollars, not {amount!r}.")
+    return found

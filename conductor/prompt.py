@@ -1,23 +1,227 @@
-"""What a conductor is told: the structure of the paper's prompt in our own words, or `compact`.
-
-Order as in arXiv 2512.04388, figure 13: role, what a step is, how steps run, the form of the
-output, four worked examples, the question, the numbered models. The examples are ours and far from
-any exam here; the paper's default ones are out of distribution too (appendix E). Models are
-ordinals; their role cards are shown unless hidden (the paper shows bare ordinals, appendix E).
-What is said in a later round is in recursion.py.
-"""
+"""What a conductor is told: which workers it is shown, and in which words it is asked."""
 
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from conductor.form import Form
+from conductor.plan_format import PlanFormat
+from harness.errors import UserError
 from harness.workflow import MAX_STEPS, Malformed
+
+
+def later_prompt(
+    form: PlanFormat, request: Sequence[ChatMessage], said: str, reply: str
+) -> list[ChatMessage]:
+    """Return what a conductor is sent in a later round: all of its request, in its form's layout.
+
+    `request` is what it was sent before, `said` its whole text then, and `reply` the last reply of
+    what that came to. Words and limits are those of `form`.
+    """
+    if form.layout == "compact":
+        earlier = COMPACT_EARLIER.format(said=said, reply=reply)
+        before = request[-1].text.removesuffix(COMPACT_PLAN)
+        return [ChatMessageUser(content=f"{before}{earlier}\n\n{COMPACT_PLAN}")]
+    access = LATER_ACCESS_OFF if form.access == "off" else LATER_ACCESS
+    text = LATER_ROUND.format(reply=reply, max_steps=form.max_steps, access=access)
+    return [*request, ChatMessageAssistant(content=said), ChatMessageUser(content=text)]
+
+
+COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
+
+
+LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
+
+
+LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
+
+
+LATER_ROUND = """\
+Your plan has been carried out. The reply of its last step, which is the answer so far, was:
+
+{reply}
+
+You may write one more plan, of at most {max_steps} steps and in the same form, to check this
+answer, to improve it or to begin anew. {access}
+The reply of the new plan's last step is then returned to the user. If the answer so far is good,
+leave all three lists empty, and it is returned as it is."""
+
+
+# § Adaptive pools: which workers a conductor is shown, and in which order, for one question.
+# §
+# § The paper restricts each question of its fine-tuning to a random k-model subset (arXiv
+# § 2512.04388,
+# § section 3.2); how k is drawn is not published, so ours is uniform over 2..n. Order is
+# § ours. One pure
+# § function for training rows and exams. A small conductor cannot tell the workers of every
+# § pool apart:
+# § `CardReading` says which, and among others the draw decides. Not here: showing them
+# § (prompt.py),
+# § asking (policy.py).
+
+
+LEAST_SHOWN = 2
+"""The fewest workers that a random number of them can be: with one there is nobody to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardReading:
+    """What a conductor that was trained on role cards makes of others, and how it is decoded."""
+
+    openings: frozenset[str] | None = None
+    """First words of the cards that it learnt from, which a small one goes by: others say nothing
+    to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
+    most: int | None = None
+    """Workers whose numbers it learnt to write; None: any."""
+    fits: Callable[[str], bool] | None = None
+    """Whether a prompt leaves it room for a plan; None: any does."""
+    constrained: bool = False
+    """Whether its decoder is told to write nothing but plans (plan_regex.py)."""
+
+    def knows(self, card: str) -> bool:
+        """Say whether a card says anything to it."""
+        return self.openings is None or first_word(card) in self.openings
+
+    def tells_apart(self, cards: Sequence[str]) -> bool:
+        """Say whether every card says something to it that no other does."""
+        words = {first_word(card) for card in cards}
+        return self.openings is None or (len(words) == len(cards) and words <= self.openings)
+
+    def remarks(self, cards: Mapping[str, str]) -> list[str]:
+        """Return what whoever seats it on a pool shall know, given each worker's card."""
+        said: list[str] = []
+        unread = [worker for worker, card in cards.items() if not self.knows(card)]
+        if unread:
+            words = ", ".join(sorted(self.openings or ()))
+            said.append(
+                f"goes by the word that a card opens with and knows {words}: the card of "
+                f"{', '.join(unread)} says nothing to it, so it is drawn for each question which "
+                "of these it asks."
+            )
+        if self.most and len(cards) > self.most:
+            said.append(
+                f"learnt to number {self.most} workers: of {len(cards)} it is shown {self.most}, "
+                "those whose cards it knows and others drawn for each question."
+            )
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWorkers:
+    """Whom a conductor is shown; the default is the whole pool in its own order."""
+
+    k: int | Literal["random"] | None = None
+    """How many, drawn anew for every question; None is all of them."""
+    order: Literal["pool", "random"] = "pool"
+    seed: int = 0
+    reading: CardReading | None = None
+    """Of a conductor that was trained on cards; None draws without a look at them."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every question is shown the pool as it is."""
+        return self.k is None and self.order == "pool"
+
+
+WHOLE_POOL = ShownWorkers()
+
+
+def shown_workers(
+    pool_workers: Sequence[str], question_id: str, shown: ShownWorkers = WHOLE_POOL
+) -> tuple[str, ...]:
+    """Return the workers that a question's conductor is shown, in the order of their numbers.
+
+    The same seed and question give the same workers everywhere, and which ones they are does not
+    depend on `order`. UserError where the pool has fewer than `k`.
+
+    >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
+    ('bo', 'cy')
+    """
+    workers = list(pool_workers)
+    drawn = Random(f"{shown.seed} {question_id}")
+    k = drawn.randint(min(LEAST_SHOWN, len(workers)), len(workers))
+    if shown.k is None:
+        k = len(workers)
+    elif shown.k != "random":
+        k = shown_count(shown, len(workers))
+    places = drawn.sample(range(len(workers)), k)
+    return tuple(workers[at] for at in (places if shown.order == "random" else sorted(places)))
+
+
+def legible_workers(
+    workers: Sequence[str], cards: Sequence[str], question_id: str, shown: ShownWorkers
+) -> tuple[str, ...]:
+    """Return the workers that a conductor can number, in an order that favours none it cannot tell.
+
+    As they are where it can tell them apart. Else their order is drawn for each question, so that
+    whatever it does without knowing falls on each of them as often. Where it has too few numbers,
+    one worker for each word that it knows is shown, and the draw takes the others.
+    """
+    reading = shown.reading or CardReading()
+    most = reading.most or len(workers)
+    if len(workers) <= most and reading.tells_apart(cards):
+        return tuple(workers)
+    drawn = Random(f"{shown.seed} {question_id} cards").sample(range(len(workers)), len(workers))
+    first = {first_word(cards[at]): at for at in reversed(drawn) if reading.knows(cards[at])}
+    ranked = sorted(drawn, key=lambda at: at not in first.values())
+    kept = frozenset(ranked[:most])
+    return tuple(workers[at] for at in drawn if at in kept)
+
+
+def first_word(card: str) -> str:
+    """Return the word that a card opens with.
+
+    >>> first_word("Looks up facts about elements.")
+    'Looks'
+    """
+    return " ".join(card.split()[:1]).rstrip(".,:;")
+
+
+def shown_count(shown: ShownWorkers, workers: int) -> int:
+    """Return how many of a pool's workers are shown at most; UserError where there are fewer."""
+    if shown.k is None or shown.k == "random":
+        return workers
+    if not 1 <= shown.k <= workers:
+        raise UserError(
+            f"shown={shown.k} of a pool with {workers} workers: take 1 to {workers}, or random."
+        )
+    return shown.k
+
+
+def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
+    """Return what solver arguments say: `all`, `random` or a number; UserError for anything else.
+
+    `order` is `pool` or `random`.
+    """
+    if order not in ("pool", "random"):
+        raise UserError(f"order is pool or random, not {order!r}.")
+    if shown == "all":
+        return ShownWorkers(None, order, seed)
+    if shown == "random":
+        return ShownWorkers("random", order, seed)
+    if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
+        raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
+    return ShownWorkers(shown, order, seed)
+
+
+# § What a conductor is told: the structure of the paper's prompt in our own words, or
+# § `compact`.
+# §
+# § Order as in arXiv 2512.04388, figure 13: role, what a step is, how steps run, the form of
+# § the
+# § output, four worked examples, the question, the numbered models. The examples are ours and
+# § far from
+# § any exam here; the paper's default ones are out of distribution too (appendix E). Models
+# § are
+# § ordinals; their role cards are shown unless hidden (the paper shows bare ordinals,
+# § appendix E).
+# § What is said in a later round is in recursion.py.
+
 
 ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
@@ -153,11 +357,9 @@ of equal length and with at most {max_steps} entries each."""
 
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"
-COMPACT_THOUGHT = " Ask: {}. Ask:"
-"""How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
 
 
-def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage]:
+def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
     """Return what a conductor is sent for a question: one user turn.
 
     `cards` has one entry per model, in the order of their numbers; empty ones, and all of them
@@ -169,7 +371,7 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
-def shown_question(form: Form, question: str) -> str:
+def shown_question(form: PlanFormat, question: str) -> str:
     """Return as much of a question's text as a conductor of this form is shown."""
     return first_words(question, form.words) if form.words else question
 
@@ -185,7 +387,7 @@ def first_words(text: str, count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class FittedPrompt:
     """A request that fits, and what was left out of it."""
 
     chat: list[ChatMessage]
@@ -201,41 +403,41 @@ class Shortened:
         return {"cut": said} if said else {}
 
 
-def shortened(
-    form: Form, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
-) -> Shortened:
+def fit_prompt(
+    form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
+) -> FittedPrompt:
     """Return a request that fits: cards are cut to one length first, then the question.
 
     Without a measure everything fits. Where nothing does, the shortest one: whoever is asked then
     says so.
     """
-    whole = request(form, question, cards)
+    whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
-        return Shortened(whole)
+        return FittedPrompt(whole)
     cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
 
     def made(card_signs: int, signs: int = len(question)) -> list[ChatMessage]:
-        return request(form, question[:signs], [card[:card_signs] for card in cards])
+        return plan_prompt(form, question[:signs], [card[:card_signs] for card in cards])
 
     def most(signs: int, fitting: Callable[[int], bool]) -> int:
         return bisect_left(range(signs), True, key=lambda count: not fitting(count)) - 1
 
     each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
     if each >= 0:
-        return Shortened(made(each), each)
+        return FittedPrompt(made(each), each)
     left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
-    return Shortened(made(0, left), 0, left)
+    return FittedPrompt(made(0, left), 0, left)
 
 
-def plan_request(
+def default_prompt(
     question: str, cards: Sequence[str], max_steps: int = MAX_STEPS
 ) -> list[ChatMessage]:
     """Return what a conductor of the default form is sent."""
-    return request(Form(max_steps=max_steps), question, cards)
+    return plan_prompt(PlanFormat(max_steps=max_steps), question, cards)
 
 
-def retry_request(form: Form, said: str, malformed: Malformed) -> list[ChatMessage]:
+def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:
     """Return the turns that follow a plan that cannot be run: what was said, and what is wrong.
 
     None in the compact layout, whose models read no instructions: they are asked the same again.
@@ -247,7 +449,7 @@ def retry_request(form: Form, said: str, malformed: Malformed) -> list[ChatMessa
     return [ChatMessageAssistant(content=said), ChatMessageUser(content=reason)]
 
 
-def prompts(form: Form) -> tuple[str, ...]:
+def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
     """Return every text of ours that a conductor of this form may be shown, for its digest."""
     if form.layout == "compact":
         return COMPACT_MODELS, COMPACT_PLAN
@@ -255,7 +457,7 @@ def prompts(form: Form) -> tuple[str, ...]:
     return instructions(form), *filter(None, [examples(form)]), QUESTION, MODELS, retry
 
 
-def instructions(form: Form) -> str:
+def instructions(form: PlanFormat) -> str:
     """Return role, steps, execution and output form, in the words that fit the form."""
     output = (JSON if form.reply == "json" else LISTS).format(
         subtasks=SUBTASKS if form.subtasks else NO_SUBTASKS, access=ACCESS[form.access]
@@ -263,7 +465,7 @@ def instructions(form: Form) -> str:
     return "\n".join((ROLE.format(max_steps=form.max_steps), output, ADVICE))
 
 
-def examples(form: Form) -> str:
+def examples(form: PlanFormat) -> str:
     """Return the worked examples that the form allows: as it writes plans, none longer than it.
 
     Empty where the form shows none.
@@ -279,24 +481,24 @@ def examples(form: Form) -> str:
     return "\n".join((f"{head}\n", *shown))
 
 
-def _plan_of(example: Example, form: Form) -> str:
+def _plan_of(example: Example, form: PlanFormat) -> str:
     count = len(example.models)
     plan: dict[str, object] = {
         "model_id": list(example.models),
         "subtasks": list(example.subtasks) if form.subtasks else [""] * count,
         "access_list": [[]] * count if form.access == "off" else list(example.access),
     }
-    return written(form, plan)
+    return render_plan(form, plan)
 
 
-def written(form: Form, plan: Mapping[str, object]) -> str:
+def render_plan(form: PlanFormat, plan: Mapping[str, object]) -> str:
     """Return the three lists of a plan, by name, as a conductor of this form ends its text."""
     if form.reply == "json":
         return json.dumps(plan)
     return "\n".join(f"{name} = {json.dumps(values)}" for name, values in plan.items())
 
 
-def _paper(form: Form, question: str, cards: Sequence[str]) -> str:
+def _paper(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
     models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
     parts = (
         instructions(form),
@@ -307,7 +509,7 @@ def _paper(form: Form, question: str, cards: Sequence[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _compact(form: Form, question: str, cards: Sequence[str]) -> str:
+def _compact(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
     models = [f"{at}: {card}".rstrip() for at, card in enumerate(cards)]
     return "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
 

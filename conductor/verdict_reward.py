@@ -1,33 +1,276 @@
-"""A plan's worth from recorded verdicts: whom it asks says all; nothing is carried out.
+"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there."""
 
-`VerdictReward` is a `Scores` over a `Matrix` (harness/learning/matrix.py): the plan of one step
-names a worker, and the question's cell of that worker is its grade. Its subtask is not looked at,
-for the recorded replies answered the bare question. The reward holds ids and numbers, no text.
-Not here: which questions teach and how they are put (study.py), reading a plan (reading.py).
-"""
-
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
 
-from conductor.form import Form
-from conductor.reading import read
+import numpy as np
+from numpy.typing import NDArray
+
+from conductor.checkpoint import StudyInfo
+from conductor.embedded import Say
+from conductor.plan_format import PlanFormat, read_plan
+from conductor.prompt import plan_prompt
 from harness.errors import UserError
-from harness.learning.matrix import Matrix
-from harness.records import Usage
-from harness.rewards.core import PAPER, Values
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.tally import Counts, Tally
+from harness.learning.matrix import Matrix, MatrixQuestion
+from harness.pool_config import PoolSpec, WorkerSpec
+from harness.records import Grade, Question, Usage
+from harness.rewards.outcome import RewardCounter, RewardCounts, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import PAPER, OutcomeValues
+from harness.rewards.splits import SuiteSplit, question_digest
+from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed
 
-ONE_STEP = Form(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
+# § Recorded verdicts as a study: which questions teach, which pick the checkpoint, how they
+# § are put.
+# §
+# § A study trains one-step conductors on verdicts of real models (role `study`): the split is
+# § declared,
+# § what is judged is never handed to a trainer, and a checkpoint says so in `study.json`
+# § beside it.
+# § Rows carry ids only; texts are looked up in memory. Not here: what a plan is worth
+# § (verdict_reward.py), reading sources and splitting off what is judged
+# § (harness/cli/train.py).
+
+
+VALIDATES = 0.2
+"""Share of what may teach that picks the checkpoint instead: a choice of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySource:
+    """What a study says of itself before anything is trained."""
+
+    source: str
+    """As `podium route` names it: `lcb-leaderboard`."""
+    exam: str
+    """The suite that asks these questions: a checkpoint of the study may not sit it."""
+    split: str
+    """How what is judged was split off, as `podium route --split` names it."""
+    split_seed: int = 0
+
+    @property
+    def suite(self) -> str:
+        """What rows and rewards call it; no suite has such a name."""
+        return f"verdicts:{self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictDataset:
+    """What a trainer may see of a source."""
+
+    declared: StudySource
+    teaches: Matrix
+    validates: Matrix
+    public: tuple[str, ...] = field(default=(), repr=False)
+    """Where its own texts must not be published: others, for a tokenizer to be trained on."""
+
+    @property
+    def publishable(self) -> bool:
+        """False where its texts may stand in no file."""
+        return self.teaches.publishable
+
+
+def split_verdicts(
+    declared: StudySource, may_teach: Matrix, public: Sequence[str] = ()
+) -> VerdictDataset:
+    """Return the study of the questions that may teach; UserError when they are too few to split.
+
+    The checkpoint is picked on the latest of them where all have a date, as the judged are later
+    still; else on some drawn by the split's seed. Equal questions stay together.
+    """
+    if not all(asked.text.strip() for asked in may_teach.questions):
+        raise UserError(
+            f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "
+            "else."
+        )
+    groups = _grouped(may_teach.questions, declared.split_seed)
+    wanted = max(1, round(len(may_teach.questions) * VALIDATES))
+    picks: list[int] = []
+    while groups and len(picks) < wanted:
+        picks += groups.pop()
+    teaches = sorted(at for group in groups for at in group)
+    if not teaches:
+        raise UserError(f"{may_teach.name}: too few questions may teach to train on.")
+    parts = may_teach.rows(teaches), may_teach.rows(sorted(picks))
+    return VerdictDataset(declared, *parts, public=tuple(public))
+
+
+def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
+    """Return indices of equal questions together: by last date, or shuffled where one has none."""
+    groups: dict[str, list[int]] = {}
+    for at, one in enumerate(asked):
+        groups.setdefault(question_digest(one.text), []).append(at)
+    found = list(groups.values())
+    if all(one.date for one in asked):
+        return sorted(found, key=lambda group: max((asked[at].date, asked[at].id) for at in group))
+    Random(f"study/{seed}").shuffle(found)
+    return found
+
+
+def verdict_rows(suite: str, part: Matrix) -> list[dict[str, Any]]:
+    """Return a data set's rows for a trainer: ids only."""
+    return [
+        {"suite": suite, "question": asked.id, "epoch": 1, "workers": [], "first": ""}
+        for asked in part.questions
+    ]
+
+
+def verdict_questions(part: Matrix) -> Mapping[str, Question]:
+    """Return the questions by id, without targets."""
+    return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
+
+
+def verdict_cards(form: PlanFormat, workers: Sequence[str]) -> tuple[str, ...]:
+    """Return what is said of each worker: its bare name, or nothing where the form hides it."""
+    return tuple(name if form.cards else "" for name in workers)
+
+
+def study_info(study: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
+    """Return what a checkpoint says of the study it comes from."""
+    said = study.declared
+    return StudyInfo(
+        source=said.source,
+        pinned=study.teaches.source,
+        exam=said.exam,
+        split=said.split,
+        split_seed=said.split_seed,
+        workers=study.teaches.workers,
+        taught=tuple(asked.id for asked in study.teaches.questions),
+        validated=tuple(asked.id for asked in study.validates.questions),
+        form=form,
+        seed=seed,
+    )
+
+
+def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
+    """Raise UserError when a checkpoint may not be judged so: other verdicts, or it was taught."""
+    if about.pinned != judged.source or about.workers != judged.workers:
+        raise UserError(
+            f"{folder} was trained on other verdicts ({about.source}): judge it on those."
+        )
+    seen = {*about.taught, *about.validated}
+    both = [asked.id for asked in judged.questions if asked.id in seen]
+    if both:
+        raise UserError(
+            f"{len(both)} of the judged questions taught {folder} or picked it, first {both[0]}: "
+            f"judge it with --split {about.split} --seed {about.split_seed}."
+        )
+
+
+# § A study in the shape that a trainer knows: a suite, exams of it, and a pool of its
+# § workers.
+# §
+# § Nothing here asks or grades: the suite's grader refuses, and the pool's workers are names
+# § with
+# § numbers. What a plan is worth is said in verdict_reward.py.
+
+
+VERDICT_POOL = "verdicts"
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictSuite:
+    """The questions of a study as a suite; verdicts are recorded, so it grades nothing."""
+
+    name: str
+    data_revision: str
+    publishable: bool
+    parts: Mapping[Split, Mapping[str, Question]]
+    version: str = "1-A"
+    dates: str = "of its source"
+    needs_box: bool = False
+    image: str = ""
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """Return what there is: what is judged is no part of a study."""
+        return tuple(self.parts)
+
+    @property
+    def card(self) -> Card:
+        """Say what it is; no command lists it."""
+        sizes: dict[Split, int] = {split: len(part) for split, part in self.parts.items()}
+        about = "Questions with recorded verdicts of real models (role study)."
+        return Card(self.name, self.data_revision, sizes, "its source's", NONE_PUBLISHED, about, ())
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions of a part, without targets."""
+        if split not in self.parts:
+            raise UserError(f"{self.name} has no {split!r} split: podium route judges studies.")
+        return tuple(self.parts[split].values())
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Refuse: its questions come with their verdicts."""
+        raise UserError(f"{self.name} reads no file of problems.")
+
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Refuse: nobody is asked, so there is no reply."""
+        raise UserError(f"{self.name} has verdicts already, and grades no reply.")
+
+
+def verdict_exams(study: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
+    """Return what teaches, and what picks the checkpoint."""
+    teaches, validates = verdict_questions(study.teaches), verdict_questions(study.validates)
+    suite = VerdictSuite(
+        name=study.declared.suite,
+        data_revision=study.teaches.source,
+        publishable=study.publishable,
+        parts={"train": teaches, "validation": validates},
+    )
+    return SuiteSplit(suite, teaches), SuiteSplit(suite, validates)
+
+
+def verdict_pool(matrix: Matrix) -> PoolSpec:
+    """Return a pool of a matrix's workers, in its order; nobody in it can be asked.
+
+    They have names that a pool allows, and their true ones as cards.
+    """
+    names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
+    if len(set(names)) < len(names):
+        names = [f"{at}-{name}" for at, name in enumerate(names)]
+    workers = tuple(
+        WorkerSpec(name=name, model=f"recorded/{name}", card=card)
+        for name, card in zip(names, matrix.workers, strict=True)
+    )
+    digest = hashlib.sha256("\n".join(matrix.workers).encode()).hexdigest()
+    said = f"Recorded verdicts: {matrix.name}."
+    return PoolSpec(
+        name=VERDICT_POOL,
+        label="recorded",
+        prices="none",
+        description=said,
+        workers=workers,
+        sha256=digest,
+    )
+
+
+# § A plan's worth from recorded verdicts: whom it asks says all; nothing is carried out.
+# §
+# § `VerdictReward` is a `Scores` over a `Matrix` (harness/learning/matrix.py): the plan of
+# § one step
+# § names a worker, and the question's cell of that worker is its grade. Its subtask is not
+# § looked at,
+# § for the recorded replies answered the bare question. The reward holds ids and numbers, no
+# § text.
+# § Not here: which questions teach and how they are put (study.py), reading a plan
+# § (reading.py).
+
+
+ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
 """What a recorded verdict can be the verdict of: one worker, asked the question itself. Workers
 are bare ordinals in a fixed order: 16 names would be most of a small model's prompt, and what it
 learns of a worker comes from rewards, not from a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedVerdicts:
     """The verdicts of one suite's questions, without their texts."""
 
     suite: str
@@ -37,7 +280,7 @@ class Recorded:
     """By question id, one per worker; None was not measured."""
 
 
-def recorded(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> Recorded:
+def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
     """Return what a reward needs of a matrix; `suite` is what rows call it.
 
     `names` are what a pool calls the workers, in the matrix's order; by default their own.
@@ -45,7 +288,9 @@ def recorded(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> Recorded:
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
-    return Recorded(suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True)))
+    return RecordedVerdicts(
+        suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +300,12 @@ class VerdictReward:
     It pickles, counts begun anew. UserError for a form that allows a second step.
     """
 
-    verdicts: Recorded
-    form: Form = ONE_STEP
-    values: Values = PAPER
-    tally: Tally = field(default_factory=lambda: Tally(max_masked=0.3, masked_after=32))
+    verdicts: RecordedVerdicts
+    form: PlanFormat = ONE_STEP
+    values: OutcomeValues = PAPER
+    tally: RewardCounter = field(
+        default_factory=lambda: RewardCounter(max_masked=0.3, masked_after=32)
+    )
 
     def __post_init__(self) -> None:
         if self.form.max_steps != 1:
@@ -68,7 +315,7 @@ class VerdictReward:
             )
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RewardCounts:
         """What has been rewarded so far."""
         return self.tally.counts()
 
@@ -96,7 +343,7 @@ class VerdictReward:
         return dict(zip(known.workers, known.scores[item.question], strict=True))
 
     def _outcome(self, item: RewardItem, row: Mapping[str, float | None]) -> RewardOutcome:
-        plan = read(self.form, item.completion, item.workers or self.verdicts.workers)
+        plan = read_plan(self.form, item.completion, item.workers or self.verdicts.workers)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
             return self._valued(Status.INVALID_ACTION, 0.0, parsed=0.0, reason=said)
@@ -116,3 +363,23 @@ class VerdictReward:
         return RewardOutcome(
             value, status, components, usage=Usage(), usd=Decimal(0), reason=reason
         )
+
+
+# § Whom a trained conductor asks on questions of a study that it has not seen: one plan each.
+# §
+# § Not here: what the choices are worth (harness/cli/train.py, reports/routes.py).
+
+
+NOBODY = -1
+"""Where a conductor's text is no plan: the model failed, so the question counts as wrong."""
+
+
+def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
+    """Return, per question, the index of the worker that the plan names, `NOBODY` without one."""
+    workers, shown = judged.workers, verdict_cards(about.form, judged.workers)
+    found: list[int] = []
+    for question in verdict_questions(judged).values():
+        plan = read_plan(about.form, say(plan_prompt(about.form, question.text, shown)), workers)
+        nobody = isinstance(plan, Malformed)
+        found.append(NOBODY if nobody else workers.index(plan.steps[0].worker))
+    return np.array(found, dtype=np.intp)

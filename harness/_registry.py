@@ -1,10 +1,12 @@
-"""What `pip install podium` adds to Inspect: model providers, found through an entry point.
-
-Inspect imports this file in every process, so nothing heavy is imported at the top: a provider's
-own module is loaded when one of its models is first asked for.
-"""
+"""What `pip install podium` adds to Inspect: model providers, found through an entry point."""
 
 from inspect_ai.model import ModelAPI, modelapi
+
+# § What `pip install podium` adds to Inspect: model providers, found through an entry point.
+# §
+# § Inspect imports this file in every process, so nothing heavy is imported at the top: a
+# § provider's
+# § own module is loaded when one of its models is first asked for.
 
 
 @modelapi(name="rehearsal")
@@ -17,8 +19,8 @@ def rehearsal() -> type[ModelAPI]:
 
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
-    """Return the provider of recorded workers (harness/recorded.py)."""
-    from harness.recorded import RecordedAPI
+    """Return the provider of recorded workers (harness/cassette.py)."""
+    from harness.cassette import RecordedAPI
 
     return RecordedAPI
 

@@ -1,17 +1,29 @@
-"""Keys of providers, kept out of whatever is written or shown.
-
-A provider that refuses a key may quote it, in the body of its answer or in a header. Inspect writes
-such an error into the log, with its traceback, and podium says it on the screen. `guard` cleans
-what a model's provider raises or returns before anybody else sees it; `without_keys` cleans a text.
-Known are the values of environment variables that are named as keys are, and those that pool files
-hold (`args = { api_key = "..." }`), from `LEAST` characters on.
-"""
+"""Keys of providers, kept out of whatever is written or shown."""
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, wraps
 from typing import Any, cast
+
+from inspect_ai.log._samples import (
+    _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
+)
+from inspect_ai.model import Model
+
+# § Keys of providers, kept out of whatever is written or shown.
+# §
+# § A provider that refuses a key may quote it, in the body of its answer or in a header.
+# § Inspect writes
+# § such an error into the log, with its traceback, and podium says it on the screen. `guard`
+# § cleans
+# § what a model's provider raises or returns before anybody else sees it; `without_keys`
+# § cleans a text.
+# § Known are the values of environment variables that are named as keys are, and those that
+# § pool files
+# § hold (`args = { api_key = "..." }`), from `LEAST` characters on.
+
 
 LEAST = 8
 """Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
@@ -33,10 +45,15 @@ def known_keys() -> dict[str, str]:
     own = {
         value.strip(): name
         for name, value in os.environ.items()
-        if NAMED.search(name) and name not in PUBLIC
+        if _is_key(name) and name not in PUBLIC
     }
     found = {**own, **_FROM_POOLS}
     return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}
+
+
+@lru_cache(maxsize=1024)
+def _is_key(name: str) -> bool:
+    return NAMED.search(name) is not None
 
 
 def note_keys(owner: str, settings: Mapping[str, Any]) -> None:
@@ -51,7 +68,7 @@ def _secrets(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _secrets(cast(Mapping[str, Any], value))
-        elif isinstance(value, str) and NAMED.search(name):
+        elif isinstance(value, str) and _is_key(name):
             yield name, value
 
 
@@ -63,7 +80,7 @@ def without_keys(text: str) -> str:
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they may be written down: without those that are keys by their names."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
-    return {name: _unsaid(value) for name, value in table.items() if not NAMED.search(name)}
+    return {name: _unsaid(value) for name, value in table.items() if not _is_key(name)}
 
 
 def _unsaid(value: Any) -> Any:
@@ -129,3 +146,51 @@ class Cleaner:
             cleaned = self.cleaned(value)
             if cleaned is not value:
                 vars(found)[name] = cleaned
+
+
+# § Models whose providers raise and return nothing that quotes a key (harness/api_keys.py).
+
+
+def guard_keys(model: Model) -> Model:
+    """Let a model's provider raise and return nothing that quotes a key; returns the same model."""
+    ask = model.api.generate
+    if not getattr(ask, GUARDED, False):
+        cast(Any, model.api).generate = _guarded(ask)
+        model.model_args = shown(model.model_args)  # which Inspect writes down; the client has them
+    return model
+
+
+GUARDED = "quotes_no_key"
+Generate = Callable[..., Awaitable[Any]]
+"""`ModelAPI.generate`."""
+
+
+def _guarded(ask: Generate) -> Generate:
+    @wraps(ask)
+    async def generate(*args: Any, **kwargs: Any) -> Any:
+        cleaner = Cleaner(known_keys())
+        try:
+            found = await ask(*args, **kwargs)
+        except Exception as error:
+            cleaner.error(error)
+            raise
+        finally:
+            _clean_event(cleaner)
+        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+        for part in parts:
+            cleaner.result(part)
+        return cast(Any, found)
+
+    setattr(generate, GUARDED, True)
+    return generate
+
+
+def _clean_event(cleaner: Cleaner) -> None:
+    """Clean what the provider has noted of the call that is being made, and of its requests."""
+    event = _active_model_event.get()
+    if event is None:
+        return
+    if event.call is not None:
+        cleaner.result(event.call)
+    for request in event.request_ids or ():
+        request.id = cleaner.text(request.id)

@@ -1,9 +1,4 @@
-"""Which box runs the programs of a run, and what that box is: chosen and checked before any call.
-
-The hub imports no sandbox: harness/cli/ says in a `Boxes` how a box is opened, asked and found.
-A box that was not named is a container, or for our own rehearsal programs a child process; there
-is no silent way from an engine that does not answer to a weaker box.
-"""
+"""Which box runs the programs of a run, chosen and checked before any call."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,9 +7,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.at_once import cores
 from harness.errors import UserError
+from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
+
+# § Which box runs the programs of a run, and what that box is: chosen and checked before any
+# § call.
+# §
+# § The hub imports no sandbox: harness/cli/ says in a `Boxes` how a box is opened, asked and
+# § found.
+# § A box that was not named is a container, or for our own rehearsal programs a child
+# § process; there
+# § is no silent way from an engine that does not answer to a weaker box.
+
 
 SUBPROCESS = "subprocess"
 DOCKER = "docker"
@@ -29,7 +34,7 @@ DIGITS = 12
 """So many of an image id's digits are shown, as in the engine's own lists."""
 
 
-class BoxFacts(BaseModel):
+class BoxRecord(BaseModel):
     """What programs ran on, as a log keeps it; `sandbox.BoxFacts` has the same fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
@@ -68,7 +73,7 @@ class OpenBox:
 
     name: str
     box: Any
-    facts: Mapping[str, BoxFacts]
+    facts: Mapping[str, BoxRecord]
     """By suite: two suites may need two images."""
     most: int
     """Programs that run at once."""
@@ -80,7 +85,7 @@ class OpenBox:
 
 
 @contextmanager
-def opened(
+def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
 ) -> Generator[OpenBox | None]:
     """Yield the box called `name`, asked for all `suites`, and close it whatever happens.
@@ -97,7 +102,7 @@ def opened(
     try:
         needing = [suite for suite in suites if suite.needs_box]
         images = {
-            image: BoxFacts.model_validate(boxes.describe(box, image))
+            image: BoxRecord.model_validate(boxes.describe(box, image))
             for image in dict.fromkeys(suite.image for suite in needing)
         }
         facts = {suite.name: images[suite.image] for suite in needing}
@@ -117,11 +122,11 @@ def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None
 
 def refuse_unknown(boxes: Boxes, name: str | None) -> None:
     """Raise UserError for a box that does not exist, also where no box will be needed."""
-    with opened(boxes, name, ()):
+    with open_run_box(boxes, name, ()):
         pass
 
 
-def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
+def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
     """Return the box to run programs in; `ours` says that all of them are rehearsal programs.
 
     UserError names the ways out when nothing was named and no engine answers.
@@ -134,7 +139,9 @@ def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
     return DOCKER
 
 
-def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[list[str], list[str]]:
+def inspect_box(
+    boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
+) -> tuple[list[str], list[str]]:
     """Return what a box is and what it lacks, a sentence for each image that suites need.
 
     What only some suites lack is a problem of those suites, and says so.
@@ -143,11 +150,11 @@ def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[li
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]
     try:
-        with opened(boxes, name, ()) as box:
+        with open_run_box(boxes, name, ()) as box:
             for image in dict.fromkeys(suite.image for suite in needing):
                 served = [suite.name for suite in needing if suite.image == image]
                 try:
-                    facts = BoxFacts.model_validate(boxes.describe(box and box.box, image))
+                    facts = BoxRecord.model_validate(boxes.describe(box and box.box, image))
                 except UserError as error:
                     lacked.setdefault(str(error), []).extend(served)
                 else:
@@ -157,6 +164,6 @@ def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[li
     return list(found), [f"for {', '.join(names)}: {why}" for why, names in lacked.items()]
 
 
-def _counted(facts: BoxFacts) -> str:
+def _counted(facts: BoxRecord) -> str:
     n = len(facts.packages)
     return "no third-party packages" if not n else f"{n} third-party package{'s' * (n > 1)}"

@@ -1,25 +1,49 @@
-"""A cassette: recorded replies of real models as a JSONL file, one reply a line after a header.
-
-A reply is keyed by worker, request and replicate (harness/replicate.py); what was not recorded is
-a `CassetteMiss`, never a guess. Replies that were published without their prompt are marked
-`prompt_recorded: false` and filed under the canonical single-worker request alone.
-Not here: replaying (harness/recorded.py) and recording (harness/record.py).
-"""
+"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
-from inspect_ai.model import StopReason
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    StopReason,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CassetteMiss, UserError
-from harness.file_limits import DOCUMENT, read_limited
-from harness.parsing import parse_json
-from harness.replicate import Replicate
+from harness.files import DOCUMENT, parse_json, read_limited
+from harness.ledger.logs import refuse_oversized
+from harness.pool_config import REHEARSING, PoolSpec, WorkerSpec
+from harness.prices import BOOKS, book_from_json, read_book
+from harness.prices.book import book_text, toml
+from harness.records import CONDUCTOR, GRADER, PODIUM, Question
+from harness.request import CURRENT, SampleIndex, request_digest
+from harness.suite import Suite, Varied, publishable, refuse_redacted
+from harness.usage import usage_of_reply
+
+# § A cassette: recorded replies of real models as a JSONL file, one reply a line after a
+# § header.
+# §
+# § A reply is keyed by worker, request and replicate (harness/request.py); what was not
+# § recorded is
+# § a `CassetteMiss`, never a guess. Replies that were published without their prompt are
+# § marked
+# § `prompt_recorded: false` and filed under the canonical single-worker request alone.
+# § Not here: replaying (harness/cassette.py) and recording (harness/cassette.py).
+
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
@@ -34,7 +58,7 @@ Key = tuple[str, str, int, int]
 """Worker, request digest, epoch, occurrence."""
 
 
-class Tokens(BaseModel):
+class RecordedTokens(BaseModel):
     """Usage as recorded; the fields of `harness.records.Usage`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +71,7 @@ class Tokens(BaseModel):
     """None when the source did not tell it apart: unknown, not zero."""
 
 
-class Header(BaseModel):
+class CassetteHeader(BaseModel):
     """The first line: what the file is and what it was made from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,7 +86,7 @@ class Header(BaseModel):
     note: str = ""
 
 
-class Row(BaseModel):
+class RecordedReply(BaseModel):
     """One recorded reply."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,7 +97,7 @@ class Row(BaseModel):
     epoch: int
     occurrence: int
     text: str
-    usage: Tokens | None
+    usage: RecordedTokens | None
     """None when the provider reported none: unknown, not zero."""
     model: str
     stop_reason: StopReason = "unknown"
@@ -93,8 +117,8 @@ class Cassette:
     """A cassette in memory."""
 
     name: str
-    header: Header
-    rows: Mapping[Key, Row]
+    header: CassetteHeader
+    rows: Mapping[Key, RecordedReply]
     sha256: str
 
     @property
@@ -112,14 +136,14 @@ class Cassette:
         """True when every reply was recorded with its request, so that any system may ask."""
         return all(row.prompt_recorded for row in self.rows.values())
 
-    def lookup(self, worker: str, digest: str, replicate: Replicate) -> Row:
+    def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
         """Return the recorded reply; `CassetteMiss` when there is none."""
         row = self.rows.get((worker, digest, replicate.epoch, replicate.occurrence))
         if row is None:
             raise CassetteMiss(self._missing(worker, digest, replicate))
         return row
 
-    def _missing(self, worker: str, digest: str, replicate: Replicate) -> str:
+    def _missing(self, worker: str, digest: str, replicate: SampleIndex) -> str:
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
         wanted = f"epoch {replicate.epoch}, repetition {replicate.occurrence + 1}"
         kept = (
@@ -147,7 +171,7 @@ def open_cassette(name: str) -> Cassette:
         )
     if not path.is_file():
         raise UserError(f"There is no cassette file {path}; make one with `podium record`.")
-    return _read(name, path, path.stat().st_mtime_ns)
+    return _read_cached(name, path, path.stat().st_mtime_ns)
 
 
 def read_cassette(path: Path) -> Cassette:
@@ -155,7 +179,7 @@ def read_cassette(path: Path) -> Cassette:
     return open_cassette(str(path))
 
 
-def write_cassette(path: Path, header: Header, rows: Iterable[Row]) -> None:
+def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedReply]) -> None:
     """Write a cassette whole or not at all; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [header.model_dump_json(), *(row.model_dump_json() for row in rows)]
@@ -165,23 +189,23 @@ def write_cassette(path: Path, header: Header, rows: Iterable[Row]) -> None:
 
 
 @lru_cache(maxsize=8)
-def _read(name: str, path: Path, modified: int) -> Cassette:
+def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     """Read a file once for all workers that share it; `modified` makes a changed file a new one."""
     content = read_limited(path, DOCUMENT)
     first, *rest = content.split(b"\n")
     try:
-        header = Header.model_validate_json(first)
+        header = CassetteHeader.model_validate_json(first)
     except ValidationError as error:
         raise UserError(
             f"{path} is no cassette of this version of podium: its first line must be a header "
             '{"podium_cassette": 1, "source_label": ...}.'
         ) from error
-    rows: dict[Key, Row] = {}
+    rows: dict[Key, RecordedReply] = {}
     for number, line in enumerate(rest, start=2):
         if not line.strip():
             continue
         try:
-            row = Row.model_validate(parse_json(line))
+            row = RecordedReply.model_validate(parse_json(line))
         except (ValidationError, ValueError) as error:
             reason = f"{error}".splitlines()[0]
             raise UserError(f"Cassette {path}, line {number}, is damaged: {reason}.") from error
@@ -189,3 +213,434 @@ def _read(name: str, path: Path, modified: int) -> Cassette:
             raise UserError(f"Cassette {path}, line {number}, repeats the key of an earlier line.")
         rows[row.key] = row
     return Cassette(name, header, rows, hashlib.sha256(content).hexdigest())
+
+
+# § What a recorded pool can answer, looked up before a run: a miss is an error, never a
+# § guess.
+
+
+def cassette_digests(spec: PoolSpec) -> dict[str, str]:
+    """Return the sha256 of each cassette that a pool replays, by its name or file name.
+
+    Not by its path: a folder that was moved holds the same recordings.
+    """
+    return {Path(_name(worker)).name: _tape(worker).sha256 for worker in _replayed(spec)}
+
+
+def prompts_recorded(spec: PoolSpec) -> bool:
+    """Return whether every reply came with its request, so that any system may ask."""
+    return all(_tape(worker).prompts_recorded for worker in _replayed(spec))
+
+
+def refuse_unrecorded(
+    spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
+) -> None:
+    """Raise UserError when replies without prompts lack a question or an epoch of an exam.
+
+    A suite that puts a question differently in each epoch has one form of it for each.
+    """
+    for worker in _replayed(spec):
+        tape = _tape(worker)
+        if tape.prompts_recorded:
+            continue
+        if epochs > tape.epochs:
+            raise UserError(
+                f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
+                f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
+            )
+        known = {(row.worker, row.digest) for row in tape.rows.values()}
+        who = _answers(worker)
+        lost = [
+            one.id
+            for one in questions
+            if any((who, _canonical(form)) not in known for form in _forms(one, epochs, suite))
+        ]
+        if lost:
+            raise UserError(
+                f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
+                f"({lost[0]} is the first): name the suite that was recorded, in "
+                "the prompt that it was asked in."
+            )
+
+
+def _forms(question: Question, epochs: int, suite: Suite[Any] | None) -> list[Question]:
+    """Return the question as every epoch asks it; one form where all epochs ask alike."""
+    if not isinstance(suite, Varied):
+        return [question]
+    return [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
+
+
+def _replayed(spec: PoolSpec) -> list[WorkerSpec]:
+    return [worker for worker in spec.slots if worker.provider == "recorded"]
+
+
+def _name(worker: WorkerSpec) -> str:
+    return str(worker.args.get("cassette", ""))
+
+
+def _tape(worker: WorkerSpec) -> Cassette:
+    return open_cassette(_name(worker))
+
+
+def _answers(worker: WorkerSpec) -> str:
+    """Return the worker's name inside the cassette."""
+    return worker.model.partition("/")[2]
+
+
+def _canonical(question: Question) -> str:
+    return request_digest([ChatMessageUser(content=question.text)])
+
+
+# § The Inspect provider `recorded/<worker>`: replays a cassette, and fails where it has no
+# § reply.
+# §
+# § Text, token counts and stop reason are those of the recording. Which replicate is wanted
+# § comes from
+# § the pool (harness/request.py); outside a pool requests count as epoch 1, repeated in
+# § order. What
+# § the recording does not say (its prompt, perhaps) is in the output's metadata, so logs show
+# § it.
+
+
+class RecordedAPI(ModelAPI):
+    """One worker of a cassette: `get_model("recorded/<worker>", cassette=NAME_OR_PATH)`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
+        **model_args: Any,
+    ) -> None:
+        """Open the cassette; UserError when it, or the worker in it, does not exist."""
+        super().__init__(model_name, base_url, api_key, [], config)
+        name = model_args.get("cassette")
+        if not name:
+            raise UserError(f"recorded/{model_name} needs a cassette: -M cassette=PATH.jsonl.")
+        self.cassette: Cassette = open_cassette(str(name))
+        if model_name not in self.cassette.workers:
+            known = ", ".join(self.cassette.workers)
+            raise UserError(f"Cassette {name} has no worker {model_name!r}; it has: {known}.")
+        self.asked: Counter[str] = Counter()
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Return the recorded reply; `CassetteMiss` when nobody recorded one."""
+        digest = request_digest(input)
+        row = self.cassette.lookup(self.model_name, digest, self._replicate(digest))
+        return _output(row, self.cassette)
+
+    def connection_key(self) -> str:
+        """Share one connection limit among the workers of a cassette."""
+        return f"recorded/{self.cassette.name}"
+
+    def max_connections(self) -> int:
+        """Replaying is a look-up, so the limit is generous."""
+        return 100
+
+    def _replicate(self, digest: str) -> SampleIndex:
+        current = CURRENT.get()
+        if current is not None:
+            return current
+        occurrence = self.asked[digest]
+        self.asked[digest] += 1
+        return SampleIndex(epoch=1, occurrence=occurrence)
+
+
+def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
+    output = ModelOutput.from_content(row.model, row.text, stop_reason=row.stop_reason)
+    if row.usage is not None:
+        tokens = row.usage
+        output.usage = ModelUsage(
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            total_tokens=tokens.input + tokens.output + tokens.cache_read + tokens.cache_write,
+            input_tokens_cache_read=tokens.cache_read,
+            input_tokens_cache_write=tokens.cache_write,
+            reasoning_tokens=tokens.reasoning,
+        )
+    output.metadata = {
+        "recorded": {
+            "source": row.source,
+            "source_label": cassette.header.source_label,
+            "prompt_recorded": row.prompt_recorded,
+            "cassette_sha256": cassette.sha256,
+        }
+    }
+    return output
+
+
+# § Write the pool file that replays a cassette, with prices and settings from the recorded
+# § runs.
+# §
+# § A recorded worker keeps the identity of the live one: its card, generation config, price
+# § and
+# § knowledge cutoff. Where the logs do not say (a plain Inspect run), it has no price.
+
+
+NO_PRICES = "none"
+"""The book without a price (harness/prices/none.toml)."""
+
+
+def recorded_pool(
+    cassette: Path,
+    models: Mapping[str, str],
+    facts: Sequence[Mapping[str, Any]],
+    source_label: SourceLabel,
+) -> dict[Path, str]:
+    """Return the files to write beside a cassette: the pool, and its price book if not shipped.
+
+    `models` maps each recorded worker to the model that answered; `facts` is what podium wrote into
+    the header of each log. Files are named as they stand beside the pool, to be moved together.
+    Rehearsal replies stay `rehearsal`: a recording does not make them real.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
+        raise UserError(
+            f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
+        )
+    workers: dict[str, Mapping[str, Any]] = {}
+    for fact in facts:
+        workers.update(fact.get("workers", {}))
+    name, book = _book(cassette, [fact["prices"] for fact in facts if fact.get("prices")])
+    lines = [
+        f"# Replays {cassette.name}: podium run --pool {cassette.with_suffix('.toml').name}",
+        f"label = {toml('rehearsal' if source_label == 'rehearsal' else 'recorded')}",
+        f"prices = {toml(name)}",
+    ]
+    for worker, model in sorted(models.items(), key=lambda item: item[0] == CONDUCTOR):
+        if worker != GRADER:
+            lines += ["", *_slot(worker, model, workers.get(worker, {}), cassette)]
+    return {cassette.with_suffix(".toml"): "\n".join(lines) + "\n", **book}
+
+
+def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> list[str]:
+    fields: dict[str, Any] = {
+        "name": worker,
+        "model": f"recorded/{worker}",
+        "price": fact.get("price") or model,
+        "card": fact.get("card") or "",
+        "knowledge_cutoff": fact.get("knowledge_cutoff") or "unknown",
+        "args": {"cassette": cassette.name},
+    }
+    if fact.get("config"):
+        fields["config"] = fact["config"]
+    head = "[conductor]" if worker == CONDUCTOR else "[[workers]]"
+    return [f"# recorded from {model}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
+
+
+def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
+    """Return the name of the logs' price book, and its text where it has to be written."""
+    if not embedded:
+        return NO_PRICES, {}
+    if len({str(data["sha256"]) for data in embedded}) > 1:
+        raise UserError("The logs were written with different price books: record them separately.")
+    book = book_from_json(embedded[0])
+    if (BOOKS / f"{book.name}.toml").is_file() and read_book(book.name).sha256 == book.sha256:
+        return book.name, {}
+    path = cassette.with_name(f"{cassette.stem}.prices.toml")
+    return path.name, {path: book_text(book)}
+
+
+# § Turn Inspect logs into a cassette and a pool file that replays it (`podium record`).
+# §
+# § One row per reply that a model gave in a finished sample. Failed attempts, reads from a
+# § local cache
+# § (no draw of their own) and unfinished samples are counted and left out, so that a replayed
+# § reply is
+# § always one that was really drawn for this request and this repetition.
+
+
+@dataclass(slots=True)
+class RecordSummary:
+    """What was recorded and what was left out."""
+
+    cassette: Path
+    pool: Path
+    """The pool file that replays the cassette."""
+    rows: int = 0
+    repeats: int = 0
+    """Replies found again in a later log, as in the second log of a resumed run."""
+    errors: int = 0
+    cache_reads: int = 0
+    unfinished_samples: int = 0
+    workers: dict[str, int] = field(default_factory=dict[str, int])
+    """Rows per worker."""
+
+    def __str__(self) -> str:
+        """Say it in two lines, for the terminal."""
+        kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
+        left = (
+            f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
+            f"{self.unfinished_samples} unfinished samples; {self.repeats} found twice"
+        )
+        return f"{self.cassette}: {self.rows} replies ({kept}); {left}.\nReplay: --pool {self.pool}"
+
+
+def record(logs: Sequence[Path], out: Path) -> RecordSummary:
+    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
+
+    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, two
+    logs that answer the same request and repetition differently, and replies of real models beside
+    those of rehearsal workers.
+    """
+    if out.suffix != ".jsonl":
+        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
+    summary = RecordSummary(cassette=out, pool=out.with_suffix(".toml"))
+    _refuse(summary.cassette, summary.pool)
+    rows: dict[Key, RecordedReply] = {}
+    facts: list[Mapping[str, Any]] = []
+    sources: dict[SourceLabel, str] = {}
+    for path in logs:
+        log = _read_log(path)
+        _refuse_unpublishable(log, path)
+        facts.append((log.eval.metadata or {}).get(PODIUM, {}))
+        for row, event in _rows(log, path, summary):
+            sources.setdefault(_source_label(event, facts[-1]), path.name)
+            _refuse_mixed(sources)
+            _add(rows, row, summary)
+    if not rows:
+        raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
+    summary.rows = len(rows)
+    summary.workers = dict(Counter(row.worker for row in rows.values()))
+    models = {row.worker: row.model for row in rows.values()}
+    header = CassetteHeader(
+        created_from=tuple(path.name for path in logs),
+        source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
+        source_label=next(iter(sources)),
+    )
+    files = recorded_pool(out, models, facts, header.source_label)
+    _refuse(*files)
+    write_cassette(out, header, rows.values())
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    return summary
+
+
+def _refuse(*outputs: Path) -> None:
+    for path in outputs:
+        if path.exists():
+            raise UserError(f"{path} exists already: choose another name or move it away.")
+
+
+def _refuse_unpublishable(log: EvalLog, path: Path) -> None:
+    """Raise UserError for a log whose replies are gone or may quote what must not be published."""
+    refuse_redacted(log.eval.metadata, path.name)
+    if not publishable(log.eval.metadata):
+        raise UserError(
+            f"{path.name} is of an exam whose questions must not be published, and a cassette is "
+            "made to be passed on: keep the log, or share a copy by podium redact."
+        )
+
+
+def _read_log(path: Path) -> EvalLog:
+    if not path.is_file():
+        raise UserError(f"There is no log {path}.")
+    refuse_oversized(path)
+    try:
+        # "full": without it long messages are references into the log's attachments.
+        return read_eval_log(str(path), resolve_attachments="full")
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
+
+
+def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
+    """Return who gave a reply, also where it was replayed from a cassette."""
+    recorded: object = (event.output.metadata or {}).get("recorded")
+    if isinstance(recorded, Mapping):
+        first = cast(Mapping[str, Any], recorded).get("source_label")
+        return "rehearsal" if first == "rehearsal" else "live"
+    rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
+    return "rehearsal" if rehearsed else "live"
+
+
+def _refuse_mixed(sources: Mapping[SourceLabel, str]) -> None:
+    if len(sources) > 1:
+        raise UserError(
+            f"{sources['live']} holds replies of real models and {sources['rehearsal']} replies of "
+            "rehearsal workers: record them into separate cassettes."
+        )
+
+
+def _rows(
+    log: EvalLog, path: Path, summary: RecordSummary
+) -> Iterator[tuple[RecordedReply, ModelEvent]]:
+    """Yield a row for every reply in the finished samples of one log, and its event."""
+    for sample in log.samples or []:
+        if sample.error is not None or sample.completed_at is None:
+            summary.unfinished_samples += 1
+            continue
+        yield from _sample_rows(sample, path, summary)
+
+
+def _sample_rows(
+    sample: EvalSample, path: Path, summary: RecordSummary
+) -> Iterator[tuple[RecordedReply, ModelEvent]]:
+    asked: Counter[tuple[str, str]] = Counter()
+    events = [event for event in sample.events if isinstance(event, ModelEvent)]
+    once = {event.uuid or str(index): event for index, event in enumerate(events)}
+    for event in sorted(once.values(), key=lambda event: event.timestamp):
+        worker = event.role or event.model.rpartition("/")[2]
+        if worker == GRADER:
+            continue
+        if event.error is not None or event.pending or event.output.empty:
+            summary.errors += 1
+            continue
+        digest = request_digest(event.input)
+        occurrence = asked[worker, digest]  # as `Pool` counts: every reply, cached or not
+        asked[worker, digest] += 1
+        if event.cache == "read":
+            summary.cache_reads += 1
+            continue
+        yield _row(sample, event, (worker, digest, sample.epoch, occurrence), path), event
+
+
+def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> RecordedReply:
+    if event.output.message.tool_calls:
+        raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
+    usage = usage_of_reply(event.output, event.call.response if event.call else None)
+    worker, digest, epoch, occurrence = key
+    return RecordedReply(
+        worker=worker,
+        digest=digest,
+        epoch=epoch,
+        occurrence=occurrence,
+        text=event.output.completion,
+        usage=None
+        if usage is None
+        else RecordedTokens(
+            input=usage.input,
+            output=usage.output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            reasoning=usage.reasoning,
+        ),
+        model=event.model,
+        stop_reason=event.output.stop_reason,
+        question=str(sample.id),
+        source=path.name,
+    )
+
+
+def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSummary) -> None:
+    """Add a row; the same key with another reply is a contradiction that nobody can resolve."""
+    known = rows.setdefault(row.key, row)
+    if known is row:
+        return
+    if known.text != row.text:
+        raise UserError(
+            f"{known.source} and {row.source} hold different replies of {row.worker} to the same "
+            f"request (question {row.question}, epoch {row.epoch}): "
+            "record them into separate cassettes."
+        )
+    summary.repeats += 1
+
+
+def _named(logs: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in logs) or "no logs"

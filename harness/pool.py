@@ -1,9 +1,4 @@
-"""The one object that talks to models: named workers, each an Inspect model in a role of its own.
-
-Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens, config and
-spans per worker. Outside an eval (training, serving) the same class works on the same models.
-A `Pool` serves one sample: it numbers the sample's requests (see harness/replicate.py).
-"""
+"""The one object that talks to models: named workers, each an Inspect model in its own role."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,23 +18,29 @@ from inspect_ai.model import (
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.util import LimitExceededError, span
 
+from harness.api_keys import guard_keys
+from harness.budget import SPEND, Spend
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
-from harness.key_guard import guard
-from harness.ledger.asking import Asked, asking, read_back
-from harness.ledger.observed import WRAPPERS
-from harness.ledger.replay import next_draw
-from harness.ledger.request import Offered, Request
-from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
+from harness.ledger.hooks import WRAPPERS
+from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
+from harness.pool_config import REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
-from harness.replicate import CURRENT, Replicate, request_digest
-from harness.seating import refuse_another
-from harness.service import recorded_settings
-from harness.spend import SPEND, Spend
-from harness.surrogates import made_storable, storable
+from harness.request import CURRENT, Offered, Request, SampleIndex, recorded_settings
+from harness.text import make_storable, storable
 from harness.workflow import Sampling
 
-Trial = Callable[[Question, str], Awaitable[Grade]]
+# § The one object that talks to models: named workers, each an Inspect model in a role of its
+# § own.
+# §
+# § Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens,
+# § config and
+# § spans per worker. Outside an eval (training, serving) the same class works on the same
+# § models.
+# § A `Pool` serves one sample: it numbers the sample's requests (see harness/request.py).
+
+
+PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> how the reply does on the tests that the question itself shows.
 
 It costs no call. `Grade.value` is the share of public tests passed."""
@@ -53,7 +54,7 @@ class Pool:
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
-    trial: Trial | None = None
+    trial: PublicTests | None = None
     """Runs a program on a question's public tests; None where the exam has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
@@ -82,7 +83,7 @@ class Pool:
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
         request = Request(worker, model, _sendable(messages), price, step, config)
-        return await self._reply(request, self._number(worker, request.messages))
+        return await self._reply(request, self._number(request))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -94,13 +95,13 @@ class Pool:
         model = self._model(worker)
         price, config = self._price_ref(worker, model), offered.config
         request = Request(worker, model, _sendable(messages), price, step, config, offered)
-        return await self._put(request, self._number(worker, request.messages))
+        return await self._put(request, self._number(request))
 
-    async def _reply(self, request: Request, number: Replicate) -> Reply:
+    async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
         return (await self._put(request, number))[1]
 
-    async def _put(self, request: Request, number: Replicate) -> tuple[ModelOutput, Reply]:
+    async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         """Make one call: in a span, written down before and after, within the limits."""
         worker, step = request.role, request.step or request.role
         token = CURRENT.set(number)
@@ -118,13 +119,15 @@ class Pool:
             CURRENT.reset(token)
         return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
 
-    async def _asked_once(self, request: Request, number: Replicate) -> tuple[Asked, ModelOutput]:
+    async def _asked_once(
+        self, request: Request, number: SampleIndex
+    ) -> tuple[CallInFlight, ModelOutput]:
         """Call a model, unless an earlier attempt of the run has paid for this very draw."""
         draw = next_draw(request)
         if draw and (event := draw.replayed(request)):
             return read_back(request, event, self.spend), event.output
-        async with asking(request, self.spend) as asked:
-            output = asked.output = made_storable(await _generate(request, number))
+        async with record_call(request, self.spend) as asked:
+            output = asked.output = make_storable(await _generate(request, number))
             if draw and not output.empty:
                 draw.keep(output)
         return asked, output
@@ -146,18 +149,18 @@ class Pool:
         slots = self.spec.slots if self.spec else ()
         return next((slot.price_ref for slot in slots if slot.name == worker), str(model))
 
-    def _number(self, worker: str, messages: Sequence[ChatMessage]) -> Replicate:
-        key = (worker, request_digest(messages))
+    def _number(self, request: Request) -> SampleIndex:
+        key = (request.role, request.sha256)
         occurrence = self._asked[key]
         self._asked[key] += 1
-        return Replicate(epoch=self.epoch, occurrence=occurrence)
+        return SampleIndex(epoch=self.epoch, occurrence=occurrence)
 
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """Return messages that can be sent and digested: a plan may spell half a character in JSON."""
     if all(storable(turn.text) == turn.text for turn in messages):
         return messages
-    return [made_storable(turn.model_copy(deep=True)) for turn in messages]
+    return [make_storable(turn.model_copy(deep=True)) for turn in messages]
 
 
 def _reason(error: BaseException) -> str:
@@ -180,7 +183,7 @@ def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
     )
 
 
-async def _generate(request: Request, number: Replicate) -> ModelOutput:
+async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
     """Call a model; a worker that caches keeps a reply of its own for every replicate.
 
     Inspect's cache knows neither repetitions nor provider arguments, so they go into its key. What
@@ -213,7 +216,7 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     if slot.provider == "rehearsal":
         arguments |= {"seed": seed, "time_scale": time_scale}
-    return guard(get_model(slot.model, config=config, memoize=False, **arguments))
+    return guard_keys(get_model(slot.model, config=config, memoize=False, **arguments))
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
@@ -244,7 +247,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None =
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
     if seat and CONDUCTOR in roles:
-        refuse_another(seat, roles[CONDUCTOR])
+        refuse_other_conductor(seat, roles[CONDUCTOR])
     elif seat and spec is None:
         models[CONDUCTOR] = _absent_role(None, seat)
     run = SPEND.get()
@@ -271,7 +274,7 @@ def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
             _refuse_mislabelled(spec, slot)
         config, args = recorded_settings(slot.model, slot.config, slot.args)
         arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
-        made[key] = guard(get_model(slot.model, config=config, **arguments))
+        made[key] = guard_keys(get_model(slot.model, config=config, **arguments))
     return made[key]
 
 

@@ -1,15 +1,23 @@
-"""The frozen nouns that every part of podium passes around.
-
-A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their `Usage`,
-and the suite turns the answer into a `Grade`. Data only: behaviour lives elsewhere. What the ledger
-says of a call is harness/ledger/row.py.
-"""
+"""The frozen nouns that every part of podium passes around."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal
+
+SEED = 2**63 - 1
+"""The largest seed that every generator takes."""
+
+
+# § The frozen nouns that every part of podium passes around.
+# §
+# § A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their
+# § `Usage`,
+# § and the suite turns the answer into a `Grade`. Data only: behaviour lives elsewhere. What
+# § the ledger
+# § says of a call is harness/ledger/call.py.
+
 
 Kind = Literal["integer", "choice", "program", "text"]
 """What an answer looks like, so that a system may normalise answers without knowing the exam."""

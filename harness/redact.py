@@ -1,11 +1,4 @@
-"""Logs that can be shared: every text is taken out, every number and digest stays.
-
-What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
-a question back. Tables and the ledger made from a redacted log are those of the original: verdicts,
-tokens, prices, spans and times are all there. A text's sha256 lets whoever has the exam check that
-a log is about it. The digest that every sample had before is kept, so that the copies can be
-checked against the run's manifest (`podium manifest verify --shared`).
-"""
+"""Logs that can be shared: every text is taken out, every number and digest stays."""
 
 import hashlib
 import json
@@ -22,14 +15,26 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score
 
 from harness.errors import PodiumError, UserError
-from harness.integrity.inventory import read_entry
-from harness.integrity.manifest import FILE, SIGNATURE
-from harness.ledger.plans import fault_of
-from harness.ledger.raw_log import refuse_oversized
-from harness.logs import find_logs
-from harness.private import kind_of, publishable
+from harness.ledger.answers import fault_of
+from harness.ledger.logs import refuse_oversized
+from harness.ledger.manifest import FILE, SIGNATURE, read_entry
+from harness.ledger.runs import find_logs
 from harness.records import PODIUM, SECONDS
+from harness.suite import failure_kind, publishable
 from harness.workflow import MALFORMED
+
+# § Logs that can be shared: every text is taken out, every number and digest stays.
+# §
+# § What is kept is listed here; everything else goes, so that a new kind of event or field
+# § cannot bring
+# § a question back. Tables and the ledger made from a redacted log are those of the original:
+# § verdicts,
+# § tokens, prices, spans and times are all there. A text's sha256 lets whoever has the exam
+# § check that
+# § a log is about it. The digest that every sample had before is kept, so that the copies can
+# § be
+# § checked against the run's manifest (`podium manifest verify --shared`).
+
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
@@ -184,7 +189,7 @@ def _error(error: EvalError | None) -> EvalError | None:
 
 
 def _failure(message: str) -> str:
-    return f"{kind_of(message)}: {digest(message)}"
+    return f"{failure_kind(message)}: {digest(message)}"
 
 
 def _output(output: ModelOutput) -> ModelOutput:

@@ -1,9 +1,4 @@
-"""Grade again from logs: no model is asked, the old log is kept, a newer one takes its place.
-
-For samples that could not be graded (sandbox down, disk full), or for all of them after a scorer
-was mended. The new log has the old one's task id, so reports take its samples, and a resumed run
-finds its questions answered. Inspect's own `inspect score` has no sandbox, so it cannot do this.
-"""
+"""Grade again from logs: the old log is kept, a newer one takes its place."""
 
 import math
 from collections import Counter
@@ -14,21 +9,48 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from inspect_ai import recompute_metrics
+from inspect_ai import (
+    recompute_metrics,
+    score,  # pyright: ignore[reportUnknownVariableType] - as in eval_set.py
+)
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
+from inspect_ai.model import Model
 from inspect_ai.scorer import Score
 
-from harness.at_once import as_done
-from harness.boxes import OpenBox, chosen_box, opened
-from harness.compose import Catalogue
+from harness.boxes import OpenBox, open_run_box, select_box
+from harness.budget import SPEND, Spend
+from harness.context import RunContext, run_context
 from harness.errors import UserError
-from harness.experiment import note_graders
-from harness.logs import RunFacts, newest_logs, read_log, run_facts
-from harness.private import keep_files_private, refuse_redacted
-from harness.records import PODIUM, Question
-from harness.solver import question_from
-from harness.suite import Judged, Suite, at_epoch, moved, with_prompt
-from harness.task import as_score, unscored
+from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
+from harness.ledger.journal import Head
+from harness.ledger.recorder import TaskJournal
+from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
+from harness.parallel import map_concurrently
+from harness.pool import slot_model
+from harness.pool_config import PoolSpec
+from harness.records import GRADER, PODIUM, Question
+from harness.reply_cache import PaidReplies
+from harness.run.catalogue import Catalogue
+from harness.run.experiment import note_graders
+from harness.suite import (
+    ModelGraded,
+    Suite,
+    at_epoch,
+    keep_files_private,
+    moved_versions,
+    refuse_redacted,
+    with_prompt,
+)
+
+# § Grade again from logs: no model is asked, the old log is kept, a newer one takes its
+# § place.
+# §
+# § For samples that could not be graded (sandbox down, disk full), or for all of them after a
+# § scorer
+# § was mended. The new log has the old one's task id, so reports take its samples, and a
+# § resumed run
+# § finds its questions answered. Inspect's own `inspect score` has no sandbox, so it cannot
+# § do this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +89,7 @@ def regrade(
     if not everything:
         _refuse_another_box(log, suite, box)
     most = box.most if box else 1
-    changed = sum(as_done(lambda one: _grade_again(one, suite, box), chosen, most))
+    changed = sum(map_concurrently(lambda one: _grade_again(one, suite, box), chosen, most))
     log.eval.task_version = suite.version
     log.eval.metadata = _with_grader(log.eval.metadata, suite, box)
     path = written_newer(log)
@@ -85,7 +107,7 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
 
 def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
     """Return whether only a model can judge this: no rule changes its verdict (see rejudge.py)."""
-    return isinstance(suite, Judged) and suite.needs_judge(question_in(sample, suite))
+    return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
 
 
 def is_unscored(sample: EvalSample) -> bool:
@@ -140,7 +162,9 @@ def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
     logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
     found = (facts for path, log in logs if (facts := run_facts(log, path)))
     then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
-    said = (moved({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then))
+    said = (
+        moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
+    )
     return ", ".join(filter(None, said))
 
 
@@ -234,9 +258,11 @@ def remade(
     rules = [one for one in samples if not was_judged(one, suite)]
     found.left["a model judged it"] += len(samples) - len(rules)
     used = box if suite.needs_box else None
-    anew = as_done(lambda one: (one, _new_score(one, suite, used)), rules, used.most if used else 1)
-    for sample, score in anew:
-        _compare(sample, score, found)
+    anew = map_concurrently(
+        lambda one: (one, _new_score(one, suite, used)), rules, used.most if used else 1
+    )
+    for sample, given in anew:
+        _compare(sample, given, found)
     found.left = +found.left
     return found
 
@@ -285,7 +311,7 @@ def box_for_logs(
             runs.append(facts)
     name = _box_of(runs, named, catalogue) if runs else None
     suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
-    with opened(catalogue.boxes, name, suites, most) as box:
+    with open_run_box(catalogue.boxes, name, suites, most) as box:
         yield box
 
 
@@ -297,7 +323,7 @@ def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -
             "one box for all with --all --box."
         )
     ours = all(facts.label == "rehearsal" for facts in runs)
-    return chosen_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    return select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
@@ -305,3 +331,77 @@ def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> 
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)
+
+
+# § Judge again what a model should have judged and did not: its provider was down, it said
+# § nothing.
+# §
+# § The answers are kept and only the judge is asked, for unscored samples, under the run's
+# § spending
+# § limit. What rules grade is graded again by harness/regrade.py, without any call.
+
+
+def retry_ungraded(
+    log_dir: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec, spend: Spend
+) -> list[Path]:
+    """Ask the pool's grader for what is missing in the newest log of every task of a directory.
+
+    Returns the newer logs that were written; none where the pool has no grader.
+    """
+    if spec.grader is None:
+        return []
+    token = SPEND.set(spend)
+    try:
+        found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
+    finally:
+        SPEND.reset(token)
+    return [path for path in found if path is not None]
+
+
+def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
+    """Ask for the missing verdicts of one log; None when none is missing or the suite has changed.
+
+    What the judge fails at again stays unscored.
+    """
+    samples = log.samples or []
+    unscored = [one for one in samples if one.error is None and is_unscored(one)]
+    left = [one for one in unscored if was_judged(one, suite)]
+    if not left or log.eval.task_version != suite.version:
+        return None
+    scored = score(
+        log.model_copy(update={"samples": left}),
+        as_scorer(suite),
+        model_roles={GRADER: grader},
+        action="overwrite",
+        display="none",
+    )
+    made = {(one.id, one.epoch): one for one in scored.samples or []}
+    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
+    return written_newer(log)
+
+
+def _judged_log(
+    log_dir: Path, path: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec
+) -> Path | None:
+    log = read_log(path) if may_lack_scores(path) else None
+    facts = run_facts(log, path) if log else None
+    if log is None or facts is None or facts.suite not in suites or spec.grader is None:
+        return None
+    journal = TaskJournal(log_dir, _head(log, facts), PaidReplies(log_dir))
+    try:
+        with run_context(RunContext(log_dir, spec, journal)):
+            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
+    finally:
+        journal.close()
+
+
+def _head(log: EvalLog, facts: RunFacts) -> Head:
+    return Head(
+        task=log.eval.task,
+        suite=facts.suite,
+        system=facts.system,
+        label=facts.label,
+        book=str(facts.prices.get("name", "")),
+        book_sha256=str(facts.prices.get("sha256", "")),
+        shown=facts.publishable,
+    )

@@ -1,13 +1,16 @@
-r"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
-
-Every rule is linear in the length of the reply. What a statement says is read in extract.py.
-"""
+"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back."""
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
+
+# § Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
+# §
+# § Every rule is linear in the length of the reply. What a statement says is read in
+# § extract.py.
+
 
 TAIL = 4000
 """Characters at the end of a reply in which labels and conclusions are looked for."""

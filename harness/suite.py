@@ -1,19 +1,25 @@
-"""A `Suite` is an exam; what only some exams have is a protocol of its own below it.
+"""A `Suite` of questions; what only some suites have is a protocol of its own below it."""
 
-Grading is a plain function of (question, reply), so that the function which scores an evaluation is
-the function which rewards training. A suite that runs programs is handed a box; `BoxT` keeps this
-file free of sandbox/.
-"""
-
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
-from harness.records import Grade, Question
+from harness.records import PODIUM, Grade, Question
+
+# § A `Suite` is an exam; what only some exams have is a protocol of its own below it.
+# §
+# § Grading is a plain function of (question, reply), so that the function which scores an
+# § evaluation is
+# § the function which rewards training. A suite that runs programs is handed a box; `BoxT`
+# § keeps this
+# § file free of sandbox/.
+
 
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
@@ -112,7 +118,7 @@ class Suite(Protocol[BoxT]):
         ...
 
 
-def moved(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Name the graders that have another version now; empty where none has.
 
     >>> moved({"aime25": "2-A", "mbpp": "1-A", "old": "1-A"}, {"aime25": "3-A", "mbpp": "1-A"})
@@ -181,7 +187,7 @@ class Prompted(Protocol):
 
 
 @runtime_checkable
-class Judged(Protocol):
+class ModelGraded(Protocol):
     """A suite some of whose replies only a model can judge; it is asked in the role `grader`."""
 
     def needs_judge(self, question: Question) -> bool:
@@ -242,3 +248,58 @@ def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
     if isinstance(suite, Prompted) and prompt in suite.prompts:
         return suite.prompted(prompt)
     return suite
+
+
+# § What podium keeps to itself of exams whose authors ask that no question be published.
+# §
+# § Such a suite says `publishable = False`. Its logs, which hold questions, are readable by
+# § their owner
+# § alone and marked; no table, message or cassette quotes them; harness/redact.py makes logs
+# § to share.
+
+
+WITHHELD = "its words are withheld, they may quote a question; the log has them"
+
+
+def keep_files_private() -> None:
+    """Let every file that this process writes from now on be its owner's alone (mode 0600).
+
+    For the whole process, because Inspect writes logs, buffers and attachments at times and places
+    of its own; a mode set afterwards would leave a moment, and each of its temporary files, open.
+    """
+    os.umask(0o077)
+
+
+def publishable(metadata: Mapping[str, Any] | None) -> bool:
+    """Return whether a log's questions may be shown, by the metadata in its header."""
+    return bool(_podium_facts(metadata).get("publishable", True))
+
+
+def redacted_message(reason: str, shown: bool) -> str:
+    """Return why something failed, as it may be printed of an exam that may be `shown` or not.
+
+    A provider's words can quote what it was sent, so of an exam that may not, only the kind of
+    failure is told.
+
+    >>> said("WorkerError('sage gave no reply: ...')", False)
+    'WorkerError (its words are withheld, they may quote a question; the log has them)'
+    """
+    return reason if shown or not reason else f"{failure_kind(reason)} ({WITHHELD})"
+
+
+def failure_kind(reason: str) -> str:
+    """Return the exception's name at the start of a reason, or a word for what has none."""
+    found = re.match(r"\w*(?:Error|Exception|Miss|Limit)\b", reason)
+    return found.group() if found else "failed"
+
+
+def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
+    """Raise UserError for a log whose texts were taken out: there is nothing to grade or replay."""
+    if _podium_facts(metadata).get("redacted"):
+        raise UserError(f"{name} is redacted, so its replies are gone: take the original log.")
+
+
+def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return podium's facts in a log's metadata, empty where another wrote it."""
+    facts: object = (metadata or {}).get(PODIUM)
+    return cast(Mapping[str, Any], facts) if isinstance(facts, Mapping) else {}

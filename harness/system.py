@@ -1,8 +1,4 @@
-"""A `System` is anything that can sit an exam; `planned` makes one from a plan.
-
-A system sees a sealed question and a pool, and returns an answer. It never sees a target, a suite
-or a grader. `harness/solver.py` turns it into an Inspect solver.
-"""
+"""A `System` is anything that can answer a suite's questions; its `SystemCard` says what it is."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from harness.execute import Budget, execute
-from harness.learning.exploring import Explorer
-from harness.learning.learned import Learned
+from harness.learning.fit import Artifact, Explorer
 from harness.learning.matrix import Matrix
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Answer, Question
 from harness.workflow import MALFORMED, Malformed, Workflow
+
+# § A `System` is anything that can sit an exam; `planned` makes one from a plan.
+# §
+# § A system sees a sealed question and a pool, and returns an answer. It never sees a target,
+# § a suite
+# § or a grader. `harness/inspect_adapters.py` turns it into an Inspect solver.
+
 
 Plan = Callable[[Question, Pool], Workflow]
 """A hand-written plan: a pure function of the sealed question and the pool's worker names."""
@@ -61,12 +63,12 @@ Remarks = Callable[[str, PoolSpec], Sequence[str]]
 Rewarded = Callable[[str], Mapping[str, str] | None]
 """The same -> suite -> version of the grader that rewarded it; None where nobody wrote it down."""
 
-Learn = Callable[[Matrix, int], Learned]
+Learn = Callable[[Matrix, int], Artifact]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SystemCard:
     """What a system says about itself: `podium systems NAME` prints it, the table footnotes it."""
 
     name: str
@@ -91,7 +93,7 @@ class Manifest:
     conductor_calls: int = 2
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
     seat: Seat | None = None
-    """The conductor that it brings along, whoever the pool's is (harness/seating.py)."""
+    """The conductor that it brings along, whoever the pool's is (harness/pool_config.py)."""
     brings: Brings | None = None
     """Where `NAME@X` names a checkpoint instead of a number."""
     unfit: Unfit | None = None
@@ -158,3 +160,26 @@ def planned(plan: Plan, budget: Budget | None = None) -> System:
 def malformed(reason: Malformed) -> Answer:
     """Return the empty answer of a system whose plan could not be run: graded, and wrong."""
     return Answer(text="", plan=f"{MALFORMED}{reason.reason}")
+
+
+# § What a log's header repeats of a system's manifest, so that a log alone says what was
+# § promised.
+# §
+# § The audit holds the calls against it (I7), and the table names source and deviations. A
+# § manifest
+# § that changes later changes no log.
+
+
+def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest's facts as plain JSON values, for so many workers and these arguments."""
+    return {
+        "source": manifest.source,
+        "prompt_sha256": manifest.prompt_sha256,
+        "calls_expected": expected_calls(manifest, workers, args),
+        "deviations": list(manifest.deviations),
+    }
+
+
+def expected_calls(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> list[int] | None:
+    """Return the least and the most worker calls; None where they cannot be said beforehand."""
+    return None if manifest.expected is None else list(manifest.expected(workers, args))

@@ -1,22 +1,29 @@
-"""The one place where other people's token counts become ours.
-
-Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
-the input of every provider. What it drops is taken from the provider's own usage (`with_raw`):
-cache writes kept for an hour, and the tokens that a product spends on models of its own.
-
-Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a word or a
-truth value for a number, a part larger than its whole. The call then costs what nobody knows,
-between nothing and its bound; what its provider said stays beside it. Runs and readers of their
-logs judge it by the same two functions, `usage_of_reply` and `usage_of_event`.
-"""
+"""The one place where other people's token counts become ours."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
 
 from harness.records import Usage
+
+# § The one place where other people's token counts become ours.
+# §
+# § Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens
+# § out of
+# § the input of every provider. What it drops is taken from the provider's own usage
+# § (`with_raw`):
+# § cache writes kept for an hour, and the tokens that a product spends on models of its own.
+# §
+# § Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a
+# § word or a
+# § truth value for a number, a part larger than its whole. The call then costs what nobody
+# § knows,
+# § between nothing and its bound; what its provider said stays beside it. Runs and readers of
+# § their
+# § logs judge it by the same two functions, `usage_of_reply` and `usage_of_event`.
+
 
 Raw = Mapping[str, Any]
 """A provider's own usage, as its reply has it."""
@@ -119,7 +126,8 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 def _can_be(usage: Usage) -> bool:
     """Say whether counts can be those of one call; a part that is taken off its whole fits in."""
-    counts = [found for found in asdict(usage).values() if found is not None]
+    named = (getattr(usage, name) for name in Usage.__dataclass_fields__)
+    counts = [found for found in named if found is not None]
     return (
         all(map(_is_count, counts))
         and usage.parts_total <= CEILING

@@ -1,13 +1,17 @@
-"""What may be asked of a pool: a `Workflow` of at most a few `Step`s, or why a plan is `Malformed`.
-
-A baseline writes its workflow by hand, a conductor writes it in text; both are run by `execute`.
-Not here: reading text (conductor/parse.py) and running anything (harness/execute.py).
-"""
+"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`."""
 
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+# § What may be asked of a pool: a `Workflow` of at most a few `Step`s, or why a plan is
+# § `Malformed`.
+# §
+# § A baseline writes its workflow by hand, a conductor writes it in text; both are run by
+# § `execute`.
+# § Not here: reading text (conductor/parse.py) and running anything (harness/execute.py).
+
 
 MAX_STEPS = 5
 """The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""

@@ -6,8 +6,8 @@ stable CSV columns (`row`, `tables`, `derived`), how they look (`markdown`, `sig
 `terminal`, `plot`), published figures beside them (`published`), how many questions an effect takes
 (`power_table`), our totals beside Inspect's (`reconciliation`), and the one function that writes it
 all (`report`).
-Does not belong here: reading logs and adding up calls (harness/ledger.py, harness/sittings.py,
-harness/totals.py), prices (harness/prices/books.py), anything that asks a model or grades a reply.
+Does not belong here: reading logs and adding up calls (harness/ledger/), prices (harness/prices/),
+anything that asks a model or grades a reply.
 
 Reading order: intervals, reference, row, tables, joint, blocks, markdown, reconciliation, report.
 """

@@ -1,26 +1,40 @@
-"""Rows that cost no call: what logs say of systems that did not sit the exam themselves.
-
-`self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-router*` gives
-each question to the worker that it suits best, with its answer known: a bound, and no method.
-Derived rows are marked, stand apart, and change no other row's verdict.
-"""
+"""Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from harness.sittings import Sitting
-from reports.intervals import Difference, Values, accuracy, accuracy_interval, adjusted, difference
-from reports.joint import Arrays, arrays_of
-from reports.majority import majority
-from reports.reference import SINGLE, graded_values
-from reports.row import Row
-from reports.stats.arrays import Floats
-from reports.tables import Pair, against
-from reports.wanted import Wanted
+from harness.ledger import GROUPINGS, QuestionResult
+from harness.ledger.totals import SystemRun
+from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions, graded_values
+from reports.build import Pair, pair_rows, with_difference
+from reports.intervals import (
+    BlockArrays,
+    Difference,
+    Values,
+    accuracy,
+    accuracy_interval,
+    block_arrays,
+    difference,
+    holm_adjusted,
+)
+from reports.row import TableRow
+from reports.significance import BlockSummary, block_summary
+from reports.stats import Floats
+from reports.tries import majority, pass_at_ks
+
+# § Rows that cost no call: what logs say of systems that did not sit the exam themselves.
+# §
+# § `self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-
+# § router*` gives
+# § each question to the worker that it suits best, with its answer known: a bound, and no
+# § method.
+# § Derived rows are marked, stand apart, and change no other row's verdict.
+
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (
@@ -35,7 +49,7 @@ KEPT = (
 """What a derived row shares with the row that it is made from."""
 
 
-def derived_rows(block: Sequence[Pair], wanted: Wanted) -> list[Row]:
+def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
     """Return the derived rows of one block, held against its reference as the others are."""
     singles = [
         (row, sitting) for row, sitting in block
@@ -46,7 +60,7 @@ def derived_rows(block: Sequence[Pair], wanted: Wanted) -> list[Row]:
     return [_held(block, row, values) for row, values in (*made, *([routed] if routed else []))]
 
 
-def _held(block: Sequence[Pair], row: Row, values: Values) -> Row:
+def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     """Compare a derived row; its p-value is adjusted as one more comparison beside the others."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
@@ -56,10 +70,12 @@ def _held(block: Sequence[Pair], row: Row, values: Values) -> Row:
     if found is None:
         return row
     family: list[Difference | None] = [found, *(replace(found, p_value=p) for p in others)]
-    return against(row, adjusted(family)[0], (reference[0].system, reference[0].reference_rule))
+    return with_difference(
+        row, holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
+    )
 
 
-def _vote(row: Row, sitting: Sitting, k: int | None) -> tuple[Row, Values] | None:
+def _vote(row: TableRow, sitting: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
     """Return a worker's majority of k tries: k calls of it at k times its cost."""
     found = majority(sitting, k)
     if found is None:
@@ -67,7 +83,7 @@ def _vote(row: Row, sitting: Sitting, k: int | None) -> tuple[Row, Values] | Non
     tries, values = found
     kind = {one.kind for one in sitting.attempts}
     weak = "; programs vote by identical text" if "program" in kind else ""
-    made = _figures(_blank(row), values)
+    made = _with_accuracy(_blank(row), values)
     return replace(
         made,
         system=f"self-consistency(maj@{tries} of {row.system})",
@@ -87,11 +103,11 @@ def _vote(row: Row, sitting: Sitting, k: int | None) -> tuple[Row, Values] | Non
     ), values
 
 
-def _routed(singles: Sequence[Pair]) -> tuple[Row, Values] | None:
+def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     """Return the oracle router over the questions that every single worker was graded on."""
     if len(singles) < 2:
         return None
-    block = arrays_of([sitting for _, sitting in singles])
+    block = block_arrays([sitting for _, sitting in singles])
     whole = np.asarray(~np.isnan(block.scores).any(axis=1), dtype=np.bool_)
     if not whole.any():
         return None
@@ -104,7 +120,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[Row, Values] | None:
     usd, tokens = _taken(block.usd[whole], chosen), _taken(block.tokens[whole], chosen)
     nobody = int((taken == 0).sum())
     asked = "1 question" if nobody == 1 else f"{nobody} questions"
-    row = _figures(_blank(singles[0][0]), values)
+    row = _with_accuracy(_blank(singles[0][0]), values)
     unit = "dollars" if not np.isnan(block.usd).all(axis=0).any() else "output tokens"
     return replace(
         row,
@@ -122,7 +138,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[Row, Values] | None:
     ), values
 
 
-def _costs(block: Arrays) -> Floats:
+def _costs(block: BlockArrays) -> Floats:
     """Return what ties go by: dollars where all workers have prices, else output tokens."""
     unpriced = np.isnan(block.usd).all(axis=0).any()
     return np.nan_to_num(block.tokens if unpriced else block.usd, nan=np.inf)
@@ -132,7 +148,7 @@ def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64
     return np.take_along_axis(values, chosen[:, None], axis=1)[:, 0]
 
 
-def _blank(row: Row) -> Row:
+def _blank(row: TableRow) -> TableRow:
     """Return a row of the same exam and pool that says nothing of a system yet."""
     kept = {name: getattr(row, name) for name in KEPT}
     empty: dict[str, Any] = {
@@ -140,10 +156,10 @@ def _blank(row: Row) -> Row:
         "knowledge_cutoff": row.knowledge_cutoff, "args": "", "uses_targets": False, "notes": "",
         "reference_allowed": False,
     }  # fmt: skip
-    return Row(**kept, **empty)
+    return TableRow(**kept, **empty)
 
 
-def _figures(row: Row, values: Values) -> Row:
+def _with_accuracy(row: TableRow, values: Values) -> TableRow:
     found = accuracy_interval(values)
     return replace(
         row,
@@ -153,3 +169,102 @@ def _figures(row: Row, values: Values) -> Row:
         ci_low=found and found.low,
         ci_high=found and found.high,
     )
+
+
+# § Parts of an exam: how a system did by difficulty and by platform, and pass@k of several
+# § tries.
+
+
+PASS_AT = "pass@k"
+RANKS = ("easy", "medium", "hard")
+"""These come first and in this order; other groups follow by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """One system on one part of an exam, or by one reading of its tries."""
+
+    row: TableRow
+    grouping: str
+    """`difficulty`, `platform` or `pass@k`."""
+    group: str
+    """E.g. `hard`, `atcoder` or `pass@5`."""
+    n: int
+    """Graded questions."""
+    value: float
+    """Accuracy, or pass@k."""
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that tables show of some sittings."""
+
+    rows: tuple[TableRow, ...]
+    parts: tuple[GroupScore, ...]
+    """In the order of the rows."""
+    fields: tuple[BlockSummary, ...] = ()
+    """Block by block, in the order of the rows: what holds for all its rows together."""
+    derived: tuple[TableRow, ...] = ()
+    """Rows made from the logs of others, block by block."""
+
+    def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
+        """Return the parts of some rows, one entry for each grouping that they have."""
+        chosen = [part for part in self.parts if any(part.row is row for row in rows)]
+        names = (*GROUPINGS, PASS_AT)
+        found = [(name, [part for part in chosen if part.grouping == name]) for name in names]
+        return [(name, parts) for name, parts in found if parts]
+
+
+def compare(sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
+    """Return rows and parts; UserError when the rows are no comparison."""
+    blocks = pair_rows(sittings, wanted)
+    pairs = [pair for block in blocks for pair in block]
+    return Comparison(
+        rows=tuple(row for row, _ in pairs),
+        parts=tuple(part for row, sitting in pairs for part in group_scores(row, sitting)),
+        fields=tuple(map(block_summary, blocks)),
+        derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
+    )
+
+
+def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
+    """Return the parts of one row; none where questions belong to nothing and were asked once."""
+    parts: list[GroupScore] = []
+    for grouping in GROUPINGS:
+        graded = [one for one in sitting.attempts if one.graded and grouping in one.groups]
+        graded.sort(key=lambda one: _rank(one.groups[grouping]))
+        for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
+            parts.append(_group_score(row, (grouping, name), list(members)))
+    for one in pass_at_ks(graded_values(sitting)):
+        low, high = one.interval.low, one.interval.high
+        parts.append(GroupScore(row, PASS_AT, f"pass@{one.k}", one.questions, one.value, low, high))
+    return parts
+
+
+def group_names(parts: Sequence[GroupScore]) -> list[str]:
+    """Return the groups of one grouping, in the order in which they are shown."""
+    return sorted({part.group for part in parts}, key=_rank)
+
+
+def _group_score(
+    row: TableRow, place: tuple[str, str], attempts: Sequence[QuestionResult]
+) -> GroupScore:
+    values: dict[str, list[float]] = {}
+    for attempt in attempts:
+        if attempt.value is not None:
+            values.setdefault(attempt.question, []).append(attempt.value)
+    return GroupScore(row, *place, len(values), *_accuracy_figures(values))
+
+
+def _accuracy_figures(values: Values) -> tuple[float, float | None, float | None]:
+    value, interval = accuracy(values), accuracy_interval(values)
+    assert value is not None, "a group has a graded question"
+    return value, interval and interval.low, interval and interval.high
+
+
+def _rank(group: str) -> tuple[int, int, str]:
+    """Sort easy before hard, and pass@5 before pass@10."""
+    rank = RANKS.index(group) if group in RANKS else len(RANKS)
+    return (rank, len(group) if group.startswith("pass@") else 0, group)

@@ -1,31 +1,77 @@
-"""table.md: one table per exam, footnotes for what limits a row, the workers, and all spend."""
+"""table.md: one table per suite, footnotes for what limits a row, the workers, and all spend."""
 
 import json
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
-from harness.escape import cell
-from harness.ledger.tally import total
-from harness.logs import RunFacts
+from harness.ledger.questions import total
+from harness.ledger.runs import RunFacts
+from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.prices import Book, book_from_json
-from harness.sittings import Sitting
-from harness.totals import SystemTotals, system_totals
-from reports.blocks import blocks_of, put, reference_of_block, short
-from reports.boxes import apart, boxes_of, packages
-from reports.breakdown import PASS_AT, Comparison, Part, groups_of
-from reports.money import dollars, paid_cell
+from harness.text import markdown_cell
+from reports.blocks import (
+    blocks_of,
+    boxes_by_row,
+    boxes_of,
+    package_lines,
+    pinned_name,
+    prompt_words,
+    reference_of_block,
+)
+from reports.build import calls_table, paid_cell, systems_table, usd_cell
+from reports.derived import PASS_AT, Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, count, interval, percent, points, share, usd
-from reports.row import Row
+from reports.row import TableRow
 from reports.significance import (
-    Section,
-    first_words,
+    TableSection,
+    detectable_lines,
     published_averages,
     published_section,
     sections,
 )
-from reports.systems import calls_table, systems_table
-from reports.terms import terms_text
+
+# § What the statistics of table.md are called and mean: each term once, with its source.
+
+
+TERMS = (
+    (
+        "95 % interval",
+        "Wilson's, of the accuracy; with several epochs on the sample size that the spread of "
+        "questions' means amounts to (Franco et al. 2019)",
+    ),
+    ("SE", "standard error of the accuracy: sd of the questions' means over the root of questions"),
+    ("SE by topic", "the same with a topic's questions together (CR1); of few topics too small"),
+    ("vs reference", "mean paired difference, with Student's t interval over questions"),
+    ("BCa", "bias-corrected and accelerated bootstrap over questions, 10,000 resamples"),
+    ("p", "two-sided, that a difference is chance; `mcnemar` (exact) for one right/wrong draw of "
+     "each question, `sign-flip` (random signs of questions' differences) for means over epochs"),
+    ("p (Holm)", "p adjusted for all comparisons with one reference (Holm 1979)"),
+    ("detectable", "the smallest true difference that so many questions show with 80 % power at "
+     "5 % (Miller 2024, arXiv 2411.00640)"),
+    ("better, worse", "all of these say so: at least what is detectable, an interval without 0, an "
+     "exact sign test and Holm's p below 5 %"),
+    ("inconclusive", "everything else; it does not say that two systems are equal"),
+    ("Cochran's Q", "do any of the systems differ, on single draws; without those that look at "
+     "targets or were chosen in hindsight"),
+    ("avg@k, pass@k, maj@k", "over k tries of a question: their mean grade, that one is right "
+     "(Chen et al. 2021), the grade of the most frequent answer"),
+    ("cost of pass", "E[cost] / P(right) of a question (Erol et al. 2025, arXiv 2504.13359)"),
+    ("on the frontier", "share of resamples in which no system is as good and as cheap, and better "
+     "in one of the two"),
+    ("AIQ", "mean accuracy that a budget between two costs buys, below the hull of accuracy and "
+     "cost (RouterBench, arXiv 2403.12031)"),
+    ("random mixing", "a coin that sends each question to one of two systems: the hull's edges"),
+)  # fmt: skip
+
+
+def terms_text() -> str:
+    """Return the terms as a list in Markdown."""
+    return "\n".join(f"- *{name}*: {meaning}." for name, meaning in TERMS)
+
+
+# § table.md: one table per exam, footnotes for what limits a row, the workers, and all spend.
+
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -67,7 +113,7 @@ CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each r
 
 def markdown(
     shown: Comparison,
-    sittings: Sequence[Sitting],
+    sittings: Sequence[SystemRun],
     skipped: Sequence[str],
     checks: Sequence[str],
 ) -> str:
@@ -76,7 +122,7 @@ def markdown(
     for _, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
-        exam, told = _exam(rows, first_words(fields, shown.rows)), rows[0]
+        exam, told = _exam(rows, detectable_lines(fields, shown.rows)), rows[0]
         derived = [
             one for one in shown.derived if (one.suite, one.split) == (told.suite, told.split)
         ]
@@ -88,7 +134,7 @@ def markdown(
     if any(published_section(row.suite) for row in shown.rows):
         parts.append(_section(published_averages(), "##"))
     parts.append(f"## Terms\n\n{terms_text()}")
-    boxes = packages(shown.rows)
+    boxes = package_lines(shown.rows)
     if boxes:
         parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
     declared = systems_table(shown.rows)
@@ -102,12 +148,12 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _section(one: Section, level: str = "###") -> str:
+def _section(one: TableSection, level: str = "###") -> str:
     body = (f"{level} {one.title}", one.text, _table(one.lines) if one.lines else "", one.foot)
     return "\n\n".join(filter(None, body))
 
 
-def _exam(rows: Sequence[Row], can_show: str) -> str:
+def _exam(rows: Sequence[TableRow], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [
@@ -116,7 +162,7 @@ def _exam(rows: Sequence[Row], can_show: str) -> str:
     ]
     boxes = boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
-    told = {id(row): f"graded in box {box}" for box, row in apart(rows)}
+    told = {id(row): f"graded in box {box}" for box, row in boxes_by_row(rows)}
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
@@ -140,34 +186,36 @@ def _are_figures(cells: Sequence[str]) -> bool:
     return all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in cells)
 
 
-def _head(block: Sequence[Row]) -> str:
+def _head(block: Sequence[TableRow]) -> str:
     """Return what the rows of a block share, and the rule that made their reference."""
     one, reference = block[0], reference_of_block(block)
     rule = next((row.reference_rule for row in block if row.reference), "")
     why = f" ({rule})" if rule else ""
-    pool = short(one.pool, one.pool_sha256)
-    book = f"{short(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
+    pool = pinned_name(one.pool, one.pool_sha256)
+    book = f"{pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
+    shared = (
+        f"**{one.label}**{prompt_words(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
+    )
     return f"{shared}; reference: {reference}{why}"
 
 
-def _parts(grouping: str, parts: Sequence[Part]) -> str:
+def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
     """Return how each system did on the parts of an exam, or with several tries."""
     title = "several tries" if grouping == PASS_AT else grouping
-    groups = groups_of(parts)
+    groups = group_names(parts)
     lines = [_line(("system", *groups)), _line(["---"] + ["---:"] * len(groups))]
     for row in {id(part.row): part.row for part in parts}.values():
         own = {part.group: _figure(part) for part in parts if part.row is row}
-        label = f"`{row.system}` ({row.label}{put(row.prompt)}, pool {row.pool})"
+        label = f"`{row.system}` ({row.label}{prompt_words(row.prompt)}, pool {row.pool})"
         lines.append(_line((label, *(own.get(group, UNKNOWN) for group in groups))))
     return f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n" + "\n".join(lines)
 
 
-def _figure(part: Part) -> str:
+def _figure(part: GroupScore) -> str:
     return f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
 
 
-def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
+def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
     """Return a row's cells; its notes, and its box where that is one, join the footnotes."""
     marks: list[str] = []
     for note in filter(None, (*row.notes.split("; "), box)):
@@ -184,7 +232,7 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
         _invalid_plans(row),
-        dollars(row.usd_per_query, row.n_unpriced, row.auditable),
+        usd_cell(row.usd_per_query, row.n_unpriced, row.auditable),
         paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
         count(row.tokens_in),
         count(row.tokens_out),
@@ -200,12 +248,12 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
     ]
 
 
-def _invalid_plans(row: Row) -> str:
+def _invalid_plans(row: TableRow) -> str:
     reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
     return f"{share(row.invalid_plan_pct)}{reason}"
 
 
-def _versus(row: Row) -> str:
+def _versus(row: TableRow) -> str:
     """Return the paired difference with its interval and verdict."""
     if row.verdict == "reference":
         return "reference"
@@ -246,7 +294,7 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
     return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
-def _spend(sittings: Sequence[Sitting]) -> str:
+def _spend(sittings: Sequence[SystemRun]) -> str:
     """Return what was spent in all, choosing and failing and grading included."""
     header = (
         "purpose",
@@ -267,7 +315,7 @@ def _spend(sittings: Sequence[Sitting]) -> str:
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = _paid(totals)
-        exam = f"{facts.suite} ({facts.split}){put(facts.prompt)}"
+        exam = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
         cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(_line(cells))
@@ -284,7 +332,7 @@ def _paid(totals: SystemTotals) -> str:
     return paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
 
 
-def _spend_order(sitting: Sitting) -> tuple[str, ...]:
+def _spend_order(sitting: SystemRun) -> tuple[str, ...]:
     facts = sitting.facts
     return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)
 
@@ -294,4 +342,4 @@ def _plain(value: object) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(cell, cells)) + " |"
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"

@@ -1,28 +1,35 @@
-"""plot.png: accuracy against would-be dollars per query, one panel per exam, label and pool.
+"""plot.png: accuracy against would-be dollars per query; and the learning curves of trainings."""
 
-The dotted line is the reference, the grey steps are the frontier. Names stand in a key beside each
-panel and not at the points, so no two labels can overlap.
-"""
-
-# pyright: reportUnknownMemberType=false
-# matplotlib types its keyword arguments only in part.
-
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from harness.escape import visible
+from harness.errors import UserError
+from harness.text import escape_controls
 from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
+from reports.costs import non_dominated
 from reports.render import percent
-from reports.row import Row
-from reports.stats.frontier import non_dominated
+from reports.row import TableRow
+
+# § plot.png: accuracy against would-be dollars per query, one panel per exam, label and pool.
+# §
+# § The dotted line is the reference, the grey steps are the frontier. Names stand in a key
+# § beside each
+# § panel and not at the points, so no two labels can overlap.
+
+
+# pyright: reportUnknownMemberType=false
+# matplotlib types its keyword arguments only in part.
+
 
 SOFTWARE = "podium"
 """Stands in the image's metadata: what a later report may overwrite."""
@@ -44,7 +51,7 @@ class Scale:
     """What a panel's horizontal axis measures."""
 
     label: str
-    place: Callable[[Row], float | None]
+    place: Callable[[TableRow], float | None]
 
 
 DOLLARS = Scale(
@@ -54,12 +61,12 @@ DOLLARS = Scale(
 TOKENS = Scale("output tokens per query (no worker here has a price)", lambda row: row.tokens_out)
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[TableRow], path: Path) -> None:
     """Write the plot as a PNG file."""
     figure_of(rows).savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
 
 
-def figure_of(rows: Sequence[Row]) -> Figure:
+def figure_of(rows: Sequence[TableRow]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
     panels = [thinned(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
@@ -80,12 +87,12 @@ def figure_of(rows: Sequence[Row]) -> Figure:
 class Panel:
     """What one panel shows of a block."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     of: int
     """How many rows the block has."""
 
 
-def thinned(block: Sequence[Row]) -> Panel:
+def thinned(block: Sequence[TableRow]) -> Panel:
     """Return the most accurate rows of a large block (rows come sorted so), with the reference."""
     if len(block) <= MOST:
         return Panel(block, len(block))
@@ -93,7 +100,7 @@ def thinned(block: Sequence[Row]) -> Panel:
     return Panel([*block[: MOST - len(rest)], *rest], len(block))
 
 
-def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
     """Return a colour and a shape for each system, the same in every panel."""
     names = sorted({row.system for row in rows})
     return {
@@ -102,7 +109,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]) -> None:
+def _panel(axes: Axes, rows: Sequence[TableRow], looks: Mapping[str, tuple[str, str]]) -> None:
     scale = _scale(rows)
     shown = [row for row in rows if row.accuracy is not None and scale.place(row) is not None]
     for row in shown:
@@ -122,7 +129,7 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
 
 
-def _frontier(axes: Axes, shown: Sequence[Row], scale: Scale) -> None:
+def _frontier(axes: Axes, shown: Sequence[TableRow], scale: Scale) -> None:
     """Join the plain systems that no other beats in both; steps, for none lies between them."""
     plain = [row for row in shown if row.reference_allowed and not row.uses_targets]
     costs = np.array([scale.place(row) or 0.0 for row in plain])
@@ -134,11 +141,11 @@ def _frontier(axes: Axes, shown: Sequence[Row], scale: Scale) -> None:
         axes.step(x, heights, where="post", color="grey", linewidth=0.8, alpha=0.6)
 
 
-def _scale(rows: Sequence[Row]) -> Scale:
+def _scale(rows: Sequence[TableRow]) -> Scale:
     return DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
 
 
-def _name(axes: Axes, panel: Panel, rows: Sequence[Row]) -> None:
+def _name(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
     """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
     first, scale = panel.rows[0], _scale(panel.rows)
     axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
@@ -160,10 +167,10 @@ def _fewer(panel: Panel) -> str:
 
 def drawable(text: str) -> str:
     """Return a text that is drawn as it is: a dollar sign would begin a formula."""
-    return visible(text).replace("$", r"\$")
+    return escape_controls(text).replace("$", r"\$")
 
 
-def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
+def _point(axes: Axes, row: TableRow, x: float, look: tuple[str, str]) -> None:
     """Draw one system; single workers are large and hollow, so what lies on them still shows."""
     assert row.accuracy is not None, "the caller draws graded rows only"
     single = row.system.startswith(SINGLE)
@@ -181,3 +188,83 @@ def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
         capsize=2,
         label=drawable(f"{percent(row.accuracy)}  {row.system}"),
     )
+
+
+# § Learning curves of one or several trainings, from their metrics.jsonl: reads files only.
+
+
+OVER = 10
+"""Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
+
+
+def draw_curves(folders: Sequence[Path], path: Path) -> Path:
+    """Draw validation and reward over steps, a line per run; UserError where there is no run."""
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(9, 3.6), layout="constrained")
+    left: Any = figure.add_subplot(1, 2, 1)
+    right: Any = figure.add_subplot(1, 2, 2)
+    for folder in folders:
+        lines = read_run(folder)
+        steps, right_ones = curve_points(lines, "validation")
+        left.plot(steps, right_ones, marker=".", label=drawable(folder.name))
+        steps, rewards = curve_points(lines, "reward")
+        (thin,) = right.plot(steps, rewards, linewidth=0.6, alpha=0.35)
+        right.plot(steps, smooth(rewards), color=thin.get_color(), label=drawable(folder.name))
+    left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
+    right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
+    left.legend(fontsize="small")
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
+    """Draw validation over steps, a panel per training and a line per run; its start is ringed.
+
+    UserError where a folder is no run.
+    """
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
+    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
+        for folder in folders:
+            steps, right = curve_points(read_run(folder), "validation")
+            (line,) = axes.plot(steps, right, marker=".", label=drawable(folder.name))
+            axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
+                      color=line.get_color())  # fmt: skip
+        axes.set(title=title, xlabel="step", ylim=(0, 1))
+        axes.legend(fontsize="small", loc="lower right")
+    every[0][0].set_ylabel("right, held-out, greedy (ring: start)")
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def smooth(values: Sequence[float], over: int = OVER) -> list[float]:
+    """Return the mean of each value and those before it, `over` of them at most.
+
+    >>> smooth([1.0, 3.0, 5.0], 2)
+    [1.0, 2.0, 4.0]
+    """
+    parts = [values[max(0, end - over) : end] for end in range(1, len(values) + 1)]
+    return [sum(part) / len(part) for part in parts]
+
+
+def read_run(folder: Path) -> list[dict[str, Any]]:
+    """Return a run's lines in the order of their steps; UserError when it has none."""
+    path = folder / "metrics.jsonl"
+    if not path.is_file():
+        raise UserError(f"{folder} is no training: it has no metrics.jsonl.")
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return sorted(lines, key=lambda line: line["step"])
+
+
+def curve_points(lines: Sequence[dict[str, Any]], what: str) -> tuple[list[int], list[float]]:
+    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
+    found: list[tuple[int, float]] = []
+    for line in lines:
+        said: Any = line.get(what)
+        value = said and said["correct"] if what == "validation" else said
+        if value is not None:
+            found.append((line["step"], float(value)))
+    return [step for step, _ in found], [value for _, value in found]

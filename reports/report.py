@@ -6,32 +6,159 @@ The same logs give the same bytes. Files that a report did not write are never o
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 from harness.errors import UserError
-from harness.learning.matrix_logs import SINGLE
-from harness.ledger.tally import total
-from harness.sittings import Sitting, read_sittings
-from harness.totals import system_totals
-from reports.breakdown import Comparison, Part, compare
-from reports.field import Field
-from reports.files import (
-    markdown_file,
-    refuse_foreign,
-    refuse_unwritable,
-    text_file,
-    write_files,
-)
+from harness.learning.matrix import SINGLE
+from harness.ledger import CallKind, CallSum, CallSums
+from harness.ledger.questions import failed, grades, in_table, is_cached, total
+from harness.ledger.totals import SystemRun, Tokens, load_runs, system_totals
+from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.derived import Comparison, GroupScore, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
-from reports.reconciliation import reconciliation
-from reports.row import COLUMNS, Row
+from reports.render import markdown_file, refuse_foreign, refuse_unwritable, text_file, write_files
+from reports.row import COLUMNS, TableRow
+from reports.significance import BlockSummary
 from reports.terminal import derived_text, table_text
-from reports.wanted import EVERYTHING, Wanted
+
+# § Our token counts against Inspect's own totals, from log headers alone: a line per exam and
+# § label.
+# §
+# § `podium audit` compares a run call by call. Here Inspect's totals in the newest log of
+# § each sitting
+# § are enough, so a report stays quick.
+
+
+NOTHING: Tokens = (0, 0, 0, 0)
+Cause = Literal[
+    "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
+]
+"""`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
+attempt that failed, and its samples no longer do (at most its last call is kept)."""
+Gap = tuple[Cause, Tokens]
+"""A cause, and Inspect's tokens less the table's."""
+
+
+def reconciliation(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
+    """Return one sentence per exam, label and purpose."""
+    groups: dict[str, list[SystemRun]] = {}
+    for sitting in sorted(sittings, key=_title):
+        groups.setdefault(_title(sitting), []).append(sitting)
+    return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
+
+
+def _title(sitting: SystemRun) -> str:
+    facts = sitting.facts
+    choosing = ", choosing" if facts.purpose == "selection" else ""
+    return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
+
+
+def _sentence(sittings: Sequence[SystemRun]) -> str:
+    summed = [(one.spend, one.told) for one in sittings if one.told is not None]
+    shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
+    gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
+    compared = f"{shown.calls:,} calls, {_tokens(_four(shown))}; {_gap_words(gaps)}"
+    missing = len(sittings) - len(summed)
+    unfinished = f"not compared: unfinished logs without totals: {missing}."
+    parts = ([compared] if summed else []) + ([unfinished] if missing else [])
+    return " ".join(parts)
+
+
+def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
+    """Return Inspect's tokens less the table's, model by model, split by cause."""
+    again = any(not kind.counted for kind in spend)
+    gaps: list[Gap] = []
+    for name in sorted({*told, *(kind.model for kind in spend)}):
+        ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
+        gaps += _split(told.get(name, NOTHING), ours, repeated=again)
+    return gaps
+
+
+def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
+    again = _total_tokens(ours, failed)
+    cached = _less(NOTHING, _total_tokens(ours, is_cached))
+    graded = _total_tokens(ours, grades)
+    rest = _less(_less(_less(theirs, _total_tokens(ours, in_table)), cached), graded)
+    # After a kill, the totals of the next log start anew: they lack attempts made again in full.
+    older = _total_tokens(ours, lambda kind: failed(kind) and not kind.newest)
+    lost = _less(again, rest)
+    known = rest if _is_part(lost, older) else again
+    gaps: list[Gap] = [
+        ("cache reads", cached),
+        ("score-phase calls", graded),
+        ("failed attempts", known),
+    ]
+    rest = _less(rest, known)
+    gone = repeated and min(rest) >= 0
+    return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
+
+
+def _is_part(part: Tokens, whole: Tokens) -> bool:
+    return all(0 <= one <= all_ for one, all_ in zip(part, whole, strict=True))
+
+
+def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
+    """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
+    summed: dict[Cause, Tokens] = {}
+    for cause, tokens in gaps:
+        if tokens != NOTHING:
+            one, two, three, four = tokens
+            sizes = (abs(one), abs(two), abs(three), abs(four))
+            before = summed.get(cause, NOTHING)
+            summed[cause] = _plus(before, sizes if cause == "unexplained" else tokens)
+    return summed
+
+
+def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
+    if not gaps:
+        return "equal to Inspect's own totals."
+    more = [
+        f"{cause} ({_tokens(tokens)})"
+        for cause, tokens in gaps.items()
+        if cause not in ("cache reads", "unexplained")
+    ]
+    parts = [f"Inspect counts also {', '.join(more)}"] if more else []
+    if "cache reads" in gaps:
+        unread = _less(NOTHING, gaps["cache reads"])
+        parts.append(f"Inspect leaves out cache reads ({_tokens(unread)})")
+    if "unexplained" in gaps:
+        parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
+    return "; ".join(parts) + "."
+
+
+def _tokens(tokens: Tokens) -> str:
+    """Return tokens in (cached ones included) and out."""
+    return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
+
+
+def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
+    """Add up calls; one that reported no usage is in neither of the totals compared."""
+    return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
+
+
+def _four(tally: CallSum) -> Tokens:
+    return (tally.input, tally.cache_read, tally.cache_write, tally.output)
+
+
+def _plus(left: Tokens, right: Tokens) -> Tokens:
+    return (left[0] + right[0], left[1] + right[1], left[2] + right[2], left[3] + right[3])
+
+
+def _less(left: Tokens, right: Tokens) -> Tokens:
+    return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3])
+
+
+# § Write a report: table.md, table.csv, table.json and plot.png, from log directories alone.
+# §
+# § The same logs give the same bytes. Files that a report did not write are never
+# § overwritten.
+
 
 SCHEMA = "podium-table-1"
 MARKS = {
@@ -57,10 +184,10 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
-    wanted: Wanted = EVERYTHING
+    wanted: ReportOptions = DEFAULT_OPTIONS
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         """The rows of all tables."""
         return self.shown.rows
 
@@ -75,7 +202,9 @@ class Report:
         return "\n\n".join(filter(None, parts))
 
 
-def write_report(dirs: Sequence[Path], out: Path, wanted: Wanted = EVERYTHING) -> Report:
+def write_report(
+    dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULT_OPTIONS
+) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
     UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
@@ -83,7 +212,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: Wanted = EVERYTHING) -
     """
     refuse_unwritable(out)
     refuse_foreign(out, MARKS)
-    sittings, foreign = read_sittings(dirs)
+    sittings, foreign = load_runs(dirs)
     shown = compare(sittings, wanted)
     rows = shown.rows
     if not rows:
@@ -104,7 +233,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: Wanted = EVERYTHING) -
     return Report(shown, files, skipped, _selection(sittings), wanted)
 
 
-def table_csv(rows: Sequence[Row]) -> str:
+def table_csv(rows: Sequence[TableRow]) -> str:
     """Return the rows as CSV; an empty cell is an unknown figure."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -130,7 +259,7 @@ def table_json(shown: Comparison, skipped: Sequence[str]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def _block_of(one: Field, rows: Sequence[Row]) -> dict[str, object]:
+def _block_of(one: BlockSummary, rows: Sequence[TableRow]) -> dict[str, object]:
     """Return what holds for a block for JSON; `rows` are the places of its rows."""
     return {
         "rows": [at for at, row in enumerate(rows) if any(row is mine for mine in one.rows)],
@@ -141,7 +270,7 @@ def _block_of(one: Field, rows: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def _part(part: Part, row: int) -> dict[str, object]:
+def _part(part: GroupScore, row: int) -> dict[str, object]:
     """Return a part for JSON; `row` is the place of its row."""
     figures = {name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")}
     system = {"row": row, "suite": part.row.suite, "system": part.row.system}
@@ -165,9 +294,9 @@ def _rounded(value: float) -> float:
     return round(value, 6) if abs(value) >= SMALL else float(f"{value:.6g}")
 
 
-def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
+def _selection(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
     """Return what choosing the best single worker and what training cost: a line per suite each."""
-    groups: dict[tuple[str, str], list[Sitting]] = {}
+    groups: dict[tuple[str, str], list[SystemRun]] = {}
     for sitting in sittings:
         facts = sitting.facts
         if facts.purpose == "selection":
@@ -176,8 +305,8 @@ def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
         whole = total(tally for sitting in chosen for tally in sitting.spend.values())
-        would_be = _total([whole.listed])
-        paid = _total([system_totals(sitting).usd_spent for sitting in chosen])
+        would_be = _total_usd([whole.listed])
+        paid = _total_usd([system_totals(sitting).usd_spent for sitting in chosen])
         what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
             f"Not in the table: {what} on {suite} ({whole.calls} calls, "
@@ -186,6 +315,6 @@ def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _total(parts: Sequence[Decimal | None]) -> str:
+def _total_usd(parts: Sequence[Decimal | None]) -> str:
     known = [part for part in parts if part is not None]
     return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"

@@ -1,18 +1,18 @@
 """One line of the comparison, with columns that only ever grow.
 
 The order of `Row`'s fields is the order of the CSV columns; new ones are appended, never inserted.
-An unknown figure is None (an empty cell), never 0. How rows are made is reports/tables.py.
+An unknown figure is None (an empty cell), never 0. How rows are made is reports/build.py.
 """
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from harness.pool_file import Label
+from harness.pool_config import Label
 from harness.suite import OFFICIAL, Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
 
     suite: str
@@ -173,11 +173,11 @@ class Row:
     """Per query: seconds of a conductor that ran on the machine that asked."""
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = tuple(field.name for field in fields(TableRow))
 """The CSV header. Stable: append only."""
 
 
-def block_of(row: Row) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
+def block_of(row: TableRow) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time.
 
     Suite version and data revision need no place here: `refuse_mixed_versions` lets one through.

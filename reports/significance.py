@@ -1,14 +1,14 @@
-"""What table.md says beside its figures: what can be detected, tests, costs, frontiers.
-
-Cells only; how they become text is reports/markdown.py. The figures come with the rows (reports/
-row.py) and with what holds for a block (reports/field.py).
-"""
+"""What holds for all rows of a block, and what table.md says beside its figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.blocks import pool_name, put
-from reports.field import Field, corners_text
+import numpy as np
+
+from harness.ledger.totals import SystemRun
+from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
+from reports.costs import CostOfPass, aiq, frontier_cost_of_pass, hull, non_dominated
+from reports.intervals import BlockArrays, block_arrays, placeable
 from reports.published import (
     AVERAGE_TEXT,
     AVERAGE_TITLE,
@@ -20,11 +20,128 @@ from reports.published import (
     table_of,
 )
 from reports.render import UNKNOWN, count, interval, percent, points, usd, usd_about
-from reports.row import Row
+from reports.row import TableRow
+from reports.stats import Cochran, cochran_q, detectable
+
+# § What holds for all rows of a block: what it can show, whether any differ, its frontier.
+
+
+USUAL = 0.1
+"""Share of questions on which two systems differ, where no pair says it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Frontier:
+    """Accuracy against dollars, over the systems that can be placed."""
+
+    questions: int
+    """That all of them were graded on; nothing else places them."""
+    on: tuple[str, ...]
+    """Not dominated, by rising cost."""
+    corners: tuple[tuple[float, float], ...]
+    """Of the hull: US dollars per query and accuracy."""
+    low: float
+    """Dollars per query of the cheapest and the dearest system: the bounds of AIQ."""
+    high: float
+    aiq: float | None
+    aiq_singles: float | None
+    """The same of single workers alone, between the same bounds."""
+    passed: CostOfPass | None
+    """Each question by the system that answers it most cheaply: a bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSummary:
+    """The rows of one block, and what is said of them all."""
+
+    rows: tuple[TableRow, ...]
+    questions: int
+    cochran: Cochran | None
+    """Of single binary draws on the questions that all were graded on; without systems that look
+    at targets or were chosen in hindsight."""
+    frontier: Frontier | None
+
+    @property
+    def said(self) -> str:
+        """What so many questions can show; the first thing to know of a table."""
+        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}"
+        tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
+        known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
+        if known:
+            ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
+            by = " (by system)" if len(ends) > 1 else ""
+            return (
+                f"{asked}{tries}: differences under {' to '.join(ends)} points{by} cannot be told "
+                "from chance (80 % power)"
+            )
+        why = "one system only" if len(self.rows) == 1 else "no reference"
+        if len(self.rows) > 1 and any(row.reference for row in self.rows):
+            why = "no question was graded for the reference and for another"
+        if len(self.rows) > 1 and any(row.n_paired for row in self.rows):
+            return (
+                f"{asked}{tries}: nobody differs from the reference, or on all questions alike, "
+                "so what could be detected is unknown"
+            )
+        usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
+        return (
+            f"{asked}{tries}; {why}: nothing is compared (two that differ on 10 % of them would "
+            f"need {usual} points between them)"
+        )
+
+
+def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
+    """Return what holds for a block."""
+    arrays = block_arrays([sitting for _, sitting in block])
+    rows = tuple(row for row, _ in block)
+    once = all(row.epochs == 1 for row in rows)
+    contested = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
+    whole = contested[~np.isnan(contested).any(axis=1)]
+    return BlockSummary(
+        rows=rows,
+        questions=len(arrays.scores),
+        cochran=cochran_q(whole) if once and len(whole) else None,
+        frontier=_frontier_of(rows, arrays),
+    )
+
+
+def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
+    """Return the frontier of the plain systems with prices; None for fewer than two."""
+    there, both = placeable(block)
+    if there.sum() < 2 or not both.any():
+        return None
+    names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
+    usd, grades = block.usd[both][:, there], block.scores[both][:, there]
+    costs, scores = usd.mean(axis=0), grades.mean(axis=0)
+    singles = np.array([name.startswith(SINGLE) for name in names])
+    low, high = float(costs.min()), float(costs.max())
+    best = zip(costs.tolist(), names, non_dominated(costs, scores).tolist(), strict=True)
+    return Frontier(
+        questions=int(both.sum()),
+        on=tuple(name for _, name, on in sorted(best) if on),
+        corners=tuple(hull(costs, scores)),
+        low=low,
+        high=high,
+        aiq=aiq(costs, scores, low, high),
+        aiq_singles=aiq(costs[singles], scores[singles], low, high) if singles.any() else None,
+        passed=frontier_cost_of_pass(usd, grades),
+    )
+
+
+def corners_text(frontier: Frontier) -> str:
+    """Return the hull's corners in words."""
+    each = (f"{100 * score:.1f} % at USD {usd_about(cost)}" for cost, score in frontier.corners)
+    return ", ".join(each)
+
+
+# § What table.md says beside its figures: what can be detected, tests, costs, frontiers.
+# §
+# § Cells only; how they become text is reports/markdown.py. The figures come with the rows
+# § (reports/
+# § row.py) and with what holds for a block (reports/significance.py).
+
+
+@dataclass(frozen=True, slots=True)
+class TableSection:
     """A titled table with a paragraph before it; no lines where there is no table."""
 
     title: str
@@ -34,41 +151,45 @@ class Section:
     foot: str = ""
 
 
-def published_section(suite: str) -> list[Section]:
+def published_section(suite: str) -> list[TableSection]:
     """Return the published figures of a suite; nothing where there are none."""
     found, notes = published(suite), list[str]()
     lines = table_of(found, notes)
-    return [Section(f"{suite}: {TITLE.lower()}", TEXT, lines, numbered(notes))] if found else []
+    return (
+        [TableSection(f"{suite}: {TITLE.lower()}", TEXT, lines, numbered(notes))] if found else []
+    )
 
 
-def published_averages() -> Section:
+def published_averages() -> TableSection:
     """Return the published means over several suites that tell tokens or dollars."""
     notes: list[str] = []
-    return Section(AVERAGE_TITLE, AVERAGE_TEXT, table_of(averages(), notes), numbered(notes))
+    return TableSection(AVERAGE_TITLE, AVERAGE_TEXT, table_of(averages(), notes), numbered(notes))
 
 
-def place(row: Row, rows: Sequence[Row]) -> str:
+def block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
     """Return the words that tell a block of an exam from its others."""
-    return f"{row.label}{put(row.prompt)}, pool {pool_name(row, rows)}"
+    return f"{row.label}{prompt_words(row.prompt)}, pool {pool_name(row, rows)}"
 
 
-def first_words(found: Sequence[Field], rows: Sequence[Row]) -> str:
+def detectable_lines(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> str:
     """Return what the questions of each block can show."""
-    return "\n".join(f"- **{place(one.rows[0], rows)}**: {one.said}." for one in found)
+    return "\n".join(f"- **{block_words(one.rows[0], rows)}**: {one.said}." for one in found)
 
 
-def sections(found: Sequence[Field], derived: Sequence[Row], rows: Sequence[Row]) -> list[Section]:
+def sections(
+    found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
+) -> list[TableSection]:
     """Return the sections of one exam; empty ones are left out."""
     made = [_tests(rows), _costs(rows), _blocks(found, rows), _derived(derived)]
     return [one for one in made if len(one.lines) > 1 or (one.text and not one.lines)]
 
 
-def _tests(rows: Sequence[Row]) -> Section:
+def _tests(rows: Sequence[TableRow]) -> TableSection:
     heads = (
         "system", "SE", "SE by topic", "difference, BCa", "p", "p (Holm)", "test", "better/worse",
         "correlation", "detectable",
     )  # fmt: skip
-    return Section(
+    return TableSection(
         "Differences from the reference",
         "BCa bootstrap over questions (10,000 resamples). `mcnemar`: exact, on single right/wrong "
         "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
@@ -77,7 +198,7 @@ def _tests(rows: Sequence[Row]) -> Section:
     )
 
 
-def _test(row: Row) -> tuple[str, ...]:
+def _test(row: TableRow) -> tuple[str, ...]:
     split = UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
     return (
         f"`{row.system}`",
@@ -93,7 +214,7 @@ def _test(row: Row) -> tuple[str, ...]:
     )
 
 
-def _versus(row: Row) -> str:
+def _versus(row: TableRow) -> str:
     bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
     return UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}"
 
@@ -102,13 +223,13 @@ def _p(value: float | None) -> str:
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _costs(rows: Sequence[Row]) -> Section:
+def _costs(rows: Sequence[TableRow]) -> TableSection:
     heads = (
         "system", "USD/query, BCa", "median", "p95", "times the reference", "USD/right",
         "tokens/right", "cost of pass", "never right", "on the frontier",
     )  # fmt: skip
     known = (row for row in rows if row.usd_median is not None)
-    return Section(
+    return TableSection(
         "Costs",
         "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
         "questions that were ever answered right; for the share *never right* it is infinite. "
@@ -118,7 +239,7 @@ def _costs(rows: Sequence[Row]) -> Section:
     )
 
 
-def _cost(row: Row) -> tuple[str, ...]:
+def _cost(row: TableRow) -> tuple[str, ...]:
     return (
         f"`{row.system}`",
         f"{usd(row.usd_per_query)}{_between(row.usd_low, row.usd_high)}",
@@ -133,7 +254,7 @@ def _cost(row: Row) -> tuple[str, ...]:
     )
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: TableRow) -> str:
     if row.usd_ratio is None:
         return UNKNOWN
     return f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
@@ -144,16 +265,16 @@ def _between(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
 
 
-def _blocks(found: Sequence[Field], rows: Sequence[Row]) -> Section:
+def _blocks(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> TableSection:
     said = [
-        f"- {place(one.rows[0], rows)}: {line}."
+        f"- {block_words(one.rows[0], rows)}: {line}."
         for one in found
-        for line in (*_cochran(one), *_frontier(one))
+        for line in (*_cochran(one), *_frontier_lines(one))
     ]
-    return Section("Block by block", "\n".join(said), ())
+    return TableSection("Block by block", "\n".join(said), ())
 
 
-def _cochran(one: Field) -> list[str]:
+def _cochran(one: BlockSummary) -> list[str]:
     if one.cochran is None:
         return []
     q = one.cochran
@@ -164,7 +285,7 @@ def _cochran(one: Field) -> list[str]:
     ]
 
 
-def _frontier(one: Field) -> list[str]:
+def _frontier_lines(one: BlockSummary) -> list[str]:
     if one.frontier is None:
         return []
     line, passed, whole = one.frontier, one.frontier.passed, one.questions
@@ -186,9 +307,9 @@ def _frontier(one: Field) -> list[str]:
     return said
 
 
-def _derived(rows: Sequence[Row]) -> Section:
+def _derived(rows: Sequence[TableRow]) -> TableSection:
     heads = ("row", "accuracy %", "95 % interval", "vs reference (points)", "USD/query", "how")
-    return Section(
+    return TableSection(
         "Derived rows",
         "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
         "bound. They change no verdict of the other rows.",
@@ -196,7 +317,7 @@ def _derived(rows: Sequence[Row]) -> Section:
     )
 
 
-def _row(row: Row) -> tuple[str, ...]:
+def _row(row: TableRow) -> tuple[str, ...]:
     bounds = interval(row.paired_low, row.paired_high, signed=True)
     against = UNKNOWN
     if row.paired_diff is not None:

@@ -1,20 +1,54 @@
-"""What a trained conductor must reach, held against a contest: reached, or missed by how much.
+"""What a trained conductor must reach, held against all other systems on the same suites."""
 
-The targets are fixed before the exam is opened. All of several comparisons must hold for one target
-to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics 24(4)). A
-best worker or system is the best in hindsight, on the very questions: nobody is favoured by a bad
-choice. Not here: how they are shown (reports/target_text.py).
-"""
-
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
-from reports.contest import Contest, Contestant, Kind
-from reports.render import interval, percent, points
-from reports.stats.arrays import Bounds, Floats
-from reports.stats.crossed import Crossed, crossed, crossed_means, percentile
+from harness.errors import UserError
+from harness.ledger.totals import load_runs
+from harness.text import pluralise
+from reports.markdown import MARK
+from reports.render import (
+    UNKNOWN,
+    count,
+    interval,
+    markdown_file,
+    percent,
+    points,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    usd_about,
+    write_files,
+)
+from reports.scores import (
+    CrossedMean,
+    ScoredSystem,
+    ScoredSystems,
+    SystemKind,
+    crossed_mean,
+    crossed_resamples,
+    percentile,
+    sample_size,
+    scored_systems,
+)
+from reports.stats import Bounds, Floats
+
+# § What a trained conductor must reach, held against a contest: reached, or missed by how
+# § much.
+# §
+# § The targets are fixed before the exam is opened. All of several comparisons must hold for
+# § one target
+# § to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics
+# § 24(4)). A
+# § best worker or system is the best in hindsight, on the very questions: nobody is favoured
+# § by a bad
+# § choice. Not here: how they are shown (reports/targets.py).
+
 
 MARGIN = 0.02
 """Not inferior: less than this below."""
@@ -28,20 +62,20 @@ TEMPLATE, MIXTURE, ORACLE = "template-router", "moa-lite", "oracle"
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class SystemDifference:
     """A trained contestant less another one, on the questions that both were graded on."""
 
     other: str
-    kind: Kind
-    found: Crossed
+    kind: SystemKind
+    found: CrossedMean
     bootstrap: Bounds | None
-    suites: Mapping[str, Crossed]
+    suites: Mapping[str, CrossedMean]
     """The same, suite by suite."""
     questions: int
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class OracleGap:
     """How much of the way from the best single worker to the oracle was gone."""
 
     suite: str
@@ -73,37 +107,37 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TargetResult:
     """A trained contestant against all others."""
 
-    who: Contestant
-    mean: Crossed
+    who: ScoredSystem
+    mean: CrossedMean
     bootstrap: Bounds | None
-    suites: Mapping[str, Crossed]
-    against: tuple[Against, ...]
-    reach: tuple[Reach, ...]
+    suites: Mapping[str, CrossedMean]
+    against: tuple[SystemDifference, ...]
+    reach: tuple[OracleGap, ...]
     """The mean over suites first."""
     dominating: tuple[str, ...]
     """Baselines that are cheaper and more accurate."""
     targets: tuple[Target, ...]
 
 
-def judged(found: Contest) -> tuple[Judged, ...]:
+def target_results(found: ScoredSystems) -> tuple[TargetResult, ...]:
     """Return every trained contestant, held against all others."""
-    return tuple(_judged(found, one) for one in found.of("trained"))
+    return tuple(_target_result(found, one) for one in found.of("trained"))
 
 
-def _judged(found: Contest, who: Contestant) -> Judged:
+def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
     strata = [_strata(who, suite) for suite in found.suites]
     others = [one for one in found.contestants if one is not who]
-    against = tuple(compared(found.suites, who, other) for other in others)
+    against = tuple(system_difference(found.suites, who, other) for other in others)
     reach = _reaches(found, who)
     better = tuple(one.name for one in others if _dominates(one, who))
-    return Judged(
+    return TargetResult(
         who,
-        crossed(strata),
-        percentile(crossed_means(strata)),
-        {suite: crossed([one]) for suite, one in zip(found.suites, strata, strict=True)},
+        crossed_mean(strata),
+        percentile(crossed_resamples(strata)),
+        {suite: crossed_mean([one]) for suite, one in zip(found.suites, strata, strict=True)},
         against,
         reach,
         better,
@@ -111,32 +145,34 @@ def _judged(found: Contest, who: Contestant) -> Judged:
     )
 
 
-def compared(suites: Sequence[str], who: Contestant, other: Contestant) -> Against:
+def system_difference(
+    suites: Sequence[str], who: ScoredSystem, other: ScoredSystem
+) -> SystemDifference:
     """Return a trained contestant less another one, of which the members' mean counts."""
     deltas = {suite: _deltas(who, other, suite) for suite in suites}
     strata = [deltas[suite] for suite in suites]
-    return Against(
+    return SystemDifference(
         other.name,
         other.kind,
-        crossed(strata),
-        percentile(crossed_means(strata)),
-        {suite: crossed([one]) for suite, one in deltas.items()},
+        crossed_mean(strata),
+        percentile(crossed_resamples(strata)),
+        {suite: crossed_mean([one]) for suite, one in deltas.items()},
         sum(one.shape[1] for one in strata),
     )
 
 
-def _strata(who: Contestant, suite: str) -> Floats:
+def _strata(who: ScoredSystem, suite: str) -> Floats:
     """Return one suite's scores: (members, questions)."""
     return np.stack(list(who.scores[suite].values()), axis=1)
 
 
-def _deltas(who: Contestant, other: Contestant, suite: str) -> Floats:
+def _deltas(who: ScoredSystem, other: ScoredSystem, suite: str) -> Floats:
     ours, theirs = who.scores[suite], other.scores[suite]
     both = [one for one in ours if one in theirs]
     return np.stack([ours[one] - theirs[one].mean() for one in both], axis=1)
 
 
-def _reaches(found: Contest, who: Contestant) -> tuple[Reach, ...]:
+def _reaches(found: ScoredSystems, who: ScoredSystem) -> tuple[OracleGap, ...]:
     singles, oracle = found.of("single"), found.named(ORACLE)
     if not singles or oracle is None:
         return ()
@@ -148,13 +184,13 @@ def _reaches(found: Contest, who: Contestant) -> tuple[Reach, ...]:
     return (whole, *parts)
 
 
-def _best(singles: Sequence[Contestant], worth: Callable[[Contestant], float]) -> Contestant:
+def _best(singles: Sequence[ScoredSystem], worth: Callable[[ScoredSystem], float]) -> ScoredSystem:
     return max(singles, key=worth)
 
 
 def _reach(
-    name: str, suites: Sequence[str], who: Contestant, ends: tuple[Contestant, Contestant]
-) -> Reach:
+    name: str, suites: Sequence[str], who: ScoredSystem, ends: tuple[ScoredSystem, ScoredSystem]
+) -> OracleGap:
     """Return the share of the way; resamples draw seeds and questions for all three alike."""
     best, oracle = ends
     strata: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
@@ -166,15 +202,15 @@ def _reach(
             strata[at].append(np.stack(columns, axis=1))
     low, high = (float(np.mean([one.mean() for one in each])) for each in strata[1:])
     if high <= low:
-        return Reach(name, best.name, low, high, None, None)
+        return OracleGap(name, best.name, low, high, None, None)
     mine = float(np.mean([one.mean() for one in strata[0]]))
-    ours, least, most = (crossed_means(each) for each in strata)
+    ours, least, most = (crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (ours - least) / (most - least)
-    return Reach(name, best.name, low, high, (mine - low) / (high - low), percentile(shares))
+    return OracleGap(name, best.name, low, high, (mine - low) / (high - low), percentile(shares))
 
 
-def _dominates(other: Contestant, who: Contestant) -> bool:
+def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
     """Say whether a baseline is cheaper and more accurate; what looks at targets is none."""
     if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
         return False
@@ -182,10 +218,10 @@ def _dominates(other: Contestant, who: Contestant) -> bool:
 
 
 def _targets(
-    found: Contest,
-    who: Contestant,
-    against: Sequence[Against],
-    rest: tuple[Sequence[Reach], Sequence[str]],
+    found: ScoredSystems,
+    who: ScoredSystem,
+    against: Sequence[SystemDifference],
+    rest: tuple[Sequence[OracleGap], Sequence[str]],
 ) -> tuple[Target, ...]:
     reach, better = rest
     return (
@@ -199,7 +235,7 @@ def _targets(
     )
 
 
-def _superior(whom: str, kind: Kind, against: Sequence[Against]) -> Target:
+def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
     """Demand an interval above zero against each of a kind."""
     them = [one for one in against if one.kind == kind]
     name, wanted = f"superior to {whom}", "interval above 0"
@@ -212,7 +248,7 @@ def _superior(whom: str, kind: Kind, against: Sequence[Against]) -> Target:
     return Target(name, wanted, found, not missed, short)
 
 
-def _not_inferior(one: Against | None) -> Target:
+def _not_inferior(one: SystemDifference | None) -> Target:
     name, wanted = f"not inferior to {TEMPLATE}", f"interval above {points(-MARGIN)}"
     if one is None:
         return Target(name, wanted, "it is not in these logs", None)
@@ -221,7 +257,7 @@ def _not_inferior(one: Against | None) -> Target:
     return Target(name, wanted, _said(one.found), reached, short)
 
 
-def _share(one: Reach) -> Target:
+def _share(one: OracleGap) -> Target:
     where = one.suite or "the mean over suites"
     name = f"share of oracle less {one.best} on {where}"
     between = "" if one.interval is None else f" {interval(*one.interval)}"
@@ -232,7 +268,7 @@ def _share(one: Reach) -> Target:
     return Target(name, f"at least {percent(SHARE)} %", found, reached, short)
 
 
-def _calls(who: Contestant, mixture: Contestant | None) -> Target:
+def _calls(who: ScoredSystem, mixture: ScoredSystem | None) -> Target:
     name, wanted = f"worker calls beside {MIXTURE}", f"at most {CALLS:g} x"
     theirs = mixture.costs.worker_calls if mixture else None
     if not theirs or who.costs.worker_calls is None:
@@ -244,18 +280,177 @@ def _calls(who: Contestant, mixture: Contestant | None) -> Target:
     )
 
 
-def _undominated(who: Contestant, better: Sequence[str]) -> Target:
+def _undominated(who: ScoredSystem, better: Sequence[str]) -> Target:
     name, wanted = "no baseline both cheaper and more accurate", "none"
     if who.costs.usd is None:
         return Target(name, wanted, "its dollars are unknown", None)
     return Target(name, wanted, ", ".join(better) or "none", not better, ", ".join(better))
 
 
-def _least(one: Against) -> float:
+def _least(one: SystemDifference) -> float:
     """Return the lower end; a difference without spread is its own."""
     return one.found.interval.low if one.found.interval else one.found.mean
 
 
-def _said(found: Crossed) -> str:
+def _said(found: CrossedMean) -> str:
     ends = found.interval
     return points(found.mean) + (f" {interval(*ends, signed=True)}" if ends else "")
+
+
+# § The table of targets as Markdown and as JSON, from logs alone.
+
+
+SCHEMA = "podium-targets-1"
+MARKS = {"targets.md": MARK, "targets.json": f'"{SCHEMA}"'}
+VERDICT = {True: "reached", False: "missed", None: "unknown"}
+HOW = """\
+Every figure is a mean over suites of equal weight, and for several seeds over seeds. Intervals
+(95 %) take seeds and questions as drawn: Student's t on crossed variance components; beside it
+stands the two-way bootstrap, which is too short for few seeds. Singles and oracle are the best in
+hindsight. A share's interval is the bootstrap's."""
+
+
+def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...]]:
+    """Hold what was trained against its targets; return the text, and the files written to `out`.
+
+    UserError for logs of several conditions, nothing trained, or foreign files in `out`.
+    """
+    refuse_unwritable(out)
+    refuse_foreign(out, MARKS)
+    found = scored_systems(load_runs(dirs)[0])
+    results = target_results(found)
+    if not results:
+        raise UserError(
+            "Nothing that was trained sat these suites: run `conductor`, or `conductor@FOLDER` for "
+            "each seed, too."
+        )
+    text = targets_markdown(found, results)
+    files = {
+        "targets.md": markdown_file(text, MARK),
+        "targets.json": text_file(targets_json(found, results)),
+    }
+    return text, write_files(out, files)
+
+
+def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
+    """Return the page: who competed, and the targets of each trained contestant."""
+    head = (
+        f"{MARK}\n# Targets\n\n{', '.join(found.suites)}; split `{found.split}`, pool "
+        f"`{found.pool}` ({found.label}).\n\n{HOW}"
+    )
+    left = f"\nNot every suite: {', '.join(found.left_out)}." if found.left_out else ""
+    parts = [head + left, _field(found), *map(_result_text, results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _field(found: ScoredSystems) -> str:
+    heads = ("system", *found.suites, "mean", "worker calls", "worker tokens out", "all tokens",
+             "USD/query", "of")  # fmt: skip
+    ranked = sorted(found.contestants, key=lambda one: -one.mean)
+    return _table(heads, [_line(found, one) for one in ranked])
+
+
+def _line(found: ScoredSystems, one: ScoredSystem) -> tuple[str, ...]:
+    costs = one.costs
+    return (
+        f"`{one.name}`" + ("\\*" if one.kind == "bound" else ""),
+        *(percent(one.means.get(suite)) for suite in found.suites),
+        percent(one.mean),
+        count(costs.worker_calls, 2),
+        count(costs.worker_tokens_out),
+        count(costs.tokens),
+        usd_about(costs.usd),
+        sample_size(one),
+    )
+
+
+def _result_text(result: TargetResult) -> str:
+    who = result.who
+    said = f"## `{who.name}`\n\n{sample_size(who)}: {_sure(result.mean)}"
+    if result.bootstrap:
+        said += f", bootstrap {interval(*result.bootstrap)}"
+    if result.mean.seed_error is not None:
+        said += f"; standard error from seeds {100 * result.mean.seed_error:.1f} points"
+    if who.ungraded:
+        said += f"; {pluralise(who.ungraded, 'question')} without a grade of every seed"
+    suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
+    parts = [f"{said}.", f"By suite: {suites}."]
+    if len(who.members) > 1:
+        parts.append(_table(("seed", *result.suites, "mean"), _seeds(result)))
+    goals = _table(("target", "wanted", "found", "verdict", "missed by"), _goals(result.targets))
+    others = sorted(result.against, key=lambda one: one.found.mean)
+    beside = _table(
+        ("less", "kind", "difference", "bootstrap", "questions"), [*map(_beside, others)]
+    )
+    return "\n\n".join([*parts, goals, beside])
+
+
+def _seeds(result: TargetResult) -> list[tuple[str, ...]]:
+    """Return a line for each seed, so that no choice among them is hidden."""
+    return [
+        (
+            seed,
+            *(percent(means[suite]) for suite in result.suites),
+            percent(round(fmean(means.values()), 9)),
+        )
+        for seed, means in result.who.seeds.items()
+    ]
+
+
+def _goals(targets: Sequence[Target]) -> list[tuple[str, ...]]:
+    return [(one.name, one.wanted, one.found, VERDICT[one.reached], one.short) for one in targets]
+
+
+def _beside(one: SystemDifference) -> tuple[str, ...]:
+    found, boot = one.found, one.bootstrap
+    ends = interval(*found.interval, signed=True) if found.interval else ""
+    between = interval(*boot, signed=True) if boot else UNKNOWN
+    return (
+        f"`{one.other}`",
+        one.kind,
+        f"{points(found.mean)} {ends}".rstrip(),
+        between,
+        f"{one.questions}",
+    )
+
+
+def _sure(found: CrossedMean) -> str:
+    ends = f" {interval(*found.interval)}" if found.interval else ""
+    return percent(found.mean) + ends
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
+    """Return the same as data."""
+    field = [
+        {
+            "name": one.name,
+            "kind": one.kind,
+            "members": one.members,
+            "mean": one.mean,
+            "suites": dict(one.means),
+            "ungraded": one.ungraded,
+            **asdict(one.costs),
+        }
+        for one in found.contestants
+    ]
+    every = [
+        {
+            "name": one.who.name,
+            "mean": asdict(one.mean),
+            "bootstrap": one.bootstrap,
+            "suites": {name: asdict(each) for name, each in one.suites.items()},
+            "seeds": one.who.seeds,
+            "targets": [asdict(target) for target in one.targets],
+            "reach": [asdict(each) for each in one.reach],
+            "against": [asdict(each) for each in one.against],
+        }
+        for one in results
+    ]
+    about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
+    data = {**about, "left_out": found.left_out, "field": field, "trained": every}
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

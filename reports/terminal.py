@@ -7,14 +7,15 @@ from reports.blocks import (
     avg_at,
     blocks_of,
     book_name,
+    boxes_by_row,
+    boxes_of,
     exam_name,
     pool_name,
     reference_of_block,
 )
-from reports.boxes import apart, boxes_of
-from reports.breakdown import Comparison, Part, groups_of
+from reports.derived import Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, share, usd
-from reports.row import Row
+from reports.row import TableRow
 
 WIDTH = 120
 LEGEND = (
@@ -40,7 +41,7 @@ def table_text(shown: Comparison) -> str:
     return "\n\n".join(blocks)
 
 
-def _block(block: Sequence[Row], shown: Comparison) -> str:
+def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     first, rows = block[0], shown.rows
     title = (
         f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
@@ -65,7 +66,7 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
     return "\n".join(line[:WIDTH].rstrip() for line in (*titles, *words, *lines, *below))
 
 
-def _lines(block: Sequence[Row]) -> list[str]:
+def _lines(block: Sequence[TableRow]) -> list[str]:
     """Return the table of a block; long names give way to figures."""
     lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
     over = max(map(len, lines)) - WIDTH
@@ -73,14 +74,14 @@ def _lines(block: Sequence[Row]) -> list[str]:
     return aligned([HEADER, *(_cells(row, longest - over) for row in block)]) if over > 0 else lines
 
 
-def _tries(block: Sequence[Row]) -> list[str]:
+def _tries(block: Sequence[TableRow]) -> list[str]:
     """Say what the accuracy is where questions were asked more than once."""
     tries = avg_at(block)
     said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
     return [said] if tries else []
 
 
-def derived_text(rows: Sequence[Row]) -> str:
+def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
     heads = (
         "derived, no call of its own",
@@ -94,7 +95,7 @@ def derived_text(rows: Sequence[Row]) -> str:
     return "\n".join(line[:WIDTH].rstrip() for line in aligned(lines)) if rows else ""
 
 
-def _derived(row: Row) -> tuple[str, ...]:
+def _derived(row: TableRow) -> tuple[str, ...]:
     name = f"{row.suite} {row.system}"
     return (
         name if len(name) <= DERIVED else name[: DERIVED - 1] + "~",
@@ -106,7 +107,7 @@ def _derived(row: Row) -> tuple[str, ...]:
     )
 
 
-def _unparsed(block: Sequence[Row]) -> list[str]:
+def _unparsed(block: Sequence[TableRow]) -> list[str]:
     """Say in how many graded replies no answer was found; they count as wrong."""
     each = ", ".join(f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed)
     return (
@@ -116,7 +117,7 @@ def _unparsed(block: Sequence[Row]) -> list[str]:
     )
 
 
-def _invalid(block: Sequence[Row]) -> list[str]:
+def _invalid(block: Sequence[TableRow]) -> list[str]:
     """Say what was mostly wrong with plans that could not be carried out; they count as wrong."""
     each = ", ".join(
         f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
@@ -127,7 +128,7 @@ def _invalid(block: Sequence[Row]) -> list[str]:
     return wrap(said, WIDTH, break_on_hyphens=False) if each else []
 
 
-def _processor(block: Sequence[Row]) -> list[str]:
+def _processor(block: Sequence[TableRow]) -> list[str]:
     """Say how long conductors worked that nobody bills, for they run where the run does."""
     each = ", ".join(
         f"{row.system} {count(row.conductor_s, 3)}"
@@ -138,7 +139,7 @@ def _processor(block: Sequence[Row]) -> list[str]:
     return wrap(said, WIDTH, break_on_hyphens=False) if each else []
 
 
-def _unpriced(block: Sequence[Row]) -> list[str]:
+def _unpriced(block: Sequence[TableRow]) -> list[str]:
     """Say which calls without a price leave their rows without dollars.
 
     At the book `none`, which the block's heading names, there is no more to say.
@@ -157,20 +158,20 @@ def _unpriced(block: Sequence[Row]) -> list[str]:
     )
 
 
-def _pace(block: Sequence[Row]) -> list[str]:
+def _pace(block: Sequence[TableRow]) -> list[str]:
     """Say so where rehearsal workers slept longer or shorter than their latency."""
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
     return [f"sec: rehearsal latency slept times {times}"] if scales else []
 
 
-def _boxes(block: Sequence[Row]) -> list[str]:
+def _boxes(block: Sequence[TableRow]) -> list[str]:
     """Say where programs ran, of each row where not all ran in one place."""
-    each = [f"box of {row.system}: {box}" for box, row in apart(block)]
+    each = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
     return each or [f"box: {box}" for box in boxes_of(block)]
 
 
-def _other_rule(block: Sequence[Row]) -> list[str]:
+def _other_rule(block: Sequence[TableRow]) -> list[str]:
     """Say what the published evaluator would have given, where it differs."""
     return [
         f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
@@ -180,9 +181,9 @@ def _other_rule(block: Sequence[Row]) -> list[str]:
     ]
 
 
-def _parts(grouping: str, parts: Sequence[Part]) -> list[str]:
+def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
     """Return a small table of one grouping, systems down and groups across."""
-    groups = groups_of(parts)
+    groups = group_names(parts)
     sizes = {group: max(part.n for part in parts if part.group == group) for group in groups}
     lines = [(grouping, *(f"{group} (n={sizes[group]})" for group in groups))]
     for row in {id(part.row): part.row for part in parts}.values():
@@ -191,7 +192,7 @@ def _parts(grouping: str, parts: Sequence[Part]) -> list[str]:
     return aligned(lines)
 
 
-def _cells(row: Row, width: int) -> tuple[str, ...]:
+def _cells(row: TableRow, width: int) -> tuple[str, ...]:
     return (
         _name(row, width),
         percent(row.accuracy),
@@ -207,11 +208,11 @@ def _cells(row: Row, width: int) -> tuple[str, ...]:
     )
 
 
-def _name(row: Row, width: int = NAME) -> str:
+def _name(row: TableRow, width: int = NAME) -> str:
     name = row.system + ("*" if _is_limited(row) else "")
     return name if len(name) <= width else name[: width - 1] + "~"
 
 
-def _is_limited(row: Row) -> bool:
+def _is_limited(row: TableRow) -> bool:
     """Say whether a row is no plain result of a method."""
     return row.uses_targets or not row.reference_allowed or row.n_graded < row.n_asked

@@ -1,7 +1,7 @@
 """Places where untrusted programs may run.
 
 Belongs here: the `Box` protocol, its implementations, limits, and cleaning up after a program.
-Does not belong here: tests of a program, graders, prompts (suites/programs.py), and anything that
+Does not belong here: tests of a program, graders, prompts (suites/code_grading.py), and whatever
 imports another package of ours. Security code is read alone.
 
 Read in this order: box.py (what a box promises); inside/ (what runs in one); frames.py, cells.py,
@@ -12,22 +12,31 @@ always chosen by name; nothing here falls back to a weaker one.
 
 from collections.abc import Callable, Mapping
 
-from sandbox.box import IMAGE, Box, BoxFacts, Limits, Outcome, Program, SandboxError, Status
+from sandbox.box import (
+    IMAGE,
+    Box,
+    Limits,
+    Program,
+    ProgramOutcome,
+    SandboxError,
+    SandboxFacts,
+    Status,
+)
 from sandbox.bwrap_box import BwrapBox
+from sandbox.cell_box import SubprocessBox
 from sandbox.docker_box import DockerBox
-from sandbox.subprocess_box import SubprocessBox
 
 __all__ = [
     "BOXES",
     "IMAGE",
     "Box",
-    "BoxFacts",
     "BwrapBox",
     "DockerBox",
     "Limits",
-    "Outcome",
     "Program",
+    "ProgramOutcome",
     "SandboxError",
+    "SandboxFacts",
     "Status",
     "SubprocessBox",
     "open_box",

@@ -1,16 +1,26 @@
-"""What a box is: a place that runs one untrusted program on many inputs and reports what happened.
+"""A box: a place that runs one untrusted program on many inputs and reports what happened."""
 
-Everything the program does wrong is an `Outcome`, a value. Everything the box does wrong (its
-daemon is down, its image is missing, the disk is full) is a `SandboxError`. The two never mix: an
-outage must not be graded as a wrong answer.
-
-A box is never told what an input should produce. Whoever grades compares outside, so there is
-nothing in the box to steal and nothing to gain by forging a result.
-"""
-
-from collections.abc import Generator, Iterable
+import base64
+import binascii
+import json
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal, Protocol, cast
+
+# § What a box is: a place that runs one untrusted program on many inputs and reports what
+# § happened.
+# §
+# § Everything the program does wrong is an `Outcome`, a value. Everything the box does wrong
+# § (its
+# § daemon is down, its image is missing, the disk is full) is a `SandboxError`. The two never
+# § mix: an
+# § outage must not be graded as a wrong answer.
+# §
+# § A box is never told what an input should produce. Whoever grades compares outside, so
+# § there is
+# § nothing in the box to steal and nothing to gain by forging a result.
+
 
 IMAGE = "podium-sandbox"
 """The image every code suite runs in unless it names another; boxes without images ignore it."""
@@ -20,7 +30,7 @@ Runner = Literal["script", "call", "official", "unittest"]
 
 - `script`: a real process; the input is its standard input, the outcome's `stdout` its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
-  outcome's `result` is the returned value as type-tagged JSON (`sandbox.values.decode`);
+  outcome's `result` is the returned value as type-tagged JSON (`sandbox.box.decode`);
 - `official`: as LiveCodeBench's published evaluator does it, standard input mocked, the program
   wrapped in a function, one process for all inputs; `result` is `{"output": text}` for programs
   that read standard input and `{"returned": value}` for methods;
@@ -65,7 +75,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """How one run ended."""
 
     status: Status
@@ -82,7 +92,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxFacts:
+class SandboxFacts:
     """Where programs ran, for logs and tables."""
 
     box: str
@@ -112,7 +122,7 @@ class Box(Protocol):
         limits: Limits = Limits(),
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input, each run in a fresh process (`official`: in one process).
 
         Lazy: an input is taken when its outcome is asked for, so closing the generator stops early;
@@ -121,10 +131,111 @@ class Box(Protocol):
         """
         ...
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         ...
 
     def close(self) -> None:
         """Release every process and container; the box cannot be used afterwards."""
         ...
+
+
+# § Values that a program returned, read from the type-tagged JSON in which they leave its
+# § box.
+# §
+# § The bytes were written by a process that the program controls. So they are data: nothing
+# § in them is
+# § executed, only plain builtins come out, and whatever is malformed, too deep or too large
+# § to hold is
+# § a `ValueError`, never a crash of the one who reads.
+
+
+DIGITS = 50_000
+"""Longest integer that is read, in decimal digits; LiveCodeBench's evaluator sets the same."""
+
+HASHED = 1000
+"""Most set elements and dictionary keys in a value, strings apart. Numbers can be chosen so that
+they all collide, and then every one is compared with every other."""
+
+
+def decode(result: bytes) -> object:
+    """Return what the runner `call` reports, as plain builtins; ValueError when it holds none.
+
+    >>> decode(b'{"returned": {"list": [1, {"tuple": ["a", null]}]}}')
+    [1, ('a', None)]
+    """
+    report = read_json(result)
+    if not isinstance(report, dict) or "returned" not in report:
+        raise ValueError("no returned value")
+    return untagged(cast("dict[str, object]", report)["returned"])
+
+
+def read_json(text: str | bytes) -> object:
+    """Parse JSON, long integers included; ValueError for whatever cannot be read."""
+    try:
+        try:
+            return json.loads(text)
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise
+        except ValueError:  # an integer longer than Python converts on its own
+            return json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise ValueError("values nested too deeply") from None
+
+
+def untagged(value: object) -> object:
+    """Return the plain value that a tagged one stands for; ValueError for anything else."""
+    try:
+        return _Reader().read(value)
+    except (RecursionError, TypeError, KeyError, OverflowError, binascii.Error) as error:
+        raise ValueError(f"not a plain value ({type(error).__name__})") from None
+
+
+class _Reader:
+    """Reads one value, and counts what it hashes on the way."""
+
+    def __init__(self) -> None:
+        self._hashed = 0
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, dict):
+            if isinstance(value, list):
+                raise ValueError("a list without its tag")
+            return value
+        ((tag, held),) = cast("dict[str, Any]", value).items()
+        return READERS[tag](self, held)
+
+    def all(self, held: list[object]) -> list[object]:
+        return [self.read(one) for one in held]
+
+    def hashable(self, held: list[object]) -> list[object]:
+        found = self.all(held)
+        self._hashed += sum(not isinstance(one, str) for one in found)
+        if self._hashed > HASHED:
+            raise ValueError(f"more than {HASHED} keys or set elements")
+        return found
+
+    def pairs(self, held: list[list[object]]) -> dict[object, object]:
+        keys = self.hashable([key for key, _ in held])
+        return dict(zip(keys, self.all([one for _, one in held]), strict=True))
+
+
+READERS: dict[str, Callable[[_Reader, Any], object]] = {
+    "list": _Reader.all,
+    "tuple": lambda reader, held: tuple(reader.all(held)),
+    "set": lambda reader, held: set(reader.hashable(held)),
+    "frozenset": lambda reader, held: frozenset(reader.hashable(held)),
+    "dict": _Reader.pairs,
+    "bytes": lambda _, held: base64.b64decode(held, validate=True),
+    "complex": lambda _, held: complex(*held),
+}
+
+
+def _integer(text: str) -> int:
+    """Convert an integer of up to `DIGITS` digits; Python itself stops at 4,300."""
+    if len(text) > DIGITS:
+        raise ValueError("an integer of too many digits")
+    try:
+        return int(Decimal(text))
+    except InvalidOperation:
+        raise ValueError("not an integer") from None

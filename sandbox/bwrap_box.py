@@ -30,15 +30,14 @@ from pathlib import Path
 
 from sandbox.box import SandboxError
 from sandbox.cell_box import CellBox
-from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, Cell, spawn
-from sandbox.pool import Kind
+from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, CellKind, SandboxCell, spawn
 from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
 """The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
 
 LAST_USER = 59_999
-"""The last user id that a judge gives to programs (sandbox/inside/modes.py)."""
+"""The last user id that a judge gives to programs (sandbox/inside/isolation.py)."""
 
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 
@@ -72,12 +71,12 @@ class BwrapBox(CellBox):
         """`bwrap`."""
         return "bwrap"
 
-    def start(self, kind: Kind) -> Cell:
+    def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
         try:
             return self._starters.submit(self._start).result()
         except SandboxError as error:
-            raise SandboxError(usable() or str(error)) from error
+            raise SandboxError(why_unusable() or str(error)) from error
         except RuntimeError as error:  # the threads are gone: the box has been closed
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
@@ -94,7 +93,7 @@ class BwrapBox(CellBox):
         super().close()
         self._starters.shutdown()
 
-    def _start(self) -> Cell:
+    def _start(self) -> SandboxCell:
         users = self.switches_users()
         try:
             seccomp_fd = filter_file(users=users)
@@ -132,7 +131,7 @@ def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
     return [*argv, "--chdir", "/tmp", "--seccomp", str(seccomp_fd), "--", str(python)]
 
 
-def usable() -> str | None:
+def why_unusable() -> str | None:
     """Say in one sentence why bubblewrap cannot be used here, and the fix; None if it can."""
     if platform.machine() not in ("x86_64", "aarch64"):
         return f"The bwrap sandbox has no system call filter for {platform.machine()}."

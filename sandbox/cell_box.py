@@ -1,23 +1,41 @@
-"""What all boxes made of cells share: who waits for a core, and whose fault a dead cell is.
-
-A cell that dies during a run may have been killed by the program or may have gone down with its
-engine. So the engine is asked first; if it lives, the program runs again, alone in a fresh cell,
-and if that dies too it was the program: an `Outcome` with status `died`, not a failure of ours.
-"""
+"""What all boxes made of cells share, and the plainest of them: child processes with limits."""
 
 import atexit
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
+from pathlib import Path
 
-from sandbox.box import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
-from sandbox.cells import GRACE_S, Answer, Cell, CellDied, CellStuck
-from sandbox.cores import CORES, available
-from sandbox.pool import Kind, Pool
+from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from sandbox.cells import (
+    CORES,
+    GRACE_S,
+    PYTHON_FLAGS,
+    CellAnswer,
+    CellDied,
+    CellKind,
+    CellPool,
+    CellStuck,
+    SandboxCell,
+    available_cores,
+    spawn,
+)
+
+# § What all boxes made of cells share: who waits for a core, and whose fault a dead cell is.
+# §
+# § A cell that dies during a run may have been killed by the program or may have gone down
+# § with its
+# § engine. So the engine is asked first; if it lives, the program runs again, alone in a
+# § fresh cell,
+# § and if that dies too it was the program: an `Outcome` with status `died`, not a failure of
+# § ours.
+
 
 NOTHING = Program("")
-TWICE = Answer(
-    Outcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0), clean=False
+TWICE = CellAnswer(
+    ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0),
+    clean=False,
 )
 
 
@@ -31,7 +49,7 @@ class CellBox(ABC):
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
-        self._pool = Pool(self.start, max_sandboxes or available(), self.reuse)
+        self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
         atexit.register(self.close)
 
     @property
@@ -40,7 +58,7 @@ class CellBox(ABC):
         """The name on the command line, in logs and in tables."""
 
     @abstractmethod
-    def start(self, kind: Kind) -> Cell:
+    def start(self, kind: CellKind) -> SandboxCell:
         """Start a cell; SandboxError names what is missing."""
 
     def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
@@ -53,9 +71,9 @@ class CellBox(ABC):
         limits: Limits = Limits(),  # noqa: B008
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
-        kind = Kind(program.image, limits.memory_bytes, limits.processes)
+        kind = CellKind(program.image, limits.memory_bytes, limits.processes)
         with closing(_Seat(self._pool, kind, program)) as seat:
             for data in inputs:
                 seat.take()
@@ -71,10 +89,10 @@ class CellBox(ABC):
                     answer = TWICE
                 yield answer.outcome
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         limits = Limits()
-        kind = Kind(image, limits.memory_bytes, limits.processes)
+        kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
         try:
             said = cell.facts()
@@ -82,14 +100,14 @@ class CellBox(ABC):
             self._pool.drop(cell)
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         self._pool.give_back(kind, cell)
-        return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
 
     def close(self) -> None:
         """End every cell."""
         atexit.unregister(self.close)
         self._pool.close()
 
-    def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> Answer | None:
+    def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> CellAnswer | None:
         """Run a program on an input; None when its cell died."""
         try:
             return seat.run(data, limits, self.grace_s)
@@ -102,16 +120,16 @@ class CellBox(ABC):
 class _Seat:
     """A program and the cell it runs in, taken when it first runs and replaced when unclean."""
 
-    def __init__(self, pool: Pool, kind: Kind, program: Program) -> None:
+    def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
         self._pool, self._kind, self._program = pool, kind, program
-        self._cell: Cell | None = None
+        self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
         """Hold a cell, before a core is held: whoever holds a core waits for nobody's cell."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
-    def run(self, data: bytes, limits: Limits, grace_s: float) -> Answer:
+    def run(self, data: bytes, limits: Limits, grace_s: float) -> CellAnswer:
         cell = self._cell
         assert cell
         try:
@@ -132,6 +150,47 @@ class _Seat:
                 self._cell.load(NOTHING)
             self._pool.give_back(self._kind, self._cell)
 
-    def _drop(self, cell: Cell) -> None:
+    def _drop(self, cell: SandboxCell) -> None:
         self._pool.drop(cell)
         self._cell = None
+
+
+# § A box made of plain child processes with limits. It limits; it does not isolate.
+# §
+# § Covered
+# § - CPU time and real time of a program with all its children; address space and, watched,
+# § memory;
+# § - the number of processes and threads: watched, so a fork bomb lives for about a tenth of
+# § a second;
+# § - size of stdout, of stderr, of what is returned and of any file; no core dumps;
+# § - everything the program started is killed when its run ends, daemons too: orphans are
+# § adopted;
+# § - a fresh working directory per run, removed afterwards; an empty environment; no
+# § descriptors of
+# §   ours; no access to what this process holds.
+# §
+# § Not covered
+# § - the network, and every file the current user may read or write, /tmp and /dev/shm
+# § included;
+# § - signalling, tracing or limiting other processes of the same user, the judge among them;
+# § - what outlives processes elsewhere: System V segments, POSIX queues, kernel keyrings;
+# § - many small files: the disk is limited per file, not in total; memory is limited per
+# § watch tick.
+# §
+# § So it serves programs that we wrote ourselves (the rehearsal workers), and others only
+# § where the
+# § user asked for it by name. Linux only: it needs prctl, memfd and /proc.
+
+
+class SubprocessBox(CellBox):
+    """Child processes under rlimits; see the module's two lists before you trust it."""
+
+    @property
+    def name(self) -> str:
+        """`subprocess`."""
+        return "subprocess"
+
+    def start(self, kind: CellKind) -> SandboxCell:
+        """Start a judge in a child process of the same user, outside any virtual environment."""
+        python = str(Path(sys.executable).resolve())
+        return spawn([python, *PYTHON_FLAGS], "plain")

@@ -1,20 +1,91 @@
-"""A cell: one running judge (sandbox/inside/judge.py), as its host sees it through a stream.
-
-A cell either answers in time, or it is dead (`CellDied`: the stream ended) or stuck (`CellStuck`).
-What that means, the program's fault or the box's, is for boxes to decide (cell_box.py).
-"""
+"""Cells: warm judges that the host starts, talks to, pools and shares the cores among."""
 
 import json
 import os
 import select
 import subprocess
+import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
 from typing import Any, Protocol
 
-from sandbox.box import Limits, Outcome, Program, SandboxError
-from sandbox.frames import FACTS, PARTS, boot, load_frame, outcome, run_header
+from sandbox.box import Limits, Program, ProgramOutcome, SandboxError
+from sandbox.seccomp import PROGRAM, RULES, filter_bytes
+
+# § What host and judge say to each other: sandbox/inside/judge.py reads and writes the other
+# § side.
+# §
+# § A stream (cells.py) takes these frames one by one as they are answered; a command that
+# § runs once
+# § (suites/inspect_box.py) is given all of them together.
+
+
+INSIDE = ("isolation", "runners", "zygote", "judge")
+"""Modules of sandbox/inside/ in an order in which each finds what it imports."""
+
+FACTS = b'{"facts": 0}\n'
+"""Asks for the version of Python inside and the packages that programs can import."""
+
+PARTS = ("stdout", "stderr", "result")
+"""What follows the header of an answer, in this order; the header has their sizes."""
+
+
+@cache
+def boot_message(mode: str, *more: str) -> bytes:
+    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text.
+
+    Args:
+        mode: One of the modes of sandbox/inside/isolation.py.
+        more: Further modules of sandbox/inside/, loaded after the judge's.
+    """
+    folder = resources.files("sandbox.inside")
+    modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
+    refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
+    order = json.dumps({"mode": mode, "refused": refused.hex(), "sources": modules}).encode()
+    return b"%10d" % len(order) + order
+
+
+def load_frame(program: Program) -> bytes:
+    """Return the frame that gives the judge a program."""
+    source = program.source.encode("utf-8", errors="replace")  # lone surrogates become `?`
+    order = {"program": len(source), "runner": program.runner, "entry": program.entry}
+    return json_line(order) + source
+
+
+def run_header(size: int, limits: Limits) -> bytes:
+    """Return the line that comes before an input of `size` bytes."""
+    return json_line({"run": size, **asdict(limits)})
+
+
+def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
+    """Return what an answer says: its header, and the parts that followed it."""
+    stdout, stderr, result = parts
+    return ProgramOutcome(
+        header["status"],
+        header["exit_code"],
+        stdout,
+        stderr,
+        result,
+        header["cpu_s"],
+        header["wall_s"],
+    )
+
+
+def json_line(order: Mapping[str, Any]) -> bytes:
+    """Return an order as one line of JSON."""
+    return json.dumps(order).encode() + b"\n"
+
+
+# § A cell: one running judge (sandbox/inside/judge.py), as its host sees it through a stream.
+# §
+# § A cell either answers in time, or it is dead (`CellDied`: the stream ended) or stuck
+# § (`CellStuck`).
+# § What that means, the program's fault or the box's, is for boxes to decide (cell_box.py).
+
 
 BOOT = """\
 import json, os, sys, types
@@ -128,23 +199,23 @@ class PipeStream:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CellAnswer:
     """How a run ended, and whether the cell can be used again."""
 
-    outcome: Outcome
+    outcome: ProgramOutcome
     clean: bool
 
 
-class Cell:
+class SandboxCell:
     """A running judge that has been given its sources."""
 
     def __init__(self, stream: Stream, mode: str) -> None:
-        """Start the judge behind `stream` in one of the modes of sandbox/inside/modes.py."""
+        """Start the judge behind `stream` in one of the modes of sandbox/inside/isolation.py."""
         self._stream, self._buffer = stream, bytearray()
         self.runs = 0
         self.program: Program | None = None
         self._deadline = time.monotonic() + BOOT_S
-        self._send(boot(mode))
+        self._send(boot_message(mode))
         self._line()
 
     def load(self, program: Program) -> None:
@@ -153,7 +224,7 @@ class Cell:
         self.program = program
         self._send(load_frame(program))
 
-    def run(self, data: bytes, limits: Limits, grace_s: float = GRACE_S) -> Answer:
+    def run(self, data: bytes, limits: Limits, grace_s: float = GRACE_S) -> CellAnswer:
         """Run the program on one input; it may take `grace_s` longer than its wall limit."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
@@ -165,7 +236,7 @@ class Cell:
             self._send(data)
         header = self._line()
         parts = [self._exactly(header[name]) for name in PARTS]
-        return Answer(outcome(header, parts), header["clean"])
+        return CellAnswer(parse_outcome(header, parts), header["clean"])
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
@@ -200,7 +271,7 @@ class Cell:
         return data
 
 
-def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> Cell:
+def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
     """Start a judge as a child process; SandboxError when it does not come up."""
     try:
         process = subprocess.Popen(
@@ -215,16 +286,222 @@ def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> Cell:
         )
     except OSError as error:
         raise SandboxError(f"A sandbox could not start a process: {error}.") from error
-    return started(PipeStream(process), mode)
+    return start_cell(PipeStream(process), mode)
 
 
-def started(stream: Stream, mode: str) -> Cell:
+def start_cell(stream: Stream, mode: str) -> SandboxCell:
     """Return the cell behind a stream; SandboxError when it does not come up."""
     try:
-        return Cell(stream, mode)
+        return SandboxCell(stream, mode)
     except (CellDied, CellStuck) as error:
         stream.close()
         raise SandboxError(f"A sandbox did not come up: {error}.") from error
     except BaseException:
         stream.close()
         raise
+
+
+# § The warm pool: cells that are started ahead, reused while they are clean, replaced when
+# § not.
+# §
+# § At most `most` cells are handed out at once. Cells that serve one program only (`reuse`
+# § off) are
+# § thrown away after it, and their successors are started in the background.
+
+
+PROGRAMS = 2000
+"""Runs after which a cell is replaced all the same: nothing then lives forever."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellKind:
+    """What cells differ in: they are fixed when a cell starts."""
+
+    image: str
+    memory_bytes: int
+    processes: int
+
+
+class CellPool:
+    """Cells of several kinds, bounded in number."""
+
+    def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
+        """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
+        self._start, self._most, self._reuse = start, most, reuse
+        self._bound = most if reuse else 2 * most
+        self._idle: list[tuple[CellKind, SandboxCell]] = []
+        self._cells: set[SandboxCell] = set()
+        self._count = 0  # of all cells, those that are being started included
+        self._held = 0  # of cells handed out, those that a caller is waiting for included
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def take(self, kind: CellKind, *, fresh: bool = False) -> SandboxCell:
+        """Return an idle cell of a kind, or a new one; waits while too many are handed out.
+
+        A `fresh` one has not been waiting: what ended its predecessor may have ended that one too.
+        """
+        cell, evicted = self._reserve(kind, fresh)
+        if evicted:
+            evicted.close()
+        cell = cell or self._begin(kind, held=1)
+        self._ahead(kind)
+        return cell
+
+    def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
+        """Keep a clean cell for the next program, or throw it away."""
+        if self._reuse and cell.runs < PROGRAMS:
+            with self._changed:
+                if cell in self._cells:
+                    self._held -= 1
+                    self._idle.append((kind, cell))
+                self._changed.notify_all()
+        else:
+            self.drop(cell)
+            self._ahead(kind)
+
+    def drop(self, cell: SandboxCell) -> None:
+        """Throw away a cell that was handed out and must not be used again."""
+        with self._changed:
+            if cell not in self._cells:
+                return
+            self._cells.discard(cell)
+            self._count -= 1
+            self._held -= 1
+            self._changed.notify_all()
+        cell.close()
+
+    def close(self) -> None:
+        """Throw every cell away, those in use too."""
+        with self._changed:
+            self._closed = True
+            cells, self._cells = self._cells, set()
+            self._idle.clear()
+            self._changed.notify_all()
+        for cell in cells:
+            cell.close()
+
+    @property
+    def alive(self) -> int:
+        """How many cells there are."""
+        with self._changed:
+            return len(self._cells)
+
+    def _reserve(
+        self, kind: CellKind, fresh: bool
+    ) -> tuple[SandboxCell | None, SandboxCell | None]:
+        """Wait for a place; return an idle cell, or none and the one that makes room for a new."""
+        with self._changed:
+            while not self._closed:
+                if self._held < self._most:
+                    known = next((one for one in self._idle if one[0] == kind and not fresh), None)
+                    room = self._count < self._bound
+                    if known or room or self._idle:
+                        taken = known or (None if room else self._idle[0])
+                        if taken:
+                            self._idle.remove(taken)
+                        self._held += 1
+                        return self._handed(known, None if known or not taken else taken[1])
+                self._changed.wait()
+        raise SandboxError("The sandbox has been closed.")
+
+    def _handed(
+        self, known: tuple[CellKind, SandboxCell] | None, evicted: SandboxCell | None
+    ) -> tuple[SandboxCell | None, SandboxCell | None]:
+        """Count a cell that is about to start, and forget the one it replaces."""
+        if known:
+            return known[1], None
+        if evicted:
+            self._cells.discard(evicted)
+        else:
+            self._count += 1
+        return None, evicted
+
+    def _begin(self, kind: CellKind, held: int) -> SandboxCell:
+        """Start a cell that has been counted; count it no more when that fails."""
+        try:
+            cell = self._start(kind)
+        except BaseException:
+            with self._changed:
+                self._count -= 1
+                self._held -= held
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            if not self._closed:
+                self._cells.add(cell)
+                return cell
+        cell.close()
+        raise SandboxError("The sandbox has been closed.")
+
+    def _ahead(self, kind: CellKind) -> None:
+        """Start one more cell in the background, as long as there may be more."""
+        with self._changed:
+            if self._closed or self._count >= self._bound:
+                return
+            self._count += 1
+        threading.Thread(target=self._warm, args=(kind,), daemon=True).start()
+
+    def _warm(self, kind: CellKind) -> None:
+        """Start a cell and leave it idle; whoever needs one next meets the failure itself."""
+        with suppress(SandboxError):
+            cell = self._begin(kind, held=0)
+            with self._changed:
+                if cell in self._cells:
+                    self._idle.append((kind, cell))
+                self._changed.notify_all()
+
+
+# § One run per core at a time, across all boxes of this process, so that time limits are
+# § fair.
+# §
+# § Sixteen programs on four cores turn right answers into time-outs. A run that came close to
+# § its limit
+# § is repeated alone: `all` waits for the others and keeps new ones waiting.
+
+
+class Cores:
+    """A gate with one place per core."""
+
+    def __init__(self, count: int) -> None:
+        """Let `count` runs through at a time."""
+        self._count = count
+        self._running = 0
+        self._alone = False
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def one(self) -> Generator[None]:
+        """Hold one core."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._running < self._count and not self._alone)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def all(self) -> Generator[None]:
+        """Hold every core: nothing else runs meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._changed.wait_for(lambda: self._running == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = False
+                self._changed.notify_all()
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+CORES = Cores(available_cores())
+"""Shared by all boxes of this process; other processes on the machine are not counted."""

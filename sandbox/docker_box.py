@@ -18,19 +18,19 @@ from typing import Any, cast
 import docker
 from docker.types import LogConfig, Ulimit
 
-from sandbox.box import IMAGE, BoxFacts, SandboxError
+from sandbox.box import IMAGE, SandboxError, SandboxFacts
 from sandbox.cell_box import CellBox
 from sandbox.cells import (
     ENVIRONMENT,
     PIECE,
     PYTHON_FLAGS,
-    Cell,
     CellDied,
+    CellKind,
     CellStuck,
-    started,
+    SandboxCell,
+    start_cell,
 )
-from sandbox.engine import connect, explained, labels, remove_orphans
-from sandbox.pool import Kind
+from sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 SLACK_BYTES = 192 << 20
@@ -68,7 +68,7 @@ class DockerBox(CellBox):
         """`docker`, or `docker:RUNTIME`."""
         return f"docker:{self._runtime}" if self._runtime else "docker"
 
-    def start(self, kind: Kind) -> Cell:
+    def start(self, kind: CellKind) -> SandboxCell:
         """Create a container, attach to it and start its judge."""
         client = self._engine()
         api = cast(Any, client.api)  # its types are partial
@@ -87,19 +87,19 @@ class DockerBox(CellBox):
             except BaseException:
                 stream.close()
                 raise
-        return started(stream, "users")
+        return start_cell(stream, "users")
 
     def check(self) -> None:
         """Raise SandboxError when the engine no longer answers."""
         with explained():
             self._engine().ping()
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         with explained():
             found = self._engine().images.get(image)
         inside = super().facts(image)
-        return BoxFacts(self.name, inside.python, image, str(found.id), inside.packages)
+        return SandboxFacts(self.name, inside.python, image, str(found.id), inside.packages)
 
     def close(self) -> None:
         """Remove every container."""
@@ -140,7 +140,7 @@ class DockerBox(CellBox):
         with suppress(Exception):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
-    def _container(self, kind: Kind) -> dict[str, Any]:
+    def _container(self, kind: CellKind) -> dict[str, Any]:
         """Return how the container is created."""
         return {
             "command": ["python3", *PYTHON_FLAGS],
@@ -153,7 +153,7 @@ class DockerBox(CellBox):
             "host_config": cast(Any, self._engine().api).create_host_config(**self._limits(kind)),
         }
 
-    def _limits(self, kind: Kind) -> dict[str, Any]:
+    def _limits(self, kind: CellKind) -> dict[str, Any]:
         """Return what the engine enforces; the judge enforces the rest, per run."""
         memory = kind.memory_bytes + SLACK_BYTES
         return {

@@ -1,25 +1,349 @@
-"""The images that programs run in: what they are made of, and making them.
+"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`."""
 
-An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in it but sent
-in. Builds have no network. The same inputs make the same layers; building twice changes nothing.
-"""
-
+import hashlib
 import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import docker
-from docker.errors import ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
 from docker.models.images import Image
 
 from sandbox.box import IMAGE, SandboxError
-from sandbox.engine import explained, labels
-from sandbox.wheels import Target, digest, fetch, pins
+from sandbox.bwrap_box import memory_note, why_unusable
+
+# § Who owns a container: a label that names one process of one host, so that orphans can be
+# § told.
+# §
+# § A process is known by its PID namespace and number and by the moment it started: numbers
+# § are used
+# § again. A podium killed with `kill -9` removes nothing; the next one finds what it left.
+
+
+CONTAINER_LABEL = "podium.sandbox"
+"""On every container of ours; images carry other labels, because containers inherit those."""
+OWNER = "podium.sandbox.owner"
+
+
+def labels() -> dict[str, str]:
+    """Return the labels that every container started by this process must carry."""
+    return {CONTAINER_LABEL: "1", OWNER: f"{_place()} {_process(os.getpid())}"}
+
+
+def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
+    """Say whether nobody can use a container any more, given its labels.
+
+    Its owner is looked up only where that can be done: on this boot of this host, in our own PID
+    namespace. Elsewhere (an engine that several hosts share, a host that has rebooted) the owner
+    may be alive, and only a container that no longer runs is an orphan.
+    """
+    place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
+    if place != _place():
+        return not running
+    return owner != _process(int(owner.partition(":")[0]))
+
+
+def _place() -> str:
+    """Name this boot of this host and our PID namespace: in it, process numbers mean something."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+
+
+def _process(pid: int) -> str:
+    """Name a living process `pid:start`, in clock ticks since boot; `pid:gone` where it is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return f"{pid}:gone"
+    fields = stat.rpartition(")")[2].split()  # the name before may contain anything; proc(5)
+    return f"{pid}:gone" if fields[0] in "ZX" else f"{pid}:{fields[19]}"
+
+
+# § The container engine: reaching it, saying in one sentence why it fails, removing orphans.
+# §
+# § Everybody who calls the engine hands its exceptions to `explain`: what is wrong with the
+# § engine is
+# § always a `SandboxError` that names the fix, never a verdict on a program.
+
+
+__all__ = [
+    "connect",
+    "engine_answers",
+    "explain",
+    "explained",
+    "labels",
+    "orphaned_containers",
+    "remove_orphans",
+]
+
+NEEDED = (24, 0, 6)
+"""The oldest Docker Engine we work with, and the oldest that Inspect accepts."""
+TIMEOUT_S = 60
+"""How long one call to the engine may take before the engine counts as down."""
+
+_DISK = "The disk of the container engine is full: free some space (`docker system df` shows it)."
+_REASONS = (
+    (r"no space left on device", _DISK),
+    (
+        r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
+        "The container engine has no runtime {0}: install it and register it in the engine's "
+        "daemon.json (sandbox/debian-engine.sh does), or choose another box.",
+    ),
+    (
+        r"permission denied while trying to connect|PermissionError",
+        "You may not use the container engine at {where}: join the group that owns its socket "
+        "(`sudo usermod -aG docker $USER`, then log in again) or run as root.",
+    ),
+    (
+        r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
+        "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
+        "unix:///var/run/docker.sock.",
+    ),
+    (
+        r"timed out",
+        "The container engine at {where} does not answer in time: see whether `docker version` "
+        "does, and start the engine anew if not.",
+    ),
+    (
+        r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
+        "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
+        "DOCKER_HOST where it listens elsewhere, or choose another box.",
+    ),
+    (
+        r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
+        "The container engine at {where} broke off: see whether `docker version` answers, and "
+        "start the engine anew if not.",
+    ),
+)
+
+
+def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
+    """Return a client of the engine that DOCKER_HOST names, or of the local one.
+
+    Raises SandboxError, one sentence with the fix, when none answers or it is too old.
+    """
+    with explained():
+        _knock(timeout_s)
+        client = docker.from_env(timeout=timeout_s)
+    try:
+        with explained():
+            version = str(client.version()["Version"])
+        if _numbers(version) < NEEDED:
+            raise SandboxError(
+                f"The container engine at {_address()} is version {version}; podium needs Docker "
+                f"Engine {'.'.join(map(str, NEEDED))} or newer."
+            )
+    except SandboxError:
+        client.close()
+        raise
+    return client
+
+
+def engine_answers(*, timeout_s: int = 5) -> bool:
+    """Say whether an engine that we can use answers: at once, or after the time where one hangs."""
+    try:
+        connect(timeout_s=timeout_s).close()
+    except SandboxError:
+        return False
+    return True
+
+
+def our_containers(client: docker.DockerClient) -> list[Container]:
+    """Return every container of any podium on this engine, running or not."""
+    with explained():
+        return client.containers.list(
+            all=True, filters={"label": CONTAINER_LABEL}, ignore_removed=True, sparse=True
+        )
+
+
+def orphaned_containers(client: docker.DockerClient) -> list[Container]:
+    """Return the containers whose owner is gone; never those of a living podium."""
+    return [
+        container
+        for container in our_containers(client)
+        if is_orphan(container.attrs["Labels"], running=container.attrs["State"] in _IN_USE)
+    ]
+
+
+def remove_orphans(client: docker.DockerClient) -> int:
+    """Remove what killed podiums left, and return how many containers that were."""
+    return sum(remove_container(container) for container in orphaned_containers(client))
+
+
+def remove_container(container: Container) -> bool:
+    """Kill and remove a container; False when somebody else did so first."""
+    try:
+        with explained():
+            container.remove(force=True, v=True)
+    except SandboxError as error:
+        if _gone(error.__cause__):
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def explained() -> Generator[None]:
+    """Turn what the engine raises inside the block into a SandboxError."""
+    try:
+        yield
+    except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
+        raise explain(error) from error
+
+
+def explain(error: BaseException) -> SandboxError:
+    """Return the one sentence that says what is wrong with the engine and how it is mended."""
+    if isinstance(error, SandboxError):
+        return error
+    chain = list(_chain(error))
+    image = next((found for found in chain if isinstance(found, ImageNotFound)), None)
+    if image is not None:
+        return SandboxError(_missing_image(str(image.explanation)))
+    text = "; ".join(f"{type(link).__name__}: {link}" for link in chain)
+    for pattern, sentence in _REASONS:
+        found = re.search(pattern, text, re.IGNORECASE)
+        if found:
+            return SandboxError(sentence.format(*found.groups(), where=_address()))
+    if isinstance(error, APIError):
+        return SandboxError(f"The container engine refused: {error.explanation}.")
+    return SandboxError(f"The container engine failed: {error}.")
+
+
+_IN_USE = {"created", "running", "paused", "restarting"}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version such as `26.1.5+dfsg1` starts with."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
+def _knock(timeout_s: int) -> None:
+    """Raise OSError where nobody listens; docker-py would leave its own socket open then."""
+    scheme, _, path = _address().partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(timeout_s)
+            door.connect(path)
+
+
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that it was made from: causes, and exceptions among its arguments."""
+    seen: list[BaseException] = []
+    waiting: list[object] = [error]
+    while waiting:
+        link = waiting.pop(0)
+        if isinstance(link, BaseException) and link not in seen:
+            seen.append(link)
+            yield link
+            waiting += [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
+
+
+def _missing_image(explanation: str) -> str:
+    """Say that an image is missing, given the engine's own words."""
+    found = re.search(r"no such image: ([^\s:]+)", explanation, re.IGNORECASE)
+    name = found[1] if found else "that was asked for"
+    which = " --image bigcodebench" if "bigcodebench" in name else ""
+    return f"The image {name} is missing: run `podium sandbox build{which}` first."
+
+
+def _gone(error: BaseException | None) -> bool:
+    """Say whether a removal failed because somebody else removes the container, or has."""
+    return isinstance(error, NotFound) or (
+        isinstance(error, APIError) and "already in progress" in str(error.explanation)
+    )
+
+
+# § Third-party packages of an image: fetched on the host, because builds have no network.
+# §
+# § They are fetched for the Python of the image, which need not be the one podium runs on.
+
+
+_LAST_LINE = re.compile(r"^ERROR: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class WheelTarget:
+    """The Python that the packages are for, as the base image describes itself."""
+
+    python: str
+    """E.g. `3.11.2`."""
+    machine: str
+    """E.g. `x86_64`, `aarch64`."""
+    glibc: str
+    """E.g. `2.36`; wheels need one at least as new as they name."""
+
+
+def pinned_packages(requirements: Path) -> tuple[str, ...]:
+    """Return the `name==version` lines of a requirements file, sorted."""
+    lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
+    return tuple(sorted((line for line in lines if line and line[0] != "-"), key=str.lower))
+
+
+def pins_digest(requirements: Path) -> str:
+    """Return what tells one list of pins from another, whatever its order and comments."""
+    return hashlib.sha256("\n".join(pinned_packages(requirements)).encode()).hexdigest()
+
+
+def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
+    """Unpack the pinned packages into `folder`, with pip and its own configuration.
+
+    Only wheels: building a source archive would run its code here, outside any box.
+    """
+    if find_spec("pip") is None:
+        raise SandboxError(
+            f"The packages of an image are fetched with pip, which {sys.executable} lacks: "
+            "run `python -m ensurepip` in this environment first."
+        )
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
+    command += [f"--python-version={target.python}", f"--target={folder}", "-r", str(requirements)]
+    command += [f"--platform={platform}" for platform in wheel_platforms(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reasons = _LAST_LINE.findall(done.stderr) or done.stderr.splitlines() or ["no reason given"]
+        raise SandboxError(f"pip cannot fetch the image's packages: {reasons[-1].rstrip('.')}.")
+    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
+
+
+def wheel_platforms(target: WheelTarget) -> list[str]:
+    """Return the wheel platforms that run on a target, newest glibc first (PEP 600).
+
+    >>> wheel_platforms(WheelTarget(python="3.11.2", machine="x86_64", glibc="2.18"))
+    ['manylinux_2_18_x86_64', 'manylinux_2_17_x86_64', 'manylinux2014_x86_64']
+    """
+    newest = int(target.glibc.split(".")[1])
+    return [
+        *(f"manylinux_2_{minor}_{target.machine}" for minor in range(newest, 16, -1)),
+        f"manylinux2014_{target.machine}",
+    ]
+
+
+# § The images that programs run in: what they are made of, and making them.
+# §
+# § An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in
+# § it but sent
+# § in. Builds have no network. The same inputs make the same layers; building twice changes
+# § nothing.
+
 
 HERE = Path(__file__).parent
 BASE_IMAGE = (
@@ -29,7 +353,7 @@ BASE_IMAGE = (
 """The public base (Python 3.11.16, several architectures), pinned by content."""
 LOCAL_BASE = "podium-base"
 """What sandbox/debian-engine.sh makes where no registry can be reached."""
-LABEL = "podium.image"
+IMAGE_LABEL = "podium.image"
 """On every image of ours, with the recipe's name; podium.version, .base, .python, .packages and
 .requirements (a digest) say what it was made of."""
 _SITE = "root/opt/podium/site"
@@ -45,7 +369,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """An image that podium knows how to make."""
 
     name: str
@@ -53,40 +377,42 @@ class Recipe:
     requirements: Path
 
 
-RECIPES: Mapping[str, Recipe] = {
+RECIPES: Mapping[str, ImageRecipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("basic", IMAGE, HERE / "requirements.txt"),
-        Recipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt"),
+        ImageRecipe("basic", IMAGE, HERE / "requirements.txt"),
+        ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt"),
     )
 }
 
 
-def find(client: docker.DockerClient, name: str = IMAGE) -> Image:
+def find_image(client: docker.DockerClient, name: str = IMAGE) -> Image:
     """Return an image; SandboxError names the command that makes it."""
     with explained():
         return client.images.get(name)
 
 
-def build(client: docker.DockerClient, recipe: Recipe, base: str | None, say: Say) -> Image:
+def make_image(
+    client: docker.DockerClient, recipe: ImageRecipe, base: str | None, say: Say
+) -> Image:
     """Make an image on a base image, or on the usual one; return it.
 
     SandboxError when the base cannot be had, a package cannot be fetched, or the build fails.
     """
     base = base_image(client, base, say)
-    target = describe(client, base)
+    target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
     with tempfile.TemporaryDirectory(prefix="podium-image-") as scratch:
         folder = Path(scratch, _SITE)
         folder.mkdir(parents=True)
-        say(f"{recipe.image}: fetching {len(pins(recipe.requirements))} packages")
-        fetch(recipe.requirements, target, folder)
+        say(f"{recipe.image}: fetching {len(pinned_packages(recipe.requirements))} packages")
+        fetch_wheels(recipe.requirements, target, folder)
         with Path(scratch, "context.tar").open("w+b") as context:
             say(f"{recipe.image}: handing them to the engine")
             _write_context(context, Path(scratch))
             context.seek(0)
             _run_build(client, recipe, context, _made_of(recipe, base, target), say)
-    image = find(client, recipe.image)
+    image = find_image(client, recipe.image)
     say(f"{recipe.image}: ready, {image.attrs['Size'] / 1e6:.0f} MB, {image.id}")
     return image
 
@@ -114,7 +440,7 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
     return name
 
 
-def describe(client: docker.DockerClient, image: str) -> Target:
+def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
     """Ask an image which Python it has; SandboxError when it has none that we can use."""
     with explained():
         said = client.containers.run(
@@ -125,17 +451,17 @@ def describe(client: docker.DockerClient, image: str) -> Target:
             labels=labels(),
             remove=True,
         )
-    return Target(**json.loads(said))
+    return WheelTarget(**json.loads(said))
 
 
-def _made_of(recipe: Recipe, base: str, target: Target) -> dict[str, str]:
+def _made_of(recipe: ImageRecipe, base: str, target: WheelTarget) -> dict[str, str]:
     return {
-        LABEL: recipe.name,
+        IMAGE_LABEL: recipe.name,
         "podium.version": version("podium"),
         "podium.base": base,
         "podium.python": target.python,
-        "podium.packages": " ".join(pins(recipe.requirements)),
-        "podium.requirements": f"sha256:{digest(recipe.requirements)}",
+        "podium.packages": " ".join(pinned_packages(recipe.requirements)),
+        "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
     }
 
 
@@ -151,11 +477,11 @@ def _present(client: docker.DockerClient, name: str) -> bool:
 def _write_context(context: BinaryIO, scratch: Path) -> None:
     """Write what the engine builds from: sorted, without owners and dates of this machine."""
     with tarfile.open(fileobj=context, mode="w") as archive:
-        archive.add(HERE / "Dockerfile", "Dockerfile", filter=_plain)
-        archive.add(scratch / "root", "root", filter=_plain)  # recursion is sorted
+        archive.add(HERE / "Dockerfile", "Dockerfile", filter=_without_owner)
+        archive.add(scratch / "root", "root", filter=_without_owner)  # recursion is sorted
 
 
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = _LONG_AGO
@@ -165,7 +491,7 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _run_build(
     client: docker.DockerClient,
-    recipe: Recipe,
+    recipe: ImageRecipe,
     context: BinaryIO,
     made_of: dict[str, str],
     say: Say,
@@ -190,3 +516,121 @@ def _run_build(
             text = str(line.get("stream", "")).strip()
             if text.startswith("Step ") and "LABEL" not in text:
                 say(f"{recipe.image}: {text[:76]}")
+
+
+# § What `podium sandbox` does: make the images, say what is there, remove what is not needed.
+# §
+# § Returns exit codes and tells lines of text through `say`; nothing here prints.
+
+
+HOUR_S = 3600
+PATIENCE_S = 600
+"""For removing images: gigabytes of small files on a busy disk."""
+MAKE = {name: f"podium sandbox build --image {name}" for name in RECIPES}
+MAKE["basic"] = "podium sandbox build"
+
+
+def build_image(name: str, base: str | None, say: Say) -> int:
+    """Make the image of a recipe; SandboxError when that cannot be done."""
+    client = connect()
+    try:
+        make_image(client, RECIPES[name], base, say)
+    finally:
+        client.close()
+    return 0
+
+
+def sandbox_status(say: Say) -> int:
+    """Say what can run programs here; 0 when a box that isolates is ready, else 1."""
+    ready = False
+    try:
+        client = connect()
+    except SandboxError as error:
+        say(f"docker: {error}")
+    else:
+        try:
+            ready = _engine_status(client, say)
+        finally:
+            client.close()
+    reason = why_unusable()
+    say(f"bwrap: {reason}" if reason else f"bwrap: ready. {memory_note()}")
+    return 0 if ready or not reason else 1
+
+
+def clean_engine(*, everything: bool, say: Say) -> int:
+    """Remove orphans and superseded images, with `everything` all images of ours."""
+    client = connect(timeout_s=PATIENCE_S)
+    try:
+        say(f"Removed {_pluralise(remove_orphans(client), 'orphaned container')}.")
+        removed = [image for image in _ours(client, superseded=not everything) if _drop(image, say)]
+        say(f"Removed {_pluralise(len(removed), 'image')}.")
+    finally:
+        client.close()
+    return 0
+
+
+def _engine_status(client: docker.DockerClient, say: Say) -> bool:
+    """Tell about the engine, its images and containers; return whether the docker box is ready."""
+    with explained():
+        about: dict[str, Any] = client.info()
+    runtimes = sorted(name for name in about["Runtimes"] if "." not in name)
+    say(
+        f"docker: Engine {about['ServerVersion']}, cgroup v{about['CgroupVersion']}, "
+        f"runtimes {', '.join(runtimes)}"
+    )
+    if "runsc" not in runtimes:
+        say("docker:runsc: gVisor is not registered (Debian: sandbox/debian-engine.sh does it).")
+    ready = False
+    for recipe in RECIPES.values():
+        image = _built(client, recipe)
+        lines = _image_lines(recipe, image) if image else [f"missing; `{MAKE[recipe.name]}`"]
+        for line in lines:
+            say(f"image {recipe.image}: {line}")
+        ready = ready or (recipe.name == "basic" and image is not None)
+    ours, left = our_containers(client), orphaned_containers(client)
+    say(f"containers: {len(ours)}, of which {_pluralise(len(left), 'orphan')}")
+    return ready
+
+
+def _built(client: docker.DockerClient, recipe: ImageRecipe) -> Image | None:
+    with explained():
+        found = client.images.list(name=recipe.image)
+    return found[0] if found else None
+
+
+def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
+    made = datetime.fromisoformat(image.attrs["Created"])
+    hours = (datetime.now(UTC) - made).total_seconds() / HOUR_S
+    labels: dict[str, str] = image.labels
+    packages = labels.get("podium.packages", "").split()
+    size_mb = image.attrs["Size"] / 1e6
+    yield f"Python {labels.get('podium.python', 'unknown')} on {labels.get('podium.base')}"
+    yield f"{size_mb:.0f} MB, {hours:.0f} h old, {image.id}"
+    yield f"{len(packages)} packages: {' '.join(packages[:6])}{' ...' if packages[6:] else ''}"
+    if labels.get("podium.requirements") != f"sha256:{pins_digest(recipe.requirements)}":
+        yield f"not this podium's list of packages; `{MAKE[recipe.name]}` makes it anew"
+
+
+def _ours(client: docker.DockerClient, *, superseded: bool) -> list[Image]:
+    """Return the images that podium made: those whose name a newer one took, or all."""
+    filters: dict[str, Any] = {"label": IMAGE_LABEL}
+    if superseded:
+        filters["dangling"] = True
+    with explained():
+        return client.images.list(filters=filters)
+
+
+def _drop(image: Image, say: Say) -> bool:
+    """Remove an image with its names; False, with the reason told, when the engine refuses."""
+    try:
+        with explained():
+            for name in image.tags or [str(image.id)]:
+                image.client.images.remove(name)  # pyright: ignore[reportOptionalMemberAccess]
+    except SandboxError as error:
+        say(f"Kept {image.tags or image.id}: {error}")
+        return False
+    return True
+
+
+def _pluralise(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -122,7 +122,7 @@ NEW_NAMESPACES = 0x7E020000
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ArgumentCheck:
     """What one argument must be, by its lower 32 bits: all that these calls look at."""
 
     argument: int
@@ -135,19 +135,19 @@ class Rule:
     """A call that is allowed while its arguments pass every check."""
 
     numbers: tuple[int, int]
-    checks: tuple[Check, ...]
+    checks: tuple[ArgumentCheck, ...]
     error: int = errno.EPERM
 
 
-ITSELF = (Check(0, "one of", (0,)),)
+ITSELF = (ArgumentCheck(0, "one of", (0,)),)
 
 RULES: Mapping[str, Rule] = {
-    "clone": Rule((56, 220), (Check(0, "no bit of", (NEW_NAMESPACES,)),)),
-    "personality": Rule((135, 92), (Check(0, "one of", (0, 0xFFFFFFFF)),)),
+    "clone": Rule((56, 220), (ArgumentCheck(0, "no bit of", (NEW_NAMESPACES,)),)),
+    "personality": Rule((135, 92), (ArgumentCheck(0, "one of", (0, 0xFFFFFFFF)),)),
     # TIOCSTI and TIOCLINUX type on a terminal in the user's place.
-    "ioctl": Rule((16, 29), (Check(1, "none of", (0x5412, 0x541C)),)),
+    "ioctl": Rule((16, 29), (ArgumentCheck(1, "none of", (0x5412, 0x541C)),)),
     # AF_UNIX, AF_INET and AF_INET6 end at the network namespace; AF_VSOCK reaches the hypervisor.
-    "socket": Rule((41, 198), (Check(0, "one of", (1, 2, 10)),), errno.EAFNOSUPPORT),
+    "socket": Rule((41, 198), (ArgumentCheck(0, "one of", (1, 2, 10)),), errno.EAFNOSUPPORT),
     # Limits and priorities of others: the supervisor may run under the program's uid.
     "prlimit64": Rule((302, 261), ITSELF),
     "sched_setaffinity": Rule((203, 122), ITSELF),
@@ -155,29 +155,31 @@ RULES: Mapping[str, Rule] = {
     "sched_setparam": Rule((142, 118), ITSELF),
     "sched_setattr": Rule((314, 274), ITSELF),
     # Which 0 is "a process"; the others mean groups and users.
-    "setpriority": Rule((141, 140), (*ITSELF, Check(1, "one of", (0,)))),
+    "setpriority": Rule((141, 140), (*ITSELF, ArgumentCheck(1, "one of", (0,)))),
 }
 
 JUDGE, ZYGOTE = 1, 2
 """Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
 
-_A_PROGRAM = Check(0, "none of", (JUDGE, ZYGOTE))
+_A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {
     # For boxes in which all run under one uid: the kernel shields process 1 from signals it does
     # not handle, but not the zygote, which a program could stop.
-    "kill": Rule((62, 129), (Check(0, "none of", (JUDGE, ZYGOTE, 0xFFFFFFFF)),)),  # -1 is "all"
+    "kill": Rule(
+        (62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, 0xFFFFFFFF)),)
+    ),  # -1 is "all"
     "tkill": Rule((200, 130), (_A_PROGRAM,)),
     "tgkill": Rule((234, 131), (_A_PROGRAM,)),
     "rt_sigqueueinfo": Rule((129, 138), (_A_PROGRAM,)),
     "rt_tgsigqueueinfo": Rule((297, 240), (_A_PROGRAM,)),
-    "pidfd_send_signal": Rule((424, 424), (Check(0, "one of", ()),)),
+    "pidfd_send_signal": Rule((424, 424), (ArgumentCheck(0, "one of", ()),)),
     # Naming another process as the one to be signalled: F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP
-    "fcntl": Rule((72, 25), (Check(1, "none of", (8, 15)),)),
-    "ioctl": Rule((16, 29), (Check(1, "none of", (0x5412, 0x541C, 0x8901, 0x8902)),)),
+    "fcntl": Rule((72, 25), (ArgumentCheck(1, "none of", (8, 15)),)),
+    "ioctl": Rule((16, 29), (ArgumentCheck(1, "none of", (0x5412, 0x541C, 0x8901, 0x8902)),)),
 }
 
-_NEVER = (Check(0, "one of", ()),)
+_NEVER = (ArgumentCheck(0, "one of", ()),)
 
 PROGRAM: Mapping[str, Rule] = {
     # For programs in every box, but not for its judge. Files without a name are memory that no
@@ -248,7 +250,7 @@ def _rule(rule: Rule) -> _Code:
     return [*code, _op(_RETURN, ALLOW)]
 
 
-def _check(check: Check, refuse: bytes) -> _Code:
+def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
     """Refuse, or run on past the end of this code."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":

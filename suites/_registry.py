@@ -1,25 +1,26 @@
-"""What `pip install podium` adds to Inspect: the tasks, found through an entry point.
-
-Inspect imports this file in every process, so what it imports stays light.
-"""
+"""What `pip install podium` adds to Inspect: the tasks, found through an entry point."""
 
 from harness.cassette import IMPORTERS
-from suites.aime25 import aime25
+from suites.aime25 import SATURN, aime25, saturn_cassette
 from suites.bigcodebench import bigcodebench
 from suites.gpqa_diamond import gpqa_diamond
 from suites.humaneval import humaneval
-from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
 from suites.math500 import math500, math500_all
 from suites.mbpp import mbpp
 from suites.mmlu import mmlu
-from suites.practice_choice import practice_choice
-from suites.practice_code import practice_code
-from suites.practice_composed import practice_composed
-from suites.practice_integer import practice_integer
+from suites.practice.choice import practice_choice
+from suites.practice.code import practice_code
+from suites.practice.composed import practice_composed
+from suites.practice.integer import practice_integer
 from suites.rlpr import rlpr, rlpr_rules
 
-IMPORTERS[NAME] = saturn_cassette
+# § What `pip install podium` adds to Inspect: the tasks, found through an entry point.
+# §
+# § Inspect imports this file in every process, so what it imports stays light.
+
+
+IMPORTERS[SATURN] = saturn_cassette
 
 __all__ = [
     "aime25",

@@ -1,27 +1,43 @@
-"""AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
+"""AIME 2025, both papers: 30 problems with integer answers, and real replies to them."""
 
-The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is equality with
-the integer that harness/extract.py finds, or of the sum in the last box where that is none.
-Thirty questions are thirty clusters: one pass has a standard error of about nine points.
-"""
-
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from inspect_ai import Task, task
+from inspect_ai.model import ChatMessageUser
 
+from harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
 from harness.errors import UserError
 from harness.extract import extract_expressions, extract_integer
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
+from harness.request import request_digest
 from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
-from harness.task import as_task
-from suites.cards import card
-from suites.equality import compare
-from suites.fetch import Rows, fetch_rows, revision
-from suites.refusing import refusing
+from suites.base import card, user_errors
+from suites.data import (
+    Rows,
+    cache_folder,
+    data_revision,
+    fetch_rows,
+    local_path,
+    local_rows,
+    sources,
+)
+from suites.math_equality import compare
+
+# § AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
+# §
+# § The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is
+# § equality with
+# § the integer that harness/extract.py finds, or of the sum in the last box where that is
+# § none.
+# § Thirty questions are thirty clusters: one pass has a standard error of about nine points.
+
 
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
@@ -43,7 +59,7 @@ PROBLEMS = 15
 
 @dataclass(frozen=True, slots=True)
 class Aime25:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = "aime25"
@@ -67,13 +83,13 @@ class Aime25:
 
         The two have the same answers; the LaTeX of a problem may differ, so runs are kept apart.
         """
-        return revision("aime25", self.data)
+        return data_revision("aime25", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the 30 questions, paper I first; UserError names a missing file."""
         if split != "eval":
             raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
-        return questions(fetch_rows("aime25", self.data), self.prompt)
+        return aime25_questions(fetch_rows("aime25", self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of the hub's rows, or of rows like those of the local file.
@@ -85,7 +101,7 @@ class Aime25:
             raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
         for number, row in enumerate(rows, start=1):
             _refuse_malformed(row, f"{path}, row {number}")
-        return questions(rows, self.prompt)
+        return aime25_questions(rows, self.prompt)
 
     def prompted(self, prompt: Prompt) -> "Aime25":
         """Return the suite with its questions put so; UserError for a way that is not known."""
@@ -101,7 +117,7 @@ class Aime25:
             raise ValueError("a sealed question cannot be graded")
         gold, found = int(question.target), extract_integer(reply)
         if found is None:
-            return second_look(gold, reply)
+            return grade_expression(gold, reply)
         verdict = "equals" if found == gold else "differs from"
         said = f"{found} {verdict} the target {gold}."
         return Grade(float(found == gold), str(found), said, {"look": "exact"})
@@ -122,7 +138,7 @@ _WHOLE = re.compile(r"[\d\s$]*")
 """What the first look reads: it was refused for what stands behind it."""
 
 
-def second_look(gold: int, reply: str) -> Grade:
+def grade_expression(gold: int, reply: str) -> Grade:
     r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one.
 
     EqualityError when the process that compares cannot be started.
@@ -145,7 +161,7 @@ def second_look(gold: int, reply: str) -> Grade:
 
 
 @task
-@refusing
+@user_errors
 def aime25(
     split: Split = "eval",
     limit: int | None = None,
@@ -158,7 +174,7 @@ def aime25(
     return as_task(suite, split=split, limit=limit, epochs=epochs)
 
 
-def questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
+def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
     """Return the questions of 30 rows in the order I-1 ... II-15, the hub's own order.
 
     The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
@@ -187,4 +203,87 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
         kind="integer",
         target=str(int(str(row["answer"]))),
         topic=f"AIME {name.split('-')[1]}",
+    )
+
+
+# § Import real AIME25 replies: four models, one reply a problem, with recorded token counts.
+# §
+# § The source (gtxygyzb/Saturn-code, lighteval details) kept no prompts, so a reply is filed
+# § under the
+# § canonical single-worker requests of our suite, one for each prompt that it knows, marked
+# § `prompt_recorded: false`, and under no other. Its MATH-500 rows, of the same runs, did
+# § keep theirs:
+# § it is Lighteval's, our `paper` prompt, and the input tokens of the AIME25 rows fit that
+# § one too.
+# § The verdicts recorded beside the replies check our grader and are not part of the
+# § cassette.
+
+
+SATURN = "saturn-aime25"
+"""The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
+
+SATURN_WORKERS = {
+    "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
+    "DeepSeek-R1-Distill-Qwen-7B": "r1-distill-7b",
+    "Saturn-1.5B": "saturn-1.5b",
+    "Saturn-7B": "saturn-7b",
+}
+SATURN_IMPORT = "3"
+"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
+files each reply under both prompts."""
+SATURN_NOTE = (
+    "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
+)
+
+
+def saturn_cassette(data: str | Path | None = None) -> Path:
+    """Return the imported cassette, made in the user's cache on first use.
+
+    Its name carries a digest of the source, of our questions and of the way it is imported, so what
+    differs is another file.
+    UserError names the file that is missing.
+    """
+    local_path(SATURN, data)  # without the replies the questions are not worth a request to the hub
+    source = sources()[SATURN]
+    digests = _request_digests(data)
+    named = [digest for each in digests for digest in each.values()]
+    made_of = "".join([SATURN_IMPORT, source.sha256, *named])
+    name = f"{SATURN}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
+    path = cache_folder() / "cassettes" / name
+    if not path.is_file():
+        rows = [_cassette_row(row, each) for each in digests for row in local_rows(SATURN, data)]
+        header = CassetteHeader(
+            created_from=(source.file,),
+            source_sha256=(source.sha256,),
+            source_label="live",
+            note=SATURN_NOTE,
+        )
+        write_cassette(path, header, rows)
+    return path
+
+
+def _request_digests(data: str | Path | None) -> list[dict[str, str]]:
+    """Return, per prompt, the digest of each question's canonical request: one user message."""
+    suite = Aime25(data=data)
+    return [
+        {
+            question.id: request_digest([ChatMessageUser(content=question.text)])
+            for question in suite.prompted(prompt).load()
+        }
+        for prompt in suite.prompts
+    ]
+
+
+def _cassette_row(row: dict[str, Any], digests: dict[str, str]) -> RecordedReply:
+    return RecordedReply(
+        worker=SATURN_WORKERS[row["model"]],
+        digest=digests[row["problem_id"]],
+        epoch=1,
+        occurrence=0,
+        text=row["output"],
+        usage=RecordedTokens(input=row["in_tokens"], output=row["out_tokens"]),
+        model=row["model"],
+        question=row["problem_id"],
+        prompt_recorded=False,
+        source=f"gtxygyzb/Saturn-code ({sources()[SATURN].file})",
     )

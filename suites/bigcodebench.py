@@ -1,10 +1,4 @@
-"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
-
-Prompt, tests and the way they are run are the published ones (bigcode-project/bigcodebench
-@47eff25): program and tests share a process, for the tests patch what the program calls. A program
-written against this runner can forge its verdict; see sandbox/inside/unittests.py for what it
-cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
-"""
+"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests."""
 
 import ast
 import json
@@ -20,15 +14,25 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.rows import read_questions
 from harness.suite import Card, Split
-from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
-from suites.boxed import boxed_task
-from suites.cards import card
-from suites.fetch import Rows, fetch_rows, revision
-from suites.humaneval import compiles, completed
-from suites.refusing import refusing
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
+from suites.base import card, user_errors
+from suites.data import Rows, data_revision, fetch_rows
+from suites.humaneval import compiles, complete_program
+from suites.inspect_box import boxed_task
+
+# § BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
+# §
+# § Prompt, tests and the way they are run are the published ones (bigcode-
+# § project/bigcodebench
+# § @47eff25): program and tests share a process, for the tests patch what the program calls.
+# § A program
+# § written against this runner can forge its verdict; see sandbox/inside/runners.py for what
+# § it
+# § cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
+
 
 NAME = "bigcodebench"
 
@@ -54,7 +58,7 @@ SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
 @dataclass(frozen=True, slots=True)
 class BigCodeBench:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = NAME
@@ -73,23 +77,23 @@ class BigCodeBench:
     @property
     def left_out(self) -> Mapping[str, str]:
         """The tasks that cannot run here, and why."""
-        return skipped()
+        return skipped_tasks()
 
     @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
-        return revision(NAME, self.data)
+        return data_revision(NAME, self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions that can run here; UserError names a missing file."""
         if split != "eval":
             raise UserError(f"Suite {NAME} has no {split!r} split; it has: eval.")
-        found = [question_of(row, NAME) for row in published_rows(self.data)]
-        return [question for question in found if question.id not in skipped()]
+        found = [bigcodebench_question(row, NAME) for row in bigcodebench_rows(self.data)]
+        return [question for question in found if question.id not in skipped_tasks()]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        return read_questions(path, question_of)
+        return read_questions(path, bigcodebench_question)
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
         """Return which needed packages a box lacks, and where they are; empty when it has all."""
@@ -110,12 +114,12 @@ class BigCodeBench:
             raise ValueError(f"{NAME} runs programs: name a sandbox with --box.")
         if question.target is None:
             raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
-        if question.id in skipped():
-            raise SandboxError(f"{question.id} cannot run here: {skipped()[question.id]}.")
+        if question.id in skipped_tasks():
+            raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
         if refusal := self.refusal(box.name, _packages(box, self.image)):
             raise SandboxError(refusal)
         facts = question.metadata
-        program = completed(facts["prompt"], facts["entry_point"], reply)
+        program = complete_program(facts["prompt"], facts["entry_point"], reply)
         if program is None:
             reason, total = "no program found", json.loads(question.target)["total"]
             none = {"tests_passed": 0, "tests_total": total, "reason": reason}
@@ -127,7 +131,7 @@ BIGCODEBENCH = BigCodeBench()
 
 
 @task
-@refusing
+@user_errors
 def bigcodebench(
     split: Split = "eval",
     limit: int | None = None,
@@ -141,7 +145,7 @@ def bigcodebench(
 
 
 @cache
-def skipped() -> Mapping[str, str]:
+def skipped_tasks() -> Mapping[str, str]:
     """Return the tasks that cannot run here, and why."""
     return tomllib.loads(SKIPPED.read_text(encoding="utf-8"))
 
@@ -177,7 +181,7 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     return Grade(float(passed), program, reason, facts)
 
 
-def _report(outcome: Outcome, token: str) -> dict[str, Any] | None:
+def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the runner reported, None unless it came to its end and is the runner's."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
@@ -189,7 +193,7 @@ def _report(outcome: Outcome, token: str) -> dict[str, Any] | None:
         return None
 
 
-def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -> str:
+def _reason(outcome: ProgramOutcome, failed: Mapping[str, str], ran: int, total: int) -> str:
     if outcome.status != "exited":
         return "it ended its sandbox" if outcome.status == "died" else f"{outcome.status} limit"
     for name, line in failed.items():
@@ -200,12 +204,12 @@ def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -
     return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
 
 
-def published_rows(data: str | Path | None = None) -> Rows:
+def bigcodebench_rows(data: str | Path | None = None) -> Rows:
     """Return the pinned rows: of the local file, which is one JSON array, or of the hub."""
     return fetch_rows(NAME, data)
 
 
-def question_of(row: Mapping[str, Any], where: str) -> Question:
+def bigcodebench_question(row: Mapping[str, Any], where: str) -> Question:
     """Return the question of a raw row, of the hub or of the project's files; UserError if bad."""
     prompt = row.get("complete_prompt") or row.get("prompt")
     code_prompt = row.get("code_prompt") or row.get("prompt_wo_doc")

@@ -1,32 +1,57 @@
-"""GPQA-Diamond: 198 graduate-level science questions with four options each.
+"""GPQA-Diamond: 198 graduate-level science questions with four options each."""
 
-Its text is shown to models and stays out of everything else: tables, reports, exports, messages
-(`publishable = False`). Where the rows come from is gpqa_rows.py, how options are ordered is
-choice_order.py, how a letter is found is harness/extract.py.
-"""
-
-from collections.abc import Sequence
+import csv
+import hashlib
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
-from harness.task import as_task
-from suites.cards import card
-from suites.choice_order import arranged, first_places, later_order, order_seed
-from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
-from suites.fetch import Rows
-from suites.gpqa_rows import ID, QUESTION, RIGHT, WRONG, official_revision, official_rows, own_rows
-from suites.refusing import refusing
+from suites.base import (
+    LETTERS,
+    card,
+    choice_metadata,
+    choice_text,
+    grade_choice,
+    option_lines,
+    user_errors,
+)
+from suites.data import (
+    DataSource,
+    Rows,
+    check_rows,
+    data_folder,
+    hub_file,
+    hub_refusal,
+    local_bytes,
+    sources,
+)
+
+# § GPQA-Diamond: 198 graduate-level science questions with four options each.
+# §
+# § Its text is shown to models and stays out of everything else: tables, reports, exports,
+# § messages
+# § (`publishable = False`). Where the rows come from is gpqa_rows.py, how options are ordered
+# § is
+# § choice_order.py, how a letter is found is harness/extract.py.
 
 
 @dataclass(frozen=True, slots=True)
 class GpqaDiamond:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py).
+    """The suite; `data` names a folder of local data (default: see suites/data.py).
 
     Prompts: `official` is the template of openai/simple-evals @ ee3b031 with the cells as they are.
     `paper` is the conductor paper's, which ran Lighteval: task `gpqa:diamond` of
@@ -60,18 +85,18 @@ class GpqaDiamond:
         """Return the 198 questions as epoch 1 asks them; UserError names what is missing."""
         if split != "eval":
             raise UserError(f"Suite gpqa-diamond has no {split!r} split; it has: eval.")
-        return questions(official_rows(self.data), self.prompt)
+        return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of a file in the official columns; where letters stand is its own.
 
         UserError for rows without these columns.
         """
-        return questions(own_rows(path), self.prompt)
+        return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Return an epoch-1 question as another epoch asks it: the right letter moves on by one."""
-        return later_order(question, epoch)
+        return rotate_options(question, epoch)
 
     def prompted(self, prompt: Prompt) -> "GpqaDiamond":
         """Return the suite with its questions put so; UserError for a way that is not known."""
@@ -87,7 +112,7 @@ GPQA_DIAMOND = GpqaDiamond()
 
 
 @task
-@refusing
+@user_errors
 def gpqa_diamond(
     split: Split = "eval",
     limit: int | None = None,
@@ -100,7 +125,7 @@ def gpqa_diamond(
     return as_task(suite, split=split, limit=limit, epochs=epochs)
 
 
-def questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
+def gpqa_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
     """Return the questions of checked rows as epoch 1 asks them, in the order of the rows."""
     places = first_places(str(row[ID]) for row in rows)
     return [_question(row, places[str(row[ID])], prompt) for row in rows]
@@ -111,7 +136,7 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
         return row[column] if prompt == OFFICIAL else row[column].strip()
 
     wrong = [cell(column) for column in WRONG]
-    printed = arranged(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
+    printed = arrange_options(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
     return Question(
         id=row[ID],
         text=choice_text(cell(QUESTION), printed),
@@ -125,3 +150,201 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 def _topic(row: dict[str, Any]) -> str:
     named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
     return "/".join(name for name in named if name)
+
+
+# § In which order a question shows its options: over four epochs each letter is right once.
+# §
+# § A model that favours a letter gains nothing by it: in every epoch each letter is right for
+# § a quarter
+# § of the exam, and over four epochs for a quarter of every question. Not here: the text of
+# § options.
+
+
+def first_places(ids: Iterable[str]) -> dict[str, int]:
+    """Return where each question's right option stands in epoch 1, from 0.
+
+    It is (rank of the id's sha256 among all ids, from 0, + 1) modulo 4, so the letters are as even
+    as the number of questions allows.
+    """
+    ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
+    return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
+
+
+def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
+    """Return the options with the right one at its place, the others in an order drawn from `seed`.
+
+    The order in which `wrong` is given makes no difference.
+    """
+    printed = Random(seed).sample(sorted(wrong), len(wrong))
+    printed.insert(place, right)
+    return printed
+
+
+def order_seed(id: str, epoch: int) -> str:
+    """Return what the order of a question's wrong options is drawn from in an epoch, from 1."""
+    return f"{id}/{epoch}"
+
+
+def rotate_options(question: Question, epoch: int) -> Question:
+    """Return an epoch-1 question as another epoch asks it; the right option moves on by a letter.
+
+    The question ends with its options as `option_lines` prints them, and names them in
+    `metadata["choices"]`. ValueError when it is sealed or does not.
+    """
+    if question.target is None:
+        raise ValueError(f"{question.id} is sealed: nobody can say where its right option moves")
+    first: list[str] = list(question.metadata["choices"])
+    lines = option_lines(first)
+    if not question.text.endswith(lines):
+        raise ValueError(f"{question.id} does not end with its options")
+    at = LETTERS.index(question.target)
+    place = (at + epoch - 1) % len(LETTERS)
+    wrong = first[:at] + first[at + 1 :]
+    printed = arrange_options(first[at], wrong, place, order_seed(question.id, epoch))
+    return replace(
+        question,
+        text=question.text.removesuffix(lines) + option_lines(printed),
+        target=LETTERS[place],
+        metadata={**question.metadata, **choice_metadata(printed)},
+    )
+
+
+# § The rows of GPQA-Diamond, opened in memory only: archive, local CSV, or the hub's gated
+# § set.
+# §
+# § The authors ask that no example appears in plain text where a crawler may find it. So
+# § nothing is
+# § written here (the hub's client keeps its copy in its own cache, as for every gated set),
+# § and no
+# § message or exception quotes a cell: errors of decoders, which hold what they decode, are
+# § not
+# § chained. Not here: questions and prompts (gpqa_diamond.py).
+
+
+ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
+"""Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
+
+MEMBER = "dataset/gpqa_diamond.csv"
+
+PASSWORD = "deserted-untie-orchid"
+"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
+PODIUM_GPQA_PASSWORD overrides it."""
+
+ID = "Record ID"
+QUESTION = "Question"
+RIGHT = "Correct Answer"
+WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
+
+
+def official_rows(data: str | Path | None = None) -> Rows:
+    """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
+    if _is_local(ARCHIVE, data):
+        return _parsed_csv(
+            decrypt_archive(local_bytes(ARCHIVE, data), _password()), f"{MEMBER} of the archive"
+        )
+    if _is_local(CSV, data):
+        return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
+    source = sources()[ARCHIVE]
+    return _parsed_csv(_hub_bytes(source, data), f"{source.hub} at {source.revision}")
+
+
+def official_revision(data: str | Path | None = None) -> str:
+    """Return what pins `official_rows`: the CSV's digest, in the archive or not, or the hub's."""
+    if _is_local(ARCHIVE, data) or _is_local(CSV, data):
+        return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
+    return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
+
+
+def read_own_rows(path: Path) -> Rows:
+    """Return the rows of somebody's own file (JSONL or CSV) in the official columns."""
+    refused = ""
+    try:
+        rows = [row for _, row in read_rows(path)]
+    except UserError as error:
+        rows, refused = [], str(error)
+    if refused or not rows:
+        raise UserError(refused or f"{path} has no rows.")
+    return refuse_incomplete_rows(rows, str(path))
+
+
+def refuse_incomplete_rows(rows: Rows, where: str) -> Rows:
+    """Return the rows; UserError names the row and column that is absent, empty or ambiguous."""
+    seen = set[str]()
+    for number, row in enumerate(rows, start=1):
+        _refuse_incomplete(row, f"{where}, row {number}")
+        if row[ID] in seen:
+            raise UserError(f"{where} has the {ID} {row[ID]!r} twice.")
+        seen.add(row[ID])
+    return rows
+
+
+def _is_local(name: str, data: str | Path | None) -> bool:
+    return (data_folder(data) / sources()[name].file).is_file()
+
+
+def _password() -> str:
+    return os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
+
+
+@lru_cache(maxsize=1)
+def decrypt_archive(archive: bytes, password: str) -> bytes:
+    """Return the CSV in the authors' archive, once a process: decrypting it takes a while.
+
+    UserError for a wrong password.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            content = opened.read(MEMBER, pwd=password.encode())
+    except (RuntimeError, zipfile.BadZipFile, zlib.error, KeyError):
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sources()[CSV].sha256:
+        raise UserError(
+            f"{MEMBER} cannot be read with this password: unset PODIUM_GPQA_PASSWORD, or set it to "
+            "the one in the README of github.com/idavidrein/gpqa."
+        )
+    return content
+
+
+@lru_cache(maxsize=1)
+def _parsed_csv(content: bytes, where: str) -> Rows:
+    """Return the rows of the official CSV, checked."""
+    rows = _read_csv(content)
+    if rows is None:
+        raise UserError(f"{where} cannot be read as CSV in UTF-8.")
+    return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
+
+
+def _read_csv(content: bytes) -> Rows | None:
+    try:
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        return cast(Rows, list(csv.DictReader(text, strict=True)))
+    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
+        return None
+
+
+def _hub_bytes(source: DataSource, data: str | Path | None) -> bytes:
+    hub = str(source.hub)
+    try:
+        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
+    except Exception as error:  # offline, gated, no such revision, a full disk
+        raise hub_refusal(error, hub, _by_hand(data)) from error
+
+
+def _by_hand(data: str | Path | None) -> str:
+    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
+    return (
+        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
+        f"{files} (PODIUM_DATA names another folder)"
+    )
+
+
+def _refuse_incomplete(row: dict[str, object], where: str) -> None:
+    for column in (ID, QUESTION, RIGHT, *WRONG):
+        if column not in row:
+            raise UserError(f"{where} has no column {column!r}.")
+        value = row[column]
+        if not (isinstance(value, str) and value.strip()):
+            raise UserError(f"{where}: its {column!r} is empty or no text.")
+    right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
+    if right in wrong:
+        raise UserError(f"{where}: its {RIGHT!r} is also one of the incorrect ones.")

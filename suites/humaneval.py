@@ -1,8 +1,4 @@
-"""HumanEval: 164 functions to write from a signature and a docstring, judged by hidden assertions.
-
-The prompt is that of openai/simple-evals (humaneval_eval.py), whose instruction comes before the
-published prompt. The check is the published one; how it is run is told in suites/checked.py.
-"""
+"""HumanEval: 164 functions to write from a signature and a docstring."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -15,15 +11,23 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_program
+from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.rows import read_questions
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box
-from suites.boxed import boxed_task
-from suites.cards import card
-from suites.checked import Check, Checked, judge_checked, read_check
-from suites.fetch import fetch_rows, revision
-from suites.refusing import refusing
+from suites.base import card, user_errors
+from suites.code_checks import CheckCode, CheckResult, judge_by_check, read_check
+from suites.data import data_revision, fetch_rows
+from suites.inspect_box import boxed_task
+
+# § HumanEval: 164 functions to write from a signature and a docstring, judged by hidden
+# § assertions.
+# §
+# § The prompt is that of openai/simple-evals (humaneval_eval.py), whose instruction comes
+# § before the
+# § published prompt. The check is the published one; how it is run is told in
+# § suites/code_checks.py.
+
 
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
@@ -36,7 +40,7 @@ STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
 
 @dataclass(frozen=True, slots=True)
 class HumanEval:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = "humaneval"
@@ -55,7 +59,7 @@ class HumanEval:
     @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
-        return revision("humaneval", self.data)
+        return data_revision("humaneval", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the 164 questions; UserError names a missing file."""
@@ -70,14 +74,14 @@ class HumanEval:
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by the published check, in a box; SandboxError when the box fails."""
         prompt, entry = question.metadata["prompt"], question.metadata["entry_point"]
-        return graded(question, completed(prompt, entry, reply), box)
+        return grade_by_check(question, complete_program(prompt, entry, reply), box)
 
 
 HUMANEVAL = HumanEval()
 
 
 @task
-@refusing
+@user_errors
 def humaneval(
     split: Split = "eval",
     limit: int | None = None,
@@ -89,7 +93,7 @@ def humaneval(
     return boxed_task(HumanEval(data=data), box, split=split, limit=limit, epochs=epochs)
 
 
-def graded(question: Question, program: str | None, box: Box | None) -> Grade:
+def grade_by_check(question: Question, program: str | None, box: Box | None) -> Grade:
     """Return the grade of a program by the check that a question carries as its target."""
     if box is None:
         raise ValueError(f"{question.id} is graded by running programs: name a sandbox.")
@@ -101,12 +105,12 @@ def graded(question: Question, program: str | None, box: Box | None) -> Grade:
         reason = "no program found"
         return Grade(0.0, None, reason, {"tests_passed": 0, **total, "reason": reason})
     started = perf_counter()
-    checked = judge_checked(program, check, box)
+    checked = judge_by_check(program, check, box)
     facts = {**_measured(checked), **total, "seconds": round(perf_counter() - started, 3)}
     return Grade(float(checked.passed), program, checked.reason, facts)
 
 
-def completed(prompt: str, entry: str, reply: str) -> str | None:
+def complete_program(prompt: str, entry: str, reply: str) -> str | None:
     r"""Return the program that a reply makes of a prompt, or None when it has none.
 
     A reply that defines the function gets what the prompt says before it: imports, helpers. Any
@@ -119,16 +123,16 @@ def completed(prompt: str, entry: str, reply: str) -> str | None:
     said = reply if block is None else block
     if not said.strip():
         return None
-    if defines(said, entry):
-        whole = before(prompt, entry) + said
+    if defines_function(said, entry):
+        whole = text_before_function(prompt, entry) + said
         return whole if compiles(whole) else said
-    for rest in (said, cut(said)):
+    for rest in (said, cut_completion(said)):
         if compiles(prompt + rest):
             return prompt + rest
     return block
 
 
-def defines(text: str, name: str) -> bool:
+def defines_function(text: str, name: str) -> bool:
     """Return whether a text is Python that defines a function of this name at its top level."""
     try:
         found = ast.parse(text).body
@@ -147,18 +151,18 @@ def compiles(text: str) -> bool:
     return True
 
 
-def before(prompt: str, entry: str) -> str:
+def text_before_function(prompt: str, entry: str) -> str:
     """Return what a prompt says before the function to write."""
     return prompt[: prompt.rindex(f"def {entry}(")]
 
 
-def cut(text: str) -> str:
+def cut_completion(text: str) -> str:
     """Return a raw completion up to the first thing that no longer belongs to the function."""
     ends = [at for stop in STOPS if (at := text.find(stop)) >= 0]
     return text[: min(ends, default=len(text))]
 
 
-def _measured(checked: Checked) -> dict[str, Any]:
+def _measured(checked: CheckResult) -> dict[str, Any]:
     return {
         "tests_passed": checked.held,
         "calls": checked.calls,
@@ -179,6 +183,6 @@ def _question(row: Mapping[str, Any], where: str) -> Question:
         id=row["task_id"],
         text=INSTRUCTION + prompt,
         kind="program",
-        target=Check(text, (entry,), setup=prompt).as_json(),
+        target=CheckCode(text, (entry,), setup=prompt).as_json(),
         metadata={"prompt": prompt, "entry_point": entry},
     )

@@ -1,41 +1,207 @@
-"""The Inspect way: a code task's programs run in the sandbox that Inspect made for the sample.
-
-Under `inspect eval suites/practice_code` nothing of podium's is running, so unless a box is named
-(`-T box=docker`) the task asks for Inspect's docker sandbox with the limits of compose.yaml, and
-`--sandbox` changes that to any provider: `--sandbox k8s`, `--sandbox docker:mine/compose.yaml`.
-`podium run` has boxes of its own, several times as fast; this one cannot be named there.
-
-Into the sandbox goes the judge that runs in every box (sandbox/inside), as one command per program:
-its standard input has the program and the inputs, its output every outcome. Expected outputs stay
-here. The judge has to be root with the capabilities SETUID, SETGID and KILL, so that each run gets
-a user of its own; where it is not, nothing is graded. A solver that itself works in the sandbox as
-root could replace the judge: keep it in another one.
-"""
+"""The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's."""
 
 import base64
 import json
 import math
+import re
 import zlib
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import resources
 from typing import Any, cast
 
+import anyio
 import anyio.from_thread
+import anyio.to_thread
+from inspect_ai import Task
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import (
     ExecResult,
     SandboxEnvironment,
+    SandboxEnvironmentSpec,
     override_sandbox_output_limit,
+    parse_compose_yaml,
     registry_info,
     sandbox,
 )
 
-from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
+from harness.boxes import BoxRecord, refuse_lacking
+from harness.context import PLACE, offer_public_tests, public_tests_of, run_context
+from harness.errors import UserError
+from harness.inspect_adapters import as_task
+from harness.parallel import cores
+from harness.suite import Split, Suite
+from sandbox import (
+    IMAGE,
+    Box,
+    Limits,
+    Program,
+    ProgramOutcome,
+    SandboxError,
+    SandboxFacts,
+    open_box,
+)
 from sandbox.cell_box import TWICE
-from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS
-from sandbox.cores import CORES
+from sandbox.cells import (
+    BOOT,
+    CORES,
+    ENVIRONMENT,
+    FACTS,
+    PARTS,
+    PYTHON_FLAGS,
+    boot_message,
+    json_line,
+    load_frame,
+    parse_outcome,
+    run_header,
+)
 from sandbox.docker_box import SLACK_BYTES
-from sandbox.frames import FACTS, PARTS, boot, line, load_frame, outcome, run_header
+from sandbox.images import RECIPES, pinned_packages
+
+# § The Inspect task of a suite that runs programs, in a box of ours or a sandbox of
+# § Inspect's.
+
+
+COMPOSE = str(resources.files("sandbox") / "compose.yaml")
+"""The compose file that gives Inspect's docker sandbox the limits of our docker box."""
+
+LACKS_PACKAGES = (
+    "The {} sandbox lacks {} packages that programs may import, such as {}: use the image {}, as "
+    "podium's sandbox/compose.yaml does (podium sandbox build makes it)."
+)
+
+
+def boxed_task(
+    suite: Suite[Any],
+    box: str | None,
+    *,
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    max_sandboxes: int | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> Task:
+    """Return the task that runs programs in the box called `box`, for `inspect eval`.
+
+    Without a box it is Inspect's docker sandbox under our limits, which `--sandbox` may change. At
+    most `max_sandboxes` programs run at once (None: as many as there are cores); `limits` are those
+    that the suite runs them under.
+    UserError when the box is unknown or lacks something; what an Inspect sandbox lacks fails the
+    first sample, before its first model call.
+    """
+    opened, said = (
+        _open_checked_box(box, suite, max_sandboxes)
+        if box is not None
+        else (InspectBox(limits), {})
+    )
+    places = anyio.CapacityLimiter(max_sandboxes or cores())
+    with run_context(replace(PLACE.get(), at_once=places)):
+        made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
+    before: list[Solver] = []
+    if box is None:
+        made.sandbox = compose(suite.image, limits)
+        before.append(sandbox_checked(suite.image, limits))
+    trial = public_tests_of(suite, opened, places)
+    if trial:
+        before.append(offer_public_tests(trial))
+    if before:
+        made.setup = before
+    return made
+
+
+def compose(image: str = IMAGE, limits: Limits = Limits()) -> SandboxEnvironmentSpec:  # noqa: B008
+    """Return Inspect's docker sandbox as our docker box would be: this image, these limits."""
+    if image == IMAGE and limits.memory_bytes == Limits().memory_bytes:
+        return SandboxEnvironmentSpec("docker", COMPOSE)
+    config = parse_compose_yaml(COMPOSE)
+    service = config.services["default"]
+    service.image = image
+    service.mem_limit = f"{(limits.memory_bytes + SLACK_BYTES) >> 20}m"
+    service.memswap_limit = service.mem_limit
+    return SandboxEnvironmentSpec("docker", config)
+
+
+@solver
+def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
+    """Return a solver that refuses a sandbox that cannot judge, and writes down what it is.
+
+    It must have the packages of `image`, whatever image it is made of: a program that cannot import
+    one is not wrong. Only the first samples of a task ask: the others' sandboxes are the same.
+    """
+    found: dict[str, dict[str, Any]] = {}
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        box = InspectBox(limits)
+        try:
+            if box.name not in found:
+                facts = await anyio.to_thread.run_sync(box.facts)
+                if lacking := _missing_packages(image, facts.packages):
+                    raise SandboxError(
+                        LACKS_PACKAGES.format(box.name, len(lacking), lacking[0], image)
+                    )
+                said = BoxRecord.model_validate(facts).model_dump(mode="json", exclude_none=True)
+                found[box.name] = {**said, "packages": len(facts.packages)}
+            state.metadata["box"] = box.name
+            state.metadata["box_facts"] = found[box.name]
+        except SandboxError as error:
+            raise UserError(str(error)) from error
+        return state
+
+    return solve
+
+
+def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
+    """Return the packages of an image of ours that are not among these, as `name==version`."""
+    present = {_package_name(one) for one in packages}
+    wanted = [
+        pin
+        for recipe in RECIPES.values()
+        if recipe.image == image
+        for pin in pinned_packages(recipe.requirements)
+    ]
+    return [pin for pin in wanted if _package_name(pin) not in present]
+
+
+def _package_name(pin: str) -> str:
+    """Return the name in a pin, written as package indexes compare names."""
+    return re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower()
+
+
+def _open_checked_box(
+    name: str, suite: Suite[Any], max_sandboxes: int | None
+) -> tuple[Box, dict[str, Any]]:
+    """Return a box of ours, asked before any model is, and what a log says of it."""
+    try:
+        box = open_box(name, max_sandboxes)
+        facts = BoxRecord.model_validate(box.facts(suite.image))
+    except SandboxError as error:
+        raise UserError(str(error)) from error
+    refuse_lacking(suite, name, facts.packages)
+    return box, {"box": name, "box_facts": facts.model_dump(mode="json")}
+
+
+# § The Inspect way: a code task's programs run in the sandbox that Inspect made for the
+# § sample.
+# §
+# § Under `inspect eval suites/practice_code` nothing of podium's is running, so unless a box
+# § is named
+# § (`-T box=docker`) the task asks for Inspect's docker sandbox with the limits of
+# § compose.yaml, and
+# § `--sandbox` changes that to any provider: `--sandbox k8s`, `--sandbox
+# § docker:mine/compose.yaml`.
+# § `podium run` has boxes of its own, several times as fast; this one cannot be named there.
+# §
+# § Into the sandbox goes the judge that runs in every box (sandbox/inside), as one command
+# § per program:
+# § its standard input has the program and the inputs, its output every outcome. Expected
+# § outputs stay
+# § here. The judge has to be root with the capabilities SETUID, SETGID and KILL, so that each
+# § run gets
+# § a user of its own; where it is not, nothing is graded. A solver that itself works in the
+# § sandbox as
+# § root could replace the judge: keep it in another one.
+
 
 FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
@@ -118,7 +284,7 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        parts = [boot("users", "batch"), line(order), FACTS, load_frame(self.program)]
+        parts = [boot_message("users", "batch"), json_line(order), FACTS, load_frame(self.program)]
         for data in inputs:
             parts += [run_header(len(data), self.limits), data]
         return b"".join(parts)
@@ -164,7 +330,7 @@ class InspectBox:
         limits: Limits = Limits(),  # noqa: B008
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         waiting = _Waiting(iter(inputs))
         one_process = program.runner == "official"
@@ -176,18 +342,18 @@ class InspectBox:
             failed = any(one.status != "exited" or one.exit_code for one in outcomes)
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs run on; SandboxError names what the sandbox lacks."""
         try:
             said, _ = self._ask(_Job(Program(""), self._limits), [])
         except _Died as error:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
-        return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
 
     def close(self) -> None:
         """Do nothing: the sandbox is Inspect's."""
 
-    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[Outcome]:
+    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
         """Return the outcomes of the first inputs, at least one.
 
         A judge that dies is asked again, alone and for one input; if it dies of that too, and the
@@ -258,9 +424,9 @@ def _answers(name: str, text: str, most: int) -> bytes:
     return answers
 
 
-def _outcomes(answers: bytes) -> list[Outcome]:
+def _outcomes(answers: bytes) -> list[ProgramOutcome]:
     """Return the outcomes in the judge's answers."""
-    found: list[Outcome] = []
+    found: list[ProgramOutcome] = []
     place = 0
     while place < len(answers):
         end = answers.index(b"\n", place)
@@ -270,7 +436,7 @@ def _outcomes(answers: bytes) -> list[Outcome]:
         for name in PARTS:
             parts.append(answers[place : place + header[name]])
             place += header[name]
-        found.append(outcome(header, parts))
+        found.append(parse_outcome(header, parts))
     if not found:
         raise _Died("its judge answered nothing")
     return found

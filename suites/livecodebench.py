@@ -1,16 +1,11 @@
-"""LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
-
-Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench @28fef95)
-and so is the comparison of outputs. The grade is the `real` verdict: the program runs as a true
-process. The `official` verdict, which runs it as the published evaluator does, stands beside it.
-
-A question's target is the digest of its tests; they are read from the data file when a program is
-graded, so a log stays small and can be graded again wherever that file lies.
-"""
+"""LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests."""
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,17 +17,289 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box
-from suites.boxed import boxed_task
-from suites.cards import card
-from suites.fetch import Source, sources
-from suites.livecodebench_forms import raw_rows
-from suites.livecodebench_hub import pinned_index
-from suites.livecodebench_question import extracted, question_of
-from suites.livecodebench_releases import ALWAYS, TRAIN, Release, Window, release_of, window_of
-from suites.livecodebench_rows import Index, find_tests
-from suites.programs import Judgement, ProgramTests, judge
-from suites.refusing import refusing
-from suites.shown_tests import tried
+from suites.base import card, user_errors
+from suites.code_grading import ProgramResult, ProgramTests, grade_on_shown_tests, judge_program
+from suites.data import DataSource, sources
+from suites.inspect_box import boxed_task
+from suites.livecodebench_data import (
+    IndexedProblem,
+    RowIndex,
+    find_tests,
+    index_raw_rows,
+    pinned_index,
+)
+
+# § LiveCodeBench's official prompt and its official way to find the program in a reply.
+# §
+# § Both are of LiveCodeBench/LiveCodeBench @28fef95: lcb_runner/prompts/code_generation.py
+# § (the generic
+# § chat template) and lcb_runner/utils/extraction_utils.py.
+
+
+SYSTEM = (
+    "You are an expert Python programmer. You will be given a question (problem specification) and "
+    "will generate a correct Python program that matches the specification and passes all tests."
+)
+"""The official system message for chat models (lcb_runner/prompts/code_generation.py)."""
+
+USER = """\
+### Question:
+{content}
+
+### Format: {instruction}
+```python
+{starter}
+```
+
+### Answer: (use the provided format with backticks)
+
+"""
+WITH_STARTER = (
+    "You will use the following starter code to write the solution to the problem and enclose your "
+    "code within delimiters."
+)
+WITHOUT_STARTER = (
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly "
+    "test on the sample inputs). Enclose your code within delimiters as follows. Ensure that when "
+    "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
+)
+NO_STARTER = "# YOUR CODE HERE"
+"""The official user message for chat models, same file."""
+
+ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
+
+
+def extract_fenced(reply: str) -> str | None:
+    """Return the program by the official rule: the text between the last two lines with a fence.
+
+    None where there are fewer than two, or nothing between them.
+    """
+    lines = reply.split("\n")
+    fences = [number for number, line in enumerate(lines) if "```" in line]
+    if len(fences) < 2:
+        return None
+    program = "\n".join(lines[fences[-2] + 1 : fences[-1]])
+    return program if program.strip() else None
+
+
+def livecodebench_question(entry: IndexedProblem) -> Question:
+    """Return the question of a row, its tests replaced by their digest."""
+    return Question(
+        id=entry.question_id,
+        text=f"{SYSTEM}\n\n{user_prompt(entry.question_content, entry.starter_code)}",
+        kind="program",
+        target=entry.digest,
+        topic=entry.difficulty,
+        metadata={
+            "title": entry.question_title,
+            "platform": entry.platform,
+            "difficulty": entry.difficulty,
+            "contest_date": entry.contest_date,
+            "starter_code": entry.starter_code,
+            "public_tests": [{"input": one, "output": other} for one, other in entry.public],
+            "errata": errata(entry.question_id, entry.question_title),
+        },
+    )
+
+
+def user_prompt(content: str, starter: str) -> str:
+    """Return the official user message."""
+    return USER.format(
+        content=content,
+        instruction=WITH_STARTER if starter else WITHOUT_STARTER,
+        starter=starter or NO_STARTER,
+    )
+
+
+def errata(*names: str) -> str | None:
+    """Return what the authors say is wrong with a problem, by id or title; None for nothing."""
+    flags = _errata()
+    return next((flags[name] for name in names if name in flags), None)
+
+
+@cache
+def _errata() -> Mapping[str, str]:
+    table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
+    return {name: flag for flag, names in table.items() for name in names}
+
+
+# § Which problems a LiveCodeBench score is about: a release, and a window of contest dates.
+# §
+# § A window alone says too little, because a later release adds problems with earlier dates
+# § (from
+# § 2024-08-01 to 2025-02-01 there are 279 in release_v5 and 329 in release_v6). So both are
+# § in the
+# § suite's name: `livecodebench-v5@2024-08-01..2025-02-01`.
+
+
+COUNTS = (400, 111, 101, 101, 167, 175)
+"""Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
+
+LAST = len(COUNTS)
+
+DATES = (
+    "2023-05..2024-03",
+    "2023-05..2024-05",
+    "2023-05..2024-07",
+    "2023-05..2024-09",
+    "2023-05..2025-01",
+    "2023-05..2025-04",
+)
+"""Contest months of release_v1 ... release_v6, as the official README gives them."""
+
+NEWEST_DATES = "2025-01..2025-04"
+"""Contest months of the 175 problems that v6 added."""
+
+BASE_NAME = "livecodebench"
+TRAIN = f"{BASE_NAME}-train"
+"""V1 as a suite to learn from; as an exam the same problems are `livecodebench-v1`."""
+_TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
+_NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Consecutive hub files: `release_v5` is the files 1 to 5, `v6` file 6, `v4_v5` files 4 and 5.
+
+    The tags are those of the hub's own loading script.
+    """
+
+    tag: str
+    first: int
+    last: int
+
+    @property
+    def suite(self) -> str:
+        """The name on the command line; plain `livecodebench` is the paper's exam, tag `v6`."""
+        if self.tag.startswith("release_"):
+            return f"{BASE_NAME}-v{self.last}"
+        return BASE_NAME if self.first == self.last == LAST else f"{BASE_NAME}-new-{self.tag}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The tables of sources.toml that hold its rows."""
+        return tuple(f"{BASE_NAME}-{number}" for number in range(self.first, self.last + 1))
+
+    @property
+    def count(self) -> int:
+        """Its published number of problems."""
+        return sum(COUNTS[self.first - 1 : self.last])
+
+    @property
+    def dates(self) -> str:
+        """Months of its contests; of what v2 ... v5 added only the end is published."""
+        if self.first == 1:
+            return DATES[self.last - 1]
+        if self.first == LAST:
+            return NEWEST_DATES
+        return f"up to {DATES[self.last - 1].partition('..')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Contest dates, both ends included, as the official code compares them.
+
+    Contest times are compared with midnight, so of the last day only contests dated to the day
+    (`T00:00:00`) are in.
+    """
+
+    start: str = ""
+    """YYYY-MM-DD, or empty for no bound."""
+    end: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.start or self.end)
+
+    def __str__(self) -> str:
+        return f"{self.start}..{self.end}"
+
+    def holds(self, contest_date: str) -> bool:
+        """Return whether a contest, given as a naive ISO date and time, is in the window.
+
+        >>> [Window("2025-01-01", "2025-02-01").holds(f"2025-02-01T{at}") for at in ("00", "18")]
+        [True, False]
+        """
+        at = datetime.fromisoformat(contest_date)
+        after = not self.start or _day(self.start) <= at
+        return after and (not self.end or at <= _day(self.end))
+
+
+ALWAYS = Window()
+
+
+def release_of(tag: str) -> Release:
+    """Return the release with one of the hub's tags; UserError says which there are."""
+    found = _TAG.fullmatch("release_v6" if tag == "release_latest" else tag)
+    if found and found["upto"]:
+        return Release(f"release_v{found['upto']}", 1, int(found["upto"]))
+    first = int(found["first"]) if found else 1
+    last = int(found["last"] or first) if found else 0
+    if last < first:
+        raise UserError(
+            f"LiveCodeBench has no release {tag!r}; there are release_v1 ... release_v6 (all "
+            "problems so far), v1 ... v6 (what was new), and ranges such as v4_v5."
+        )
+    return Release(f"v{first}" if first == last else f"v{first}_v{last}", first, last)
+
+
+def named_release(name: str) -> Release | None:
+    """Return the release that a suite's name means, None when it is no LiveCodeBench name.
+
+    >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
+    ['v6', 'release_v5']
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    upto = found["upto"]
+    return release_of(f"release_v{upto}" if upto else found["delta"] or f"v{LAST}")
+
+
+def window_of(start: str | None, end: str | None) -> Window:
+    """Return a checked window; UserError for what is no date, or for an end before its start."""
+    for day in filter(None, (start, end)):
+        if _as_day(day) is None:
+            raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
+    if start and end and _day(end) < _day(start):
+        raise UserError(f"The window {start}..{end} ends before it starts.")
+    return Window(start or "", end or "")
+
+
+def read_window(text: str) -> Window:
+    """Return the window written as START..END, either end of which may be left out."""
+    start, dots, end = text.partition("..")
+    if not dots or not (start or end):
+        raise UserError(f"{text!r} is no window: write it as 2024-08-01..2025-02-01.")
+    return window_of(start, end)
+
+
+def _as_day(text: str) -> datetime | None:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _day(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+# § LiveCodeBench code generation: contest problems, answered by programs, judged on hidden
+# § tests.
+# §
+# § Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench
+# § @28fef95)
+# § and so is the comparison of outputs. The grade is the `real` verdict: the program runs as
+# § a true
+# § process. The `official` verdict, which runs it as the published evaluator does, stands
+# § beside it.
+# §
+# § A question's target is the digest of its tests; they are read from the data file when a
+# § program is
+# § graded, so a log stays small and can be graded again wherever that file lies.
+
 
 PASS_AT = (5, 10)
 """The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
@@ -46,14 +313,14 @@ NEWEST = release_of("v6")
 
 @dataclass(frozen=True, slots=True)
 class LiveCodeBench:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     release: Release = NEWEST
     window: Window = ALWAYS
     data: str | Path | None = None
     official: bool = True
     """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
-    pinned: Mapping[str, Source] = field(default_factory=sources)
+    pinned: Mapping[str, DataSource] = field(default_factory=sources)
     version: str = "1-A"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
@@ -100,11 +367,11 @@ class LiveCodeBench:
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
             raise UserError(f"Suite {self.name} has no problem: no contest lies in its window.")
-        return [question_of(entry) for entry in chosen]
+        return [livecodebench_question(entry) for entry in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        return [question_of(entry) for entry in raw_rows(path).entries]
+        return [livecodebench_question(entry) for entry in index_raw_rows(path).entries]
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by running the reply's program on all tests in a box.
@@ -116,25 +383,25 @@ class LiveCodeBench:
             raise ValueError(f"{self.name} runs programs: name a sandbox with --box.")
         tests = self._tests(question)
         facts = _facts(question, tests)
-        program = extracted(reply)
+        program = extract_fenced(reply)
         if program is None:
             return Grade(0.0, None, "no program found", {**facts, "tests_passed": 0})
         started = perf_counter()
-        real = judge(program, tests, box)
+        real = judge_program(program, tests, box)
         seconds = perf_counter() - started
-        official = judge(program, tests, box, rules="official") if self.official else None
+        official = judge_program(program, tests, box, rules="official") if self.official else None
         return Grade(
             value=float(real.passed),
             extracted=program,
-            explanation=_explained(real, official),
-            metadata={**facts, **_measured(real, seconds), **_beside(official)},
+            explanation=_explanation(real, official),
+            metadata={**facts, **_measured(real, seconds), **_official_facts(official)},
         )
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the statement's tests that pass; SandboxError when the box fails."""
-        return tried(question, extracted(reply), box)
+        return grade_on_shown_tests(question, extract_fenced(reply), box)
 
-    def _indexes(self) -> list[Index]:
+    def _indexes(self) -> list[RowIndex]:
         return [pinned_index(name, self.pinned, self.data) for name in self.release.files]
 
     def _tests(self, question: Question) -> ProgramTests:
@@ -158,7 +425,7 @@ def _facts(question: Question, tests: ProgramTests) -> dict[str, Any]:
     return {**known, "errata": question.metadata.get("errata"), "tests_total": len(tests.cases)}
 
 
-def _measured(real: Judgement, seconds: float) -> dict[str, Any]:
+def _measured(real: ProgramResult, seconds: float) -> dict[str, Any]:
     return {
         "verdicts": list(real.verdicts),
         "tests_passed": real.verdicts.count("pass"),
@@ -169,19 +436,19 @@ def _measured(real: Judgement, seconds: float) -> dict[str, Any]:
     }
 
 
-def _beside(official: Judgement | None) -> dict[str, Any]:
+def _official_facts(official: ProgramResult | None) -> dict[str, Any]:
     if official is None:
         return {}
-    return {"official": official.passed, "official_summary": _told(official)}
+    return {"official": official.passed, "official_summary": _progress(official)}
 
 
-def _explained(real: Judgement, official: Judgement | None) -> str:
+def _explanation(real: ProgramResult, official: ProgramResult | None) -> str:
     if official is None or official.passed == real.passed:
-        return _told(real)
-    return f"{_told(real)}; the published evaluator's way: {_told(official)}"
+        return _progress(real)
+    return f"{_progress(real)}; the published evaluator's way: {_progress(official)}"
 
 
-def _told(judgement: Judgement) -> str:
+def _progress(judgement: ProgramResult) -> str:
     """Say how far a program came, and of what an error said its type only.
 
     The message of an exception, or what a program prints last, may hold a hidden input.
@@ -201,7 +468,7 @@ LIVECODEBENCH_TRAIN = LiveCodeBench(release_of("release_v1"), splits=("train",))
 
 
 @task
-@refusing
+@user_errors
 def livecodebench(
     release: str = "v6",
     start_date: str | None = None,

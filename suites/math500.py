@@ -1,8 +1,4 @@
-"""MATH-500: 500 problems of the MATH test set, answered with an expression.
-
-The answer is found by harness/extract.py and compared by suites/equality.py. The paper trained
-on 300 of the problems and tested on 100, and did not publish which: the splits here are ours.
-"""
+"""MATH-500: 500 problems of the MATH test set, answered with an expression."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,14 +10,21 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_expressions
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.suite import Card, Split
-from harness.task import as_task
-from suites.cards import card
-from suites.equality import Equality, compare, is_list
-from suites.fetch import fetch_rows, refuse_duplicates, revision, sources
-from suites.refusing import refusing
+from suites.base import card, user_errors
+from suites.data import data_revision, fetch_rows, refuse_duplicates, sources
+from suites.math_equality import Equality, compare, is_list
+
+# § MATH-500: 500 problems of the MATH test set, answered with an expression.
+# §
+# § The answer is found by harness/extract.py and compared by suites/math_equality.py. The
+# § paper trained
+# § on 300 of the problems and tested on 100, and did not publish which: the splits here are
+# § ours.
+
 
 PROMPT = (
     "Solve the following math problem efficiently and clearly.  The last line of your response "
@@ -39,7 +42,7 @@ COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 
 @dataclass(frozen=True, slots=True)
 class Math500:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = "math500"
@@ -58,7 +61,7 @@ class Math500:
     @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
-        return revision("math500", self.data)
+        return data_revision("math500", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions of a split in the file's order; UserError names a missing file."""
@@ -66,10 +69,10 @@ class Math500:
             raise UserError(
                 f"Suite {self.name} has no {split!r} split; it has: {', '.join(self.splits)}."
             )
-        every = questions(fetch_rows("math500", self.data), "MATH-500")
+        every = math500_questions(fetch_rows("math500", self.data), "MATH-500")
         if len(self.splits) == 1:
             return every
-        chosen = members(split, [question.id for question in every])
+        chosen = split_members(split, [question.id for question in every])
         return [question for question in every if question.id in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -84,7 +87,7 @@ class Math500:
             for column in COLUMNS:
                 if not str(row.get(column) or "").strip():
                     raise UserError(f"{path}, row {number} has no `{column}`.")
-        return questions(rows, str(path))
+        return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of expressions; `look` in the metadata says what decided.
@@ -102,7 +105,7 @@ class Math500:
         return Grade(
             float(verdict.equal),
             found[:SHOWN],
-            explanation(question.target, found[:SHOWN], verdict),
+            explain_verdict(question.target, found[:SHOWN], verdict),
             {"look": verdict.look},
         )
 
@@ -124,7 +127,7 @@ SHOWN = 200
 """Characters of an answer that a grade shows."""
 
 
-def explanation(target: str, found: str, verdict: Equality) -> str:
+def explain_verdict(target: str, found: str, verdict: Equality) -> str:
     """Return a sentence with both answers and what was said of them."""
     if verdict.gave_up:
         return f"math-verify came to no end on {found}, which therefore counts as wrong."
@@ -137,7 +140,7 @@ MATH500_ALL = Math500(name="math500-all", splits=("eval",))
 
 
 @task
-@refusing
+@user_errors
 def math500(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
@@ -146,14 +149,14 @@ def math500(
 
 
 @task
-@refusing
+@user_errors
 def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = None) -> Task:
     """MATH-500: all 500 problems, answered with an expression."""
     suite = Math500(data=data, name="math500-all", splits=("eval",))
     return as_task(suite, limit=limit, epochs=epochs)
 
 
-def members(split: Split, ids: Sequence[str]) -> frozenset[str]:
+def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
     """Return the ids of one split: consecutive ranks by sha256, train first."""
     ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     start = 0
@@ -164,7 +167,7 @@ def members(split: Split, ids: Sequence[str]) -> frozenset[str]:
     raise UserError(f"MATH-500 has no {split!r} split.")
 
 
-def questions(rows: Sequence[Mapping[str, Any]], where: str) -> Sequence[Question]:
+def math500_questions(rows: Sequence[Mapping[str, Any]], where: str) -> Sequence[Question]:
     """Return the questions of rows in their order; UserError for an id that comes twice."""
     return refuse_duplicates([_question(row) for row in rows], where)
 

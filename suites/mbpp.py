@@ -1,8 +1,4 @@
-"""MBPP: short Python functions described in a sentence, judged by the three assertions it shows.
-
-The prompt is the paper's, without examples (google-research/mbpp, README). The splits are its own:
-task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
-"""
+"""MBPP: short Python functions described in a sentence, judged by three assertions."""
 
 import ast
 import builtins
@@ -15,16 +11,23 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_program
+from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.rows import read_questions
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box
-from suites.boxed import boxed_task
-from suites.cards import card
-from suites.checked import Check
-from suites.fetch import fetch_rows, revision
-from suites.humaneval import compiles, graded
-from suites.refusing import refusing
+from suites.base import card, user_errors
+from suites.code_checks import CheckCode
+from suites.data import data_revision, fetch_rows
+from suites.humaneval import compiles, grade_by_check
+from suites.inspect_box import boxed_task
+
+# § MBPP: short Python functions described in a sentence, judged by the three assertions it
+# § shows.
+# §
+# § The prompt is the paper's, without examples (google-research/mbpp, README). The splits are
+# § its own:
+# § task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
+
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -43,7 +46,7 @@ BY_TEXT: Mapping[int, str] = {
     601: "its tests make pairs of the program's own class Pair",
     927: "its tests build trees of the program's own class Node",
 }
-"""Tasks whose arguments only the program's process can make, and why; see suites/checked.py."""
+"""Tasks whose arguments only the program's process can make, and why; see suites/code_checks.py."""
 
 SETUP: Mapping[int, str] = {
     596: "import sys",
@@ -53,7 +56,7 @@ SETUP: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Mbpp:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = "mbpp"
@@ -72,7 +75,7 @@ class Mbpp:
     @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
-        return revision("mbpp", self.data)
+        return data_revision("mbpp", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions of a split by task id; UserError names a missing file."""
@@ -85,14 +88,14 @@ class Mbpp:
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by the published assertions, in a box; SandboxError when the box fails."""
-        return graded(question, program_in(reply), box)
+        return grade_by_check(question, extract_mbpp_program(reply), box)
 
 
 MBPP = Mbpp()
 
 
 @task
-@refusing
+@user_errors
 def mbpp(
     split: Split = "eval",
     limit: int | None = None,
@@ -104,7 +107,7 @@ def mbpp(
     return boxed_task(Mbpp(data=data), box, split=split, limit=limit, epochs=epochs)
 
 
-def program_in(reply: str) -> str | None:
+def extract_mbpp_program(reply: str) -> str | None:
     """Return the reply's program: its fenced code, or all of it where that is Python."""
     block = extract_program(reply)
     if block is not None:
@@ -141,7 +144,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question:
     if not (compiles(text) and compiles(setup)):
         raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
     names = names_called(text, setup)
-    check = Check(text, names, setup=setup, by_text=number in BY_TEXT)
+    check = CheckCode(text, names, setup=setup, by_text=number in BY_TEXT)
     return Question(
         id=f"mbpp-{number}",
         text=PROMPT.format(text=str(row["text"]).strip(), tests=text),

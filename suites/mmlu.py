@@ -1,9 +1,4 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter.
-
-Options stand as published, so the target of a question never moves. `eval` is the published test,
-`validation` the published val, `train` the auxiliary training questions, which are those of other
-exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
-"""
+"""MMLU: four-way questions on 57 subjects, graded by the letter."""
 
 import csv
 import io
@@ -17,23 +12,30 @@ from typing import Any, cast
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.suite import Card, Split
-from harness.task import as_task
-from suites.cards import card
-from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
-from suites.fetch import (
+from suites.base import LETTERS, card, choice_metadata, choice_text, grade_choice, user_errors
+from suites.data import (
     Rows,
-    checked_rows,
+    check_rows,
     data_folder,
+    data_revision,
     fetch_rows,
     local_bytes,
     refuse_duplicates,
-    revision,
     sources,
 )
-from suites.refusing import refusing
+
+# § MMLU: four-way questions on 57 subjects, graded by the letter.
+# §
+# § Options stand as published, so the target of a question never moves. `eval` is the
+# § published test,
+# § `validation` the published val, `train` the auxiliary training questions, which are those
+# § of other
+# § exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
+
 
 SOURCES: Mapping[Split, str] = {
     "eval": "mmlu",
@@ -52,7 +54,7 @@ AUXILIARY = "auxiliary"
 
 @dataclass(frozen=True, slots=True)
 class Mmlu:
-    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
     data: str | Path | None = None
     name: str = "mmlu"
@@ -74,14 +76,14 @@ class Mmlu:
 
         The archive has no auxiliary questions: the split `train` is always the hub's.
         """
-        return revision("mmlu", self.data)
+        return data_revision("mmlu", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return a split by subject, in the published order; UserError names a missing file."""
         if split not in self.splits:
             raise UserError(f"Suite mmlu has no {split!r} split; it has: {', '.join(self.splits)}.")
         rows = _rows(split, self.data)
-        return questions(rows, AUXILIARY if split == "train" else "")
+        return mmlu_questions(rows, AUXILIARY if split == "train" else "")
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
@@ -93,7 +95,7 @@ class Mmlu:
         whole = {sources()[name].rows for name in SOURCES.values()}
         if len(rows) not in whole and not all(row.get("id") for row in rows):
             raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
-        return refuse_duplicates(questions(rows, AUXILIARY, str(path)), str(path))
+        return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade by the letter; a reply without one is wrong and counted as unparsed."""
@@ -104,7 +106,7 @@ MMLU = Mmlu()
 
 
 @task
-@refusing
+@user_errors
 def mmlu(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
@@ -112,7 +114,7 @@ def mmlu(
     return as_task(Mmlu(data=data), split=split, limit=limit, epochs=epochs)
 
 
-def questions(
+def mmlu_questions(
     rows: Iterable[Mapping[str, Any]], unnamed: str = "", where: str = "MMLU"
 ) -> list[Question]:
     """Return the questions of rows in the hub's schema, numbered from 1 within their subject.
@@ -160,7 +162,7 @@ def _rows(split: Split, data: str | Path | None) -> Rows:
     if split not in FOLDERS or not (data_folder(data) / source.file).is_file():
         return fetch_rows(name, data)
     rows = [*zip_rows(local_bytes(name, data), FOLDERS[split])]
-    return checked_rows(rows, source, source.file)
+    return check_rows(rows, source, source.file)
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:

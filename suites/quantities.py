@@ -1,12 +1,4 @@
-r"""Numbers: plain ones read exactly, and quantities as references of RLPR state them.
-
-`rational` reads integers, decimals, fractions, mixed numbers and powers of ten. `quantity` reads a
-number with its unit, percent sign or word for a scale; `alike` compares two as OpenBMB/RLPR does at
-8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4),
-except that whole numbers must be equal, that factors of 100 are forgiven only beside a percent
-sign, and that two different units differ. Not here: names of units (units.py), expressions
-(equality.py).
-"""
+"""Numbers read exactly, and quantities as references of RLPR state them."""
 
 import math
 import re
@@ -16,8 +8,22 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from suites.latex import spelled
-from suites.units import Measured, contradict, measured
+from suites.latex import Measured, normalise_answer, parse_measured, units_contradict
+
+# § Numbers: plain ones read exactly, and quantities as references of RLPR state them.
+# §
+# § `rational` reads integers, decimals, fractions, mixed numbers and powers of ten.
+# § `quantity` reads a
+# § number with its unit, percent sign or word for a scale; `alike` compares two as
+# § OpenBMB/RLPR does at
+# § 8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance
+# § 1e-4),
+# § except that whole numbers must be equal, that factors of 100 are forgiven only beside a
+# § percent
+# § sign, and that two different units differ. Not here: names of units (units.py),
+# § expressions
+# § (equality.py).
+
 
 LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
@@ -40,14 +46,14 @@ class Quantity:
 
 
 @lru_cache(maxsize=4096)
-def quantity(text: str) -> Quantity | None:
+def parse_quantity(text: str) -> Quantity | None:
     r"""Return the number, with its unit, that a text is, or None when it is more or less.
 
     >>> quantity("$0.7617 million").value, quantity("1.13e4 N").measured.unit, quantity("2x")
     (761700.0, 'N', None)
     """
-    made = measured(spelled(text)) if len(text) <= LONGEST_TEXT else Measured("")
-    number = None if made.words else rational(made.value)
+    made = parse_measured(normalise_answer(text)) if len(text) <= LONGEST_TEXT else Measured("")
+    number = None if made.words else parse_rational(made.value)
     if number is None:
         return None
     try:
@@ -60,9 +66,9 @@ def quantity(text: str) -> Quantity | None:
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 
 
-def alike(gold: Quantity, said: Quantity) -> bool:
+def same_quantity(gold: Quantity, said: Quantity) -> bool:
     """Return whether two quantities are the same, as far as their digits tell."""
-    if contradict(gold.measured, said.measured):
+    if units_contradict(gold.measured, said.measured):
         return False
     if gold.measured.percent != said.measured.percent:
         number, percent = (said, gold) if gold.measured.percent else (gold, said)
@@ -94,7 +100,7 @@ _RATIONALS = (
 )
 
 
-def rational(text: str) -> Fraction | None:
+def parse_rational(text: str) -> Fraction | None:
     r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
 
     >>> rational(r"-1\frac{4}{5}"), rational(r"6.7\times10^{-5}") == rational("0.000067")
@@ -116,7 +122,7 @@ def rounds_to(number: Fraction, text: str) -> bool:
     (True, False)
     """
     _, point, decimals = text.partition(".")
-    said = rational(text)
+    said = parse_rational(text)
     if said is None or not point or not decimals.isdigit():
         return False
     return abs(number - said) <= Fraction(1, 2 * 10 ** len(decimals))
@@ -152,14 +158,14 @@ def _repeating(parts: dict[str, str]) -> Fraction:
     return -value if parts["sign"] == "-" else value
 
 
-def computed(text: str) -> Fraction | None:
+def evaluate_sum(text: str) -> Fraction | None:
     r"""Return the number that a text is, or comes to where it only adds and multiplies integers.
 
     >>> computed("7+1"), computed(r"2-3\cdot4"), computed("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)
     """
     if not _TERMS.fullmatch(text):
-        return rational(text)
+        return parse_rational(text)
     terms = (_FACTOR.findall(term) for term in _TERM.findall(text))
     return sum((Fraction(math.prod(map(int, term))) for term in terms), Fraction(0))
 
@@ -188,7 +194,7 @@ def same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction
 
 def decimal_places(text: str) -> int:
     """Return more decimal places for a small target, so that its digits are compared at all."""
-    number, places = rational(text), PLACES
+    number, places = parse_rational(text), PLACES
     while number and abs(number) < 1 and places < 40:
         number, places = number * 10, places + 1
     return places
@@ -203,13 +209,17 @@ def contradicts_itself(answer: str) -> bool:
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]
     """
-    return "=" in answer and len(answer) <= LONGEST and differing(spelled(answer).split("="))
+    return (
+        "=" in answer
+        and len(answer) <= LONGEST
+        and sides_differ(normalise_answer(answer).split("="))
+    )
 
 
-def differing(sides: Sequence[str]) -> bool:
+def sides_differ(sides: Sequence[str]) -> bool:
     """Return whether two sides of an equation that stand together are numbers that differ."""
     bare = [side[1:-1] if side[:1] + side[-1:] == "()" else side for side in sides]
-    numbers = [(value, side) for side in bare if (value := computed(side)) is not None]
+    numbers = [(value, side) for side in bare if (value := evaluate_sum(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)
         for (one, before), (other, text) in pairwise(numbers)

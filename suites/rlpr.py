@@ -1,34 +1,43 @@
-r"""RLPR: 77 thousand questions of all subjects with short references, for training and for tests.
-
-The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A reference
-that is a number, a letter, a few words or an expression is compared by rules (rlpr_rules.py); prose
-is judged by a model in the role `grader`, with OpenBMB's own prompt. `rlpr-rules` is the part that
-needs no judge: the one for training, since a reward asks no judge.
-"""
+"""RLPR: 77 thousand questions with short references, graded by rules or by a model."""
 
 import hashlib
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from harness.errors import UserError
-from harness.judges import Case, JudgeError, judge_required, judged_by_model
+from harness.extract import extract_choice, extract_expressions
+from harness.files import read_rows
+from harness.inspect_adapters import as_task, pick
+from harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from harness.records import Grade, Question
-from harness.rows import read_rows
-from harness.statements import parted
+from harness.statements import parted, without_markup
 from harness.suite import Card, Split
-from harness.task import as_task, pick
-from suites.cards import card
-from suites.equality import compare
-from suites.fetch import fetch_rows, revision
-from suites.refusing import refusing
-from suites.rlpr_rows import asked, of_split, questions
-from suites.rlpr_rules import agrees, kind_of, stated
+from suites.base import card, user_errors
+from suites.data import data_revision, fetch_rows
+from suites.latex import normalise_answer
+from suites.math_equality import compare, stated_choice
+from suites.quantities import contradicts_itself, parse_quantity, same_quantity
+
+# § RLPR: 77 thousand questions of all subjects with short references, for training and for
+# § tests.
+# §
+# § The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A
+# § reference
+# § that is a number, a letter, a few words or an expression is compared by rules
+# § (rlpr_rules.py); prose
+# § is judged by a model in the role `grader`, with OpenBMB's own prompt. `rlpr-rules` is the
+# § part that
+# § needs no judge: the one for training, since a reward asks no judge.
+
 
 Part = Literal["all", "rules"]
 
@@ -99,17 +108,17 @@ class Rlpr:
     @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
-        return revision("rlpr", self.data)
+        return data_revision("rlpr", self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions of a split, in the data's order; UserError names what is missing."""
         if split not in self.splits:
             raise UserError(f"Suite {self.name} has no {split!r} split.")
-        return self._kept(of_split(_all_questions(self.data, self.data_revision), split))
+        return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows like the hub's; UserError names row and column."""
-        return self._kept(questions([row for _, row in read_rows(path)], str(path)))
+        return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade by the rules for the reference's kind; JudgeError where it has none.
@@ -120,34 +129,34 @@ class Rlpr:
             raise ValueError("a sealed question cannot be graded")
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
-        kind = kind_of(question.target)
+        kind = reference_kind(question.target)
         if kind == "text":
             raise JudgeError(
                 f"only a model can judge {question.id}: its reference is prose, so no rule does"
             )
-        found = stated(reply, kind)
+        found = stated_answers(reply, kind)
         if not found:
             return Grade(0.0, None, "No answer was found.", {"rule": kind})
-        right = all(agrees(question.target, one, _equal) for one in found)
+        right = all(matches_reference(question.target, one, _equal) for one in found)
         said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
         return Grade(float(right), shown, f"It {said} the reference.", {"rule": kind})
 
     def needs_judge(self, question: Question) -> bool:
         """Return whether the reference is prose."""
-        return question.target is not None and kind_of(question.target) == "text"
+        return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
         """Ask the role `grader` whether the reply agrees with the reference.
 
         Raises `JudgeError` when it says neither yes nor no, and whatever its provider raises.
         """
-        reply = _shown(state.output.completion)
+        reply = _shown_to_judge(state.output.completion)
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
-        ruling = await judged_by_model(state, case(question, reply))
+        ruling = await judged_by_model(state, judge_case(question, reply))
         return Grade(
             value=float(ruling.verdict.upper() == "Y"),
-            extracted=(*stated(reply), reply)[0][-LONGEST_SHOWN:],
+            extracted=(*stated_answers(reply), reply)[0][-LONGEST_SHOWN:],
             explanation=ruling.said,
             metadata={"rule": "text", "judge": ruling.judge},
         )
@@ -164,7 +173,7 @@ RLPR_RULES = Rlpr(part="rules")
 
 
 @task
-@refusing
+@user_errors
 def rlpr(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
@@ -176,7 +185,7 @@ def rlpr(
 
 
 @task
-@refusing
+@user_errors
 def rlpr_rules(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
@@ -187,22 +196,22 @@ def rlpr_rules(
 @lru_cache(maxsize=2)
 def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Question, ...]:
     """Return every question, read once a process."""
-    return tuple(questions(fetch_rows("rlpr", data), data_revision))
+    return tuple(rlpr_questions(fetch_rows("rlpr", data), data_revision))
 
 
-def case(question: Question, reply: str) -> Case:
+def judge_case(question: Question, reply: str) -> JudgeCase:
     """Return what the judge is asked about one reply."""
     mark = hashlib.sha256(f"{question.id}\0{reply}".encode("utf-8", "replace")).hexdigest()[:16]
-    return Case(
+    return JudgeCase(
         template=JUDGE.replace("MODEL-RESPONSE-MARK", f"<<response {mark}>>"),
         verdicts=VERDICT,
-        question=asked(question),
+        question=without_system_message(question),
         answer=reply,
         criterion=question.target or "",
     )
 
 
-def _shown(reply: str) -> str:
+def _shown_to_judge(reply: str) -> str:
     """Return what was said after thinking, its end if it is long."""
     thinking, said, _ = parted(reply)
     return (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
@@ -211,3 +220,271 @@ def _shown(reply: str) -> str:
 @lru_cache(maxsize=4096)
 def _equal(reference: str, answer: str) -> bool:
     return compare(reference, answer).equal
+
+
+# § The rules that grade RLPR without a model: what a reply states, and whether it is the
+# § reference.
+# §
+# § Follows OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
+# § verl/utils/reward_score/prime_math/__init__.py and, for letters,
+# § reward_score/multi_choice.py.
+# § Numbers are in suites/quantities.py, expressions in suites/math_equality.py: RLPR's
+# § `math_equal` runs
+# § `eval` on a reply. Where we differ, on purpose:
+# §
+# § - Only the last statement counts. There, the reference in any box of a reply is enough.
+# § - Prose without a marker (`<answer>`, `\boxed`, "answer:", "answer is") is no answer.
+# § - Of a box that was cut off nobody knows what it would have said.
+# §
+# § A reference in prose is none of these: only a model can judge it (`kind_of`).
+
+
+ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
+Equal = Callable[[str, str], bool]
+"""Whether two expressions, the reference first, are mathematically equal."""
+
+LONGEST_EXPRESSION = 200
+"""Characters of an expression; whatever is longer is prose."""
+RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
+WORDS = 3
+"""A reference of so many words at most is compared as it stands, a longer one is prose."""
+
+MOST_WORDS = 12
+"""Words of an answer that a yes or no may lead."""
+
+_SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
+_CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
+_A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
+_LETTER = re.compile(r"\(?([A-P])\)?\.?")
+_PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
+_YES_OR_NO = ("yes", "no")
+_YES_OR_NO_FIRST = re.compile(
+    r"(yes|no)(?:\s*[,.;:!]|\s+[-\u2013\u2014]|\s+(?:it|they|this|that)\b)", re.I
+)
+_TAKES_NO_BACK = re.compile(
+    r"\b(?:yes|or|but|however|maybe|sometimes|perhaps|unless|except)\b", re.I
+)
+_TAKES_YES_BACK = re.compile(rf"\bnot?\b|n['\u2019]t\b|{_TAKES_NO_BACK.pattern}", re.I)
+_MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_FUNCTIONS = re.compile(
+    r"arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|exp|sqrt|lim|max|min|inf|sup|mod|det|gcd"
+    r"|lcm|int|sum|prod|frac|[pbvBV]?matrix|cases|array|aligned",
+    re.I,
+)
+
+
+@lru_cache(maxsize=4096)
+def reference_kind(reference: str) -> ReferenceKind:
+    """Return how a reference can be compared; `text` is prose, which only a model can judge.
+
+    >>> [kind_of(gold) for gold in ("1.13e4 N", "(B)", "Business", "F=qvB", "It falls over time.")]
+    ['number', 'choice', 'words', 'expression', 'text']
+    """
+    plain = _plain_text(reference)
+    if _LETTER.fullmatch(plain):
+        return "choice"
+    if parse_quantity(reference) is not None:
+        return "number"
+    if _PLAIN_WORDS.fullmatch(plain) and "\\" not in normalise_answer(plain):
+        return "words"
+    words = [word for word in _WORD.findall(plain) if not _FUNCTIONS.fullmatch(word)]
+    if len(words) <= 1 and len(plain) <= LONGEST_EXPRESSION and _MATHEMATICAL.search(plain):
+        return "expression"
+    return "text"
+
+
+def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
+    """Return what a reply gives as its answer to a question of a kind.
+
+    Several where they stand together, none where there is no answer.
+    """
+    if kind != "choice":
+        return extract_expressions(reply)
+    found = extract_choice(reply, letters=RLPR_LETTERS)
+    return (found,) if found else ()
+
+
+def matches_reference(reference: str, answer: str, equal: Equal) -> bool:
+    """Return whether an answer that was stated is the reference, by the rules of its kind."""
+    kind = reference_kind(reference)
+    if kind == "choice":
+        return stated_choice(_plain_text(answer)) == _plain_text(reference).strip("().")
+    forms = [] if contradicts_itself(answer) else _answer_forms(answer)
+    if kind == "words":
+        word = _plain_text(reference).casefold()
+        if word in _YES_OR_NO and _leading_yes_or_no(answer) == word:
+            return True
+        return any(_bare_words(form) == _bare_words(reference) for form in [answer, *forms])
+    if kind != "number" and any(_compact(form) == _compact(reference) for form in [answer, *forms]):
+        return True
+    return any(
+        _same_answer(reference, form, equal)
+        for form in forms
+        if 0 < len(form) <= LONGEST_EXPRESSION
+    )
+
+
+def _same_answer(reference: str, answer: str, equal: Equal) -> bool:
+    gold, said = parse_quantity(reference), parse_quantity(answer)
+    return same_quantity(gold, said) if gold and said else equal(reference, answer)
+
+
+def _leading_yes_or_no(answer: str) -> str | None:
+    """Return the yes or no with which a short answer begins and that nothing in it takes back."""
+    plain = _plain_text(answer)
+    found = _YES_OR_NO_FIRST.match(plain)
+    if not found or len(plain.split()) > MOST_WORDS:
+        return None
+    word = found[1].lower()
+    back = _TAKES_YES_BACK if word == "yes" else _TAKES_NO_BACK
+    return None if back.search(plain, found.end(1)) else word
+
+
+def _answer_forms(answer: str) -> list[str]:
+    """Return an answer as it stands and, where it is one statement, what comes after "x =".
+
+    `match_answer` cuts there, too, but also in "a=5, b=6, c=7", which states three answers.
+    """
+    plain = answer.strip().rstrip(".").strip()
+    cuts = list(_CUT.finditer(plain[: 2 * LONGEST_EXPRESSION]))
+    if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
+        return [plain]
+    return [plain, plain[cuts[-1].end() :].strip()]
+
+
+def _plain_text(text: str) -> str:
+    """Return a text without markup, escapes of signs and a full stop at its end."""
+    plain = without_markup(text[: 4 * LONGEST_EXPRESSION].replace("\\$", "").replace("\\%", "%"))
+    return plain.removesuffix(".").strip() or text.strip()
+
+
+@lru_cache(maxsize=4096)
+def _compact(text: str) -> str:
+    plain = _plain_text(text).replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
+    return re.sub(r"\s+", "", plain).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _bare_words(text: str) -> str:
+    """Return words without an article, hyphens, signs and a last s."""
+    words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain_text(text).casefold())).split()
+    plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
+    return plain.removesuffix("s")
+
+
+_SMALL = ("a", "an", "the", "it", "they")
+
+
+# § Rows of openbmb/RLPR-Train-Dataset -> questions, and which of them are for training.
+# §
+# § The columns are those of verl: `prompt` (a chat whose system message asks for <think> and
+# § <answer>
+# § tags), `reward_model` (`ground_truth`, `style`), `ability`, `data_source`. Not here: how a
+# § reply is
+# § graded (suites/rlpr.py).
+
+
+SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
+"""What each fifth of the questions is for. The conductor paper has 46,620 and 15,540 of 77,700, and
+does not say which."""
+
+ASKED_AT = "asked_at"
+"""Key in a question's metadata: where in its text the question begins, after the system message."""
+
+
+def _parsed_json(value: object) -> object:
+    """Some copies of the data have these columns as JSON text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+class PromptMessage(BaseModel):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+class RewardModel(BaseModel):
+    """The column `reward_model`."""
+
+    ground_truth: str | int | float
+
+
+class RlprRow(BaseModel):
+    """One row; columns that grade nothing are left out."""
+
+    prompt: Annotated[list[PromptMessage], BeforeValidator(_parsed_json)]
+    reward_model: Annotated[RewardModel, BeforeValidator(_parsed_json)]
+    ability: str = ""
+    data_source: str = ""
+
+    def said_by(self, role: str) -> str:
+        """Return what one role says in the prompt."""
+        return "\n\n".join(turn.content for turn in self.prompt if turn.role == role).strip()
+
+
+def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Question]:
+    """Return the questions of rows, in order; rows that are alike are one question.
+
+    An id is the digest of question and answer, as the data has no ids of its own that are known to
+    be distinct. UserError names the row and the column that is missing or not as it should be.
+    """
+    made: dict[str, Question] = {}
+    for number, row in enumerate(rows, start=1):
+        question = _question(_checked_row(row, f"{where}, row {number}"), f"{where}, row {number}")
+        made.setdefault(question.id, question)
+    return list(made.values())
+
+
+def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
+    """Return the questions of a split: a fixed 60, 20 and 20 % of the different question texts.
+
+    By rank of the text's digest, so that a text with two answers is not in two splits.
+    """
+    keys = [_digest(question.text) for question in all_questions]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return [
+        question
+        for question, key in zip(all_questions, keys, strict=True)
+        if SHARES[ranks[key] * len(SHARES) // len(ranks)] == split
+    ]
+
+
+def without_system_message(question: Question) -> str:
+    """Return a question without the system message before it."""
+    return question.text[int(question.metadata.get(ASKED_AT, 0)) :]
+
+
+def _checked_row(row: Mapping[str, Any], where: str) -> RlprRow:
+    for column in ("prompt", "reward_model"):
+        if column not in row:
+            raise UserError(f"{where} has no column {column!r}.")
+    try:
+        return RlprRow.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        column = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{where}, column {column}: {first['msg']}.") from error
+
+
+def _question(row: RlprRow, where: str) -> Question:
+    system, problem = row.said_by("system"), row.said_by("user")
+    answer = str(row.reward_model.ground_truth).strip()
+    if not problem:
+        raise UserError(f"{where}, column prompt: there is no message of the user.")
+    if not answer:
+        raise UserError(f"{where}, column reward_model.ground_truth: it is empty.")
+    before = f"{system}\n\n" if system else ""
+    return Question(
+        id=f"rlpr-{_digest(problem, answer)[:16]}",
+        text=before + problem,
+        kind="text",
+        target=answer,
+        topic=row.ability,
+        metadata={ASKED_AT: len(before), "data_source": row.data_source},
+    )
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()

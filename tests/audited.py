@@ -16,13 +16,13 @@ from inspect_ai.log import EvalLog
 from runs import BOOK, Crew, Exam, sit, steps
 
 from harness.audit import Audit, audit
-from harness.ledger.asking import TaskJournal
+from harness.budget import SPEND, Spend
+from harness.context import RunContext, run_context
+from harness.ledger.call import Call, canonical
+from harness.ledger.join import rows_of
 from harness.ledger.journal import BEGINNING, Head
-from harness.ledger.merge import rows_of
-from harness.ledger.row import LedgerRow, canonical
-from harness.ledger.sitting_files import sittings_below
-from harness.place import Place, standing_at
-from harness.spend import SPEND, Spend
+from harness.ledger.recorder import TaskJournal
+from harness.ledger.runs import sittings_below
 from harness.system import System
 
 Json = dict[str, Any]
@@ -45,7 +45,7 @@ def sat(
     journal = TaskJournal(log_dir, head)
     token = SPEND.set(Spend(BOOK))
     try:
-        with standing_at(Place(log_dir, None, journal)):
+        with run_context(RunContext(log_dir, None, journal)):
             made = steps("sage", "clerk") if system is None else system
             return sit(log_dir, name, made, crew, exam=exam, label=label, **more)
     finally:
@@ -53,7 +53,7 @@ def sat(
         journal.close()
 
 
-def rows_below(folder: Path) -> list[LedgerRow]:
+def rows_below(folder: Path) -> list[Call]:
     """Return the rows of all sittings below a directory."""
     return [row for files in sittings_below(folder) for row in rows_of(files)]
 

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from sandbox import Box, Limits, Outcome, Program, SandboxError, open_box
+from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, open_box
 
 DOCKER, GVISOR, BWRAP, SUBPROCESS = "docker", "docker:runsc", "bwrap", "subprocess"
 ISOLATING = (
@@ -80,7 +80,7 @@ def subprocess_box(opened: dict[str, Box]) -> Box:
     return _get(SUBPROCESS, opened)
 
 
-def run(box: Box, source: str, *inputs: bytes, limits: Limits = TIGHT) -> list[Outcome]:
+def run(box: Box, source: str, *inputs: bytes, limits: Limits = TIGHT) -> list[ProgramOutcome]:
     """Run a script on each input, or on an empty one."""
     return list(box.run(Program(source), inputs or (b"",), limits))
 

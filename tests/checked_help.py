@@ -9,7 +9,7 @@ import pytest
 from harness.records import Grade, Question
 from harness.suite import Suite
 from sandbox import Box
-from suites.fetch import data_folder, sources
+from suites.data import data_folder, sources
 
 
 def fenced(program: str) -> str:

@@ -13,7 +13,7 @@ from runs import Crew, number, sit, steps
 
 from harness.errors import UserError
 from reports.report import Report, write_report
-from suites.import_saturn import saturn_cassette
+from suites.aime25 import saturn_cassette
 
 # Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -14,8 +14,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import generate
 from providers import Act, Bill, Server, serve
 
-from harness.ledger.events import CallEvent, events_of
-from harness.ledger.raw_log import open_log
+from harness.ledger.logs import CallEvent, events_of, open_log
 from harness.records import Usage
 
 CHAT = "openai/gpt-4o-mini"

@@ -22,12 +22,12 @@ from providers.faults import CHAT, FAULTS, MESSAGES, RESPONSES, Fault
 
 from harness.audit import Audit, audit
 from harness.cli import main
-from harness.cli.parts import catalogue
-from harness.ledger.row import LedgerRow
+from harness.cli.catalogue import whole_catalogue
+from harness.ledger.call import Call
+from harness.ledger.totals import load_runs
 from harness.prices import read_book
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Question
-from harness.sittings import read_sittings
 
 SUITE = "practice-integer"
 MODELS: Mapping[str, str] = {
@@ -62,7 +62,7 @@ class Cell:
     fault: Fault
     dialect: str
     lines: Sequence[Line]
-    rows: Sequence[LedgerRow]
+    rows: Sequence[Call]
     value: float | None
     """The grade; None for a question without one."""
     billed: Decimal
@@ -127,7 +127,7 @@ class Faulty:
     cells: Mapping[tuple[str, str], Cell]
     """By fault and dialect."""
     lines: Sequence[Line]
-    rows: Sequence[LedgerRow]
+    rows: Sequence[Call]
     elsewhere: Sequence[str]
     """What an audit finds broken and belongs to no single question."""
 
@@ -149,7 +149,7 @@ def faulty(folder: Path, faults: Sequence[Fault] = FAULTS) -> Faulty:
 
 def _run(folder: Path, faults: Sequence[Fault], patience: str) -> Faulty:
     folder.mkdir()
-    questions = catalogue().suites[SUITE].load("train")[: len(faults)]
+    questions = whole_catalogue().suites[SUITE].load("train")[: len(faults)]
     assert len(questions) == len(faults), "the exam has a question for each fault"
     script = {
         f"{model.split('/')[1]}: {question.text}": fault.acts_in(dialect, _boxed(question))
@@ -193,10 +193,10 @@ def _left(home: Path, lines: Sequence[Line], by_question: Mapping[str, Fault]) -
     rows, found = rows_below(home), audit(home)
     values = {
         (sitting.facts.system.removeprefix("single:"), attempt.question): attempt.value
-        for sitting in read_sittings([home])[0]
+        for sitting in load_runs([home])[0]
         for attempt in sitting.attempts
     }
-    texts = {one.id: one.text for one in catalogue().suites[SUITE].load("train")}
+    texts = {one.id: one.text for one in whole_catalogue().suites[SUITE].load("train")}
     cells: dict[tuple[str, str], Cell] = {}
     for dialect, model in MODELS.items():
         for question, fault in by_question.items():
@@ -221,7 +221,7 @@ def _billed(book: Path, model: str, lines: Sequence[Line]) -> Decimal:
     return sum((part for part in parts if part is not None), Decimal(0))
 
 
-def _broken(found: Audit, dialect: str, question: str, rows: Sequence[LedgerRow]) -> frozenset[str]:
+def _broken(found: Audit, dialect: str, question: str, rows: Sequence[Call]) -> frozenset[str]:
     """Return the invariants with a fault that names a call or the sample of a question."""
     names = {row.call for row in rows} | {row.event for row in rows if row.event}
     return frozenset(
@@ -233,7 +233,7 @@ def _broken(found: Audit, dialect: str, question: str, rows: Sequence[LedgerRow]
     )
 
 
-def _elsewhere(found: Audit, rows: Sequence[LedgerRow]) -> Sequence[str]:
+def _elsewhere(found: Audit, rows: Sequence[Call]) -> Sequence[str]:
     calls = {row.call for row in rows}
     return [
         f"{verdict.invariant} {fault.where}: {fault.said}"

@@ -32,7 +32,7 @@ from providers import (
 
 from harness.audit import Audit, audit
 from harness.cli import main
-from harness.ledger.row import LedgerRow
+from harness.ledger.call import Call
 from harness.records import Usage
 
 ONE_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 20"
@@ -49,11 +49,11 @@ class Left:
 
     folder: Path
     bill: Bill
-    rows: list[LedgerRow]
+    rows: list[Call]
     audit: Audit
 
     @property
-    def row(self) -> LedgerRow:
+    def row(self) -> Call:
         """The only row."""
         (row,) = self.rows
         return row
@@ -63,11 +63,11 @@ class Left:
         """The invariants that do not hold."""
         return {one.invariant for one in self.audit.verdicts if one.status == "fail"}
 
-    def of(self, worker: str) -> list[LedgerRow]:
+    def of(self, worker: str) -> list[Call]:
         """Return the rows of one worker."""
         return [row for row in self.rows if row.role == worker]
 
-    def read_again(self) -> list[LedgerRow]:
+    def read_again(self) -> list[Call]:
         """Return the rows of what is there now."""
         return rows_below(self.folder)
 
@@ -146,7 +146,7 @@ REFUSING = {"gpt-5-mini": 500, "claude-sonnet-5": 529, "gemini-2.5-pro": 429}
 """With which status a model's provider refuses in `unanswered`."""
 
 
-def usage(rows: Sequence[LedgerRow], model: str | None = None) -> Usage:
+def usage(rows: Sequence[Call], model: str | None = None) -> Usage:
     """Return what the ledger counts, all rows together or one model's, as a bill does."""
     counted = [row for row in rows if row.billable == "yes"]
     wanted = [row for row in counted if model in (None, row.model.split("/", 1)[1])]

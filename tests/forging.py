@@ -18,7 +18,7 @@ from audited import Json, edit_journal, edit_log, model_events, of_kind
 
 from harness.audit import audit
 from harness.cli import main
-from harness.integrity.manifest import FILE, write_manifest
+from harness.ledger.manifest import FILE, write_manifest
 
 SINGLE, MOA = "single-sage", "moa-lite"
 RUN = ["--suite", "practice-integer", "--limit", "3", "--display", "line"]
@@ -60,10 +60,10 @@ def _audited(folder: Path, *, anew: bool) -> Any:
     if not anew:
         return audit(folder).verdicts
     from harness.audit import given_anew
-    from harness.cli.parts import catalogue
+    from harness.cli.catalogue import whole_catalogue
     from harness.regrade import remade_dir
 
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     return audit(folder, anew=given_anew(remade_dir(folder, suites, None))).verdicts
 
 
@@ -390,7 +390,7 @@ def planned(sample: Json) -> None:
 
 def grade_line(line: Json) -> Json:
     """Write down another verdict, with the digest that goes with it."""
-    from harness.ledger.texts import facts_digest
+    from harness.ledger.hooks import facts_digest
 
     return (
         {**line, "value": 0.0, "graded_sha256": facts_digest(*WRONG)} if "value" in line else line
@@ -418,7 +418,7 @@ def consistent_reply(folder: Path) -> None:
     """Change a reply in both records, with every digest of it, and so the answer."""
     first(reply)(folder)
     try:
-        from harness.ledger.texts import SampleDigests
+        from harness.ledger.hooks import SampleDigests
     except ImportError:  # an older podium compares no digest
         return
     sample = next(json.loads(data) for name, data in members(log_of(folder)) if "0001" in name)

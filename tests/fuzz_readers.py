@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
 
-from conductor.form import Form
-from conductor.reading import examine
-from conductor.recursion import KEEP, kept
+from conductor.plan_format import KEEP, PlanFormat, examine_plan, plan_or_keep
 from harness.workflow import Malformed, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")
@@ -40,8 +38,8 @@ WORDS = (
     *("[" * 40, "{" * 40, '{"a":' * 40, "[[]" * 20, " " * 300, "\\" * 99, "```", "é", "\u2028"),
 )
 FORMS = (
-    Form(lenient=True),
-    Form(lenient=True, reply="json", access="off", subtasks=False, worker="sage"),
+    PlanFormat(lenient=True),
+    PlanFormat(lenient=True, reply="json", access="off", subtasks=False, worker="sage"),
 )
 """A lenient form runs both strict readers first, so these run everything."""
 
@@ -115,7 +113,7 @@ def read_by_all(text: str) -> list[str]:
     """Return what each reader made of a text; AssertionError for what no reader may make."""
     found: list[str] = []
     for form in FORMS:
-        reading = examine(form, text, WORKERS)
+        reading = examine_plan(form, text, WORKERS)
         plan = reading.plan
         if isinstance(plan, Workflow):
             assert check(plan, WORKERS, form.max_steps) is plan
@@ -125,7 +123,7 @@ def read_by_all(text: str) -> list[str]:
             assert isinstance(plan, Malformed)
             assert plan.reason
             assert len(plan.reason) < 300
-            found.append("keep" if kept(plan) is KEEP else "malformed")
+            found.append("keep" if plan_or_keep(plan) is KEEP else "malformed")
     return found
 
 

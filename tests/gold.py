@@ -4,8 +4,8 @@ import json
 
 from harness.records import Question
 from harness.suite import Split
+from suites.code_grading import read_tests
 from suites.practice import PracticeSuite
-from suites.programs import read_tests
 
 THOUSANDS: dict[Split, int] = {"train": 1200, "validation": 600, "eval": 600}
 HUNDREDS: dict[Split, int] = {"train": 440, "validation": 240, "eval": 240}

@@ -30,8 +30,8 @@ from typing import Any
 import invoice_exports
 
 from harness.cli import main
-from harness.ledger.merge import rows_of
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.join import rows_of
+from harness.ledger.runs import sittings_below
 
 MEMORY = 6 << 30
 LIMIT_S = 60

@@ -15,14 +15,14 @@ from typing import Any
 
 from invoice_rows import grouped
 
-from harness.ledger.row import LedgerRow
+from harness.ledger.call import Call
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 PROJECT, KEY = "proj_podium", "key_podium"
 
 
-def openai_usage(rows: Iterable[LedgerRow], **changes: Any) -> str:
+def openai_usage(rows: Iterable[Call], **changes: Any) -> str:
     """Return a page of OpenAI's completions usage API, hourly, by project, key and model."""
     data = [
         {
@@ -49,7 +49,7 @@ def openai_usage(rows: Iterable[LedgerRow], **changes: Any) -> str:
     return json.dumps({"object": "page", "data": data, "has_more": False, "next_page": None})
 
 
-def openai_costs(rows: Iterable[LedgerRow]) -> str:
+def openai_costs(rows: Iterable[Call]) -> str:
     """Return a page of OpenAI's costs API, daily, by project and line item."""
     data = [
         {
@@ -70,7 +70,7 @@ def openai_costs(rows: Iterable[LedgerRow]) -> str:
     return json.dumps({"object": "page", "data": data, "has_more": False, "next_page": None})
 
 
-def openai_csv(rows: Iterable[LedgerRow]) -> str:
+def openai_csv(rows: Iterable[Call]) -> str:
     """Return the usage page's CSV."""
     return table(
         {
@@ -90,7 +90,7 @@ def openai_csv(rows: Iterable[LedgerRow]) -> str:
     )
 
 
-def anthropic_usage(rows: Iterable[LedgerRow]) -> str:
+def anthropic_usage(rows: Iterable[Call]) -> str:
     """Return a page of Anthropic's messages usage report, hourly."""
     data = [
         {
@@ -120,7 +120,7 @@ def anthropic_usage(rows: Iterable[LedgerRow]) -> str:
     return json.dumps({"data": data, "has_more": False, "next_page": None})
 
 
-def anthropic_costs(rows: Iterable[LedgerRow]) -> str:
+def anthropic_costs(rows: Iterable[Call]) -> str:
     """Return a page of Anthropic's cost report, daily, in cents."""
     data = [
         {
@@ -143,7 +143,7 @@ def anthropic_costs(rows: Iterable[LedgerRow]) -> str:
     return json.dumps({"data": data, "has_more": False, "next_page": None})
 
 
-def google_rows(rows: Iterable[LedgerRow]) -> list[dict[str, Any]]:
+def google_rows(rows: Iterable[Call]) -> list[dict[str, Any]]:
     """Return billing rows: one per bucket, model and kind of token; all dollars on the output."""
     found: list[dict[str, Any]] = []
     for group in grouped(rows, HOUR):
@@ -175,12 +175,12 @@ def google_rows(rows: Iterable[LedgerRow]) -> list[dict[str, Any]]:
     return found
 
 
-def google_jsonl(rows: Iterable[LedgerRow]) -> str:
+def google_jsonl(rows: Iterable[Call]) -> str:
     """Return billing rows as JSON lines."""
     return "".join(json.dumps(one) + "\n" for one in google_rows(rows))
 
 
-def google_csv(rows: Iterable[LedgerRow]) -> str:
+def google_csv(rows: Iterable[Call]) -> str:
     """Return billing rows as a flat CSV."""
     nests = ("service", "sku", "project", "usage")
     return table(
@@ -192,7 +192,7 @@ def google_csv(rows: Iterable[LedgerRow]) -> str:
     )
 
 
-def own_csv(rows: Iterable[LedgerRow]) -> str:
+def own_csv(rows: Iterable[Call]) -> str:
     """Return our CSV, one row per request."""
     return table(
         {
@@ -210,7 +210,7 @@ def own_csv(rows: Iterable[LedgerRow]) -> str:
     )
 
 
-def openrouter_csv(rows: Iterable[LedgerRow]) -> str:
+def openrouter_csv(rows: Iterable[Call]) -> str:
     """Return OpenRouter's activity export."""
     return table(
         {
@@ -230,7 +230,7 @@ def openrouter_csv(rows: Iterable[LedgerRow]) -> str:
     )
 
 
-EXPORTS: Mapping[str, Callable[[Iterable[LedgerRow]], str]] = {
+EXPORTS: Mapping[str, Callable[[Iterable[Call]], str]] = {
     "openai-usage": openai_usage,
     "openai-costs": openai_costs,
     "openai-usage-csv": openai_csv,
@@ -243,7 +243,7 @@ EXPORTS: Mapping[str, Callable[[Iterable[LedgerRow]], str]] = {
 """Every format by the name that podium gives it."""
 
 
-def write(rows: Iterable[LedgerRow], format: str, path: Path) -> Path:
+def write(rows: Iterable[Call], format: str, path: Path) -> Path:
     """Write rows as a provider would export them."""
     path.write_text(EXPORTS[format](rows))
     return path

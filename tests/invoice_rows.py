@@ -12,7 +12,7 @@ from typing import Any
 
 from providers import Bill
 
-from harness.ledger.row import LedgerRow
+from harness.ledger.call import Call
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,12 +78,12 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def row(**changes: Any) -> LedgerRow:
+def row(**changes: Any) -> Call:
     """Return a row of a live call of 100 tokens in, 10 out, with some fields changed."""
-    return LedgerRow(**{**NOTHING, **changes})
+    return Call(**{**NOTHING, **changes})
 
 
-def in_flight(**changes: Any) -> LedgerRow:
+def in_flight(**changes: Any) -> Call:
     """Return the row of a call whose reply never came."""
     unknown = {"billable": "unknown", "usage_source": "missing", "usd": None}
     tokens = dict.fromkeys(("input_uncached", "cache_read", "cache_write", "output"))
@@ -91,7 +91,7 @@ def in_flight(**changes: Any) -> LedgerRow:
     return row(**{**unknown, **tokens, **bounds, **changes})
 
 
-def refused(**changes: Any) -> LedgerRow:
+def refused(**changes: Any) -> Call:
     """Return the row of an attempt that the provider turned away."""
     return row(**{"billable": "no", "http_status": 429, "error": "RateLimitError", **changes})
 
@@ -103,7 +103,7 @@ class Group:
     start: datetime
     end: datetime
     model: str
-    rows: tuple[LedgerRow, ...]
+    rows: tuple[Call, ...]
 
     def sum(self, name: str) -> int:
         """Return the sum of one field."""
@@ -120,9 +120,9 @@ class Group:
         return sum((one.usd or Decimal(0) for one in self.rows), Decimal(0))
 
 
-def grouped(rows: Iterable[LedgerRow], width: timedelta) -> list[Group]:
+def grouped(rows: Iterable[Call], width: timedelta) -> list[Group]:
     """Return the billed rows by bucket and model, as a provider sees them."""
-    found: dict[tuple[datetime, str], list[LedgerRow]] = defaultdict(list)
+    found: dict[tuple[datetime, str], list[Call]] = defaultdict(list)
     for one in rows:
         if one.label == "live" and one.billable == "yes" and one.cache != "read":
             time = datetime.fromisoformat(one.started)
@@ -154,11 +154,11 @@ def provider_of(format: str) -> str:
     return format.partition("-")[0]
 
 
-def rows_for(format: str, count: int = 6) -> list[LedgerRow]:
+def rows_for(format: str, count: int = 6) -> list[Call]:
     """Return rows of the provider of a format, over three hours, some with cached tokens."""
     provider = provider_of(format)
     model = f"{PREFIX.get(provider, 'acme')}/{MODELS[provider]}"
-    made: list[LedgerRow] = []
+    made: list[Call] = []
     for number in range(count):
         time = datetime(2026, 2, 1, 10 + number % 3, 5 * (number % 12), tzinfo=UTC)
         made.append(
@@ -175,7 +175,7 @@ def rows_for(format: str, count: int = 6) -> list[LedgerRow]:
     return made
 
 
-def one_more(one: LedgerRow) -> LedgerRow:
+def one_more(one: Call) -> Call:
     """Return a row with one output token more."""
     return replace(one, output=(one.output or 0) + 1)
 
@@ -183,7 +183,7 @@ def one_more(one: LedgerRow) -> LedgerRow:
 PROVIDERS = {"anthropic": "anthropic", "google": "google"}
 
 
-def billed_rows(bill: Bill) -> list[LedgerRow]:
+def billed_rows(bill: Bill) -> list[Call]:
     """Return what a local provider bills, as rows: for exports, so that no ledger of ours is in it.
 
     Dollars are left out: a usage export has none.
@@ -205,6 +205,6 @@ def billed_rows(bill: Bill) -> list[LedgerRow]:
     ]
 
 
-def of_provider(rows: Iterable[LedgerRow], format: str) -> list[LedgerRow]:
+def of_provider(rows: Iterable[Call], format: str) -> list[Call]:
     """Return the rows that the provider of a format bills."""
     return [one for one in rows if one.model.startswith(f"{provider_of(format)}/")]

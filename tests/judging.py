@@ -14,12 +14,11 @@ from scripted import Heard, ReplyFunction, script
 from test_rlpr import PROSE, folder, row
 from toy import choose, make_plans, toy_catalogue
 
-from harness.compose import Request
-from harness.eval_set import Outcome
-from harness.job import Controls
-from harness.pool_file import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool
 from harness.records import PODIUM, Question
-from harness.run import run
+from harness.run.catalogue import RunRequest
+from harness.run.evaluate import Controls, RunOutcome
+from harness.run.run import run
 from suites.rlpr import Rlpr
 
 POOL = """\
@@ -102,13 +101,13 @@ def ran(
     answer: ReplyFunction = pupil,
     rows: Sequence[dict[str, Any]] = ROWS,
     **changes: Any,
-) -> tuple[Path, Outcome]:
+) -> tuple[Path, RunOutcome]:
     """Let the pupil sit all rows under `podium run`; return the log directory and how it ended."""
     script("pupil", answer)
     script("judge", judge)
     data, log_dir = tmp_path / "data", tmp_path / "logs"
     suite = everything(data if data.exists() else folder(tmp_path, [*rows]))
-    asked = Request(
+    asked = RunRequest(
         suites=("rlpr",),
         systems=("single:pupil",),
         pool=str(pool_file(tmp_path)),

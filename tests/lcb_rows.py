@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from harness.records import Question
-from suites.fetch import Source, data_folder
-from suites.livecodebench import LiveCodeBench
-from suites.livecodebench_releases import COUNTS
+from suites.data import DataSource, data_folder
+from suites.livecodebench import COUNTS, LiveCodeBench
 
 Row = dict[str, Any]
 
@@ -65,14 +64,14 @@ def jsonl(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(one) + "\n" for one in rows)
 
 
-def pinned(folder: Path, files: Mapping[str, list[Row]]) -> dict[str, Source]:
+def pinned(folder: Path, files: Mapping[str, list[Row]]) -> dict[str, DataSource]:
     """Write files of rows below a data folder, and pin them as sources.toml pins the hub's."""
-    made: dict[str, Source] = {}
+    made: dict[str, DataSource] = {}
     for name, rows in files.items():
         path = folder / "livecodebench" / f"{name}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(jsonl(rows))
-        made[name] = Source(
+        made[name] = DataSource(
             file=f"livecodebench/{name}.jsonl",
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
             rows=len(rows),

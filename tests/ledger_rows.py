@@ -5,12 +5,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.answered import Answered, Exam
-from harness.ledger.merge import rows_of
-from harness.ledger.row import LedgerRow
-from harness.ledger.sitting_files import Files
+from harness.ledger.answers import AnswerRecord, ExamHeader
+from harness.ledger.call import Call
+from harness.ledger.join import rows_of
+from harness.ledger.runs import RunFiles
 
-ROW = LedgerRow(
+ROW = Call(
     task="numbers pair",
     suite="numbers",
     system="pair",
@@ -72,7 +72,7 @@ ROW = LedgerRow(
 )
 
 
-def row(**changes: Any) -> LedgerRow:
+def row(**changes: Any) -> Call:
     """Return the row with some columns changed."""
     return replace(ROW, **changes)
 
@@ -92,7 +92,7 @@ TOKENS = (
 DOLLARS = tuple(name for name in ROW.as_json() if name.startswith("usd"))
 
 
-def killed(**changes: Any) -> LedgerRow:
+def killed(**changes: Any) -> Call:
     """Return the row of a call that was in flight when its process died."""
     unknown: dict[str, Any] = dict.fromkeys((*TOKENS, *DOLLARS, "event", "latency_s"))
     bounds = {"usd_low": Decimal(0), "usd_high": Decimal("0.01")}
@@ -100,7 +100,7 @@ def killed(**changes: Any) -> LedgerRow:
     return row(**{**unknown, **bounds, **said, **changes})
 
 
-def refused(**changes: Any) -> LedgerRow:
+def refused(**changes: Any) -> Call:
     """Return the row of an attempt that a provider refused: nothing generated, nothing billed."""
     nothing: dict[str, Any] = dict.fromkeys(TOKENS)
     free = {name: Decimal(0) for name in ("usd", "usd_list", "usd_low", "usd_high")}
@@ -108,10 +108,10 @@ def refused(**changes: Any) -> LedgerRow:
     return row(**{**nothing, **free, **said, "usage_source": "missing", **changes})
 
 
-def answer(**changes: Any) -> Answered:
+def answer(**changes: Any) -> AnswerRecord:
     """Return what a log says of the question of `ROW`."""
-    exam = Exam("numbers pair", "numbers", "pair", "live", shown=True)
-    found = Answered(
+    exam = ExamHeader("numbers pair", "numbers", "pair", "live", shown=True)
+    found = AnswerRecord(
         exam=exam,
         question="q1",
         epoch=1,
@@ -131,6 +131,6 @@ def answer(**changes: Any) -> Answered:
     return replace(found, **changes)
 
 
-def rows_in(*logs: Path) -> list[LedgerRow]:
+def rows_in(*logs: Path) -> list[Call]:
     """Return the rows of one sitting's logs, newest first, as if no journal had been written."""
-    return list(rows_of(Files("", "", logs, ())))
+    return list(rows_of(RunFiles("", "", logs, ())))

@@ -20,19 +20,19 @@ from providers import MODELS, Act, Bill, Server, serve, taking, write_pool
 from serving import train
 from toy import Toy
 
-from conductor.plan_reward import Planned, PlanSettings, planned
+from conductor.reward import PlanAnswerer, PlanSettings, plan_answerer
+from harness.budget import Spend
 from harness.errors import QuestionLimit, SpendLimit, WorkerError
-from harness.ledger.asking import recording_calls
-from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.call import Attempted, upper_bound
 from harness.ledger.journal import Head
+from harness.ledger.recorder import recording_calls
 from harness.pool import Pool, pool_models
-from harness.pool_file import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Usage
-from harness.rewards.core import RewardSettings
-from harness.rewards.items import RewardItem
-from harness.spend import Spend
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import RewardSettings
 
 TOKENS = 5500
 CHEAP = 500
@@ -122,13 +122,15 @@ def asked(folder: Path, script: Sequence[Act], limits: Limits, worker: str = "ol
 def trained(folder: Path, script: Sequence[Act], limit: Decimal, processes: int = 1) -> CameTo:
     """Let each process of a training reward 30 plans of one call; return what it came to."""
     items = [RewardItem("toy", f"train-{n % 12}", SOLVE, replicate=n) for n in range(30)]
-    parts: list[Planned] = []
+    parts: list[PlanAnswerer] = []
     refused: list[str] = []
     with serve(script) as server:
         spec, book = workers(folder, server, Limits())
         told = PlanSettings(max_usd=limit, processes=processes)
         for rank in range(processes):
-            answer = planned(spec, book, replace(told, rank=rank, log_dir=folder / f"run-{rank}"))
+            answer = plan_answerer(
+                spec, book, replace(told, rank=rank, log_dir=folder / f"run-{rank}")
+            )
             parts.append(answer)
             told_by = rewarded(answer, train(Toy()), items, RewardSettings(most=32, max_masked=1))
             refused.extend(one.reason for one in told_by if one.status.value == "budget")

@@ -25,10 +25,10 @@ import zstandard
 from templates import KNOWN, TAIL, Copy, Template, later
 
 from harness.cli import main
-from harness.file_limits import ZSTD
+from harness.files import ZSTD
+from harness.ledger.call import canonical
 from harness.ledger.journal import BEGINNING, folder_of, read_lines
-from harness.ledger.raw_log import Json, open_log
-from harness.ledger.row import canonical
+from harness.ledger.logs import Json, open_log
 
 HASH = b'"hash":"' + b"0" * 64 + b'",'
 PREV = b'"prev":"' + b"0" * 64 + b'"'

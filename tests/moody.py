@@ -32,10 +32,10 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from tenacity import wait_none
 from tenacity.wait import WaitBaseT
 
-from harness.ledger.asking import TaskJournal
+from harness.context import RunContext, run_context
+from harness.inspect_adapters import as_solver
 from harness.ledger.journal import Head, folder_of, read_lines
-from harness.place import Place, standing_at
-from harness.solver import as_solver
+from harness.ledger.recorder import TaskJournal
 from harness.system import planned
 from harness.workflow import Step, Workflow
 
@@ -140,7 +140,7 @@ def sat(
     SENT.clear()
     roles = {one.name: one for one in workers or (model(),)}
     journal = TaskJournal(log_dir, HEAD)
-    with standing_at(Place(log_dir, journal=journal)):
+    with run_context(RunContext(log_dir, journal=journal)):
         solving = asking_all(tuple(roles))
     samples = [Sample(id=text.partition(":")[0], input=text) for text in texts]
     task = Task(MemoryDataset(samples), solver=solving, name=HEAD.task)

@@ -7,12 +7,12 @@ import anyio
 from serving import Sitting, train
 from toy import Toy
 
-from conductor.plan_reward import Planned
-from harness.pool_file import PoolSpec, WorkerSpec
+from conductor.reward import PlanAnswerer
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.prices.pricing import Price
-from harness.rewards.core import Answerer, Reward, RewardSettings
-from harness.rewards.items import RewardItem, RewardOutcome
+from harness.prices.cost import Price
+from harness.rewards.outcome import RewardItem, RewardOutcome
+from harness.rewards.reward import Reward, RewardSettings, Sampler
 
 BOOK = Book("test", "2026-01-01", "a test", {"scripted/echo": Price(Decimal(1), Decimal(1))}, "0")
 USUAL = RewardSettings()
@@ -30,7 +30,7 @@ SOLVE = plan((0, "Solve it.", []))
 
 
 def rewarded(
-    answer: Answerer,
+    answer: Sampler,
     exams: Mapping[str, Sitting],
     items: Sequence[RewardItem],
     settings: RewardSettings = USUAL,
@@ -44,7 +44,7 @@ def spec_of(**models: str) -> PoolSpec:
 
 
 def one_of(
-    answer: Planned, completion: str = SOLVE, settings: RewardSettings = USUAL
+    answer: PlanAnswerer, completion: str = SOLVE, settings: RewardSettings = USUAL
 ) -> RewardOutcome:
     items = [RewardItem("toy", "train-0", completion)]
     return rewarded(answer, train(Toy()), items, settings)[0]

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from suites.fetch import data_folder
-from suites.programs import Case, ProgramTests
+from suites.code_grading import ProgramCase, ProgramTests
+from suites.data import data_folder
 
 PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"
 O1_MINI = "lcb_submissions/o1-mini_v5_880.json.gz"
@@ -85,16 +85,16 @@ def have(file: str = O1_MINI) -> str | None:
     return None
 
 
-def _public(problem: dict[str, Any]) -> Sequence[Case]:
+def _public(problem: dict[str, Any]) -> Sequence[ProgramCase]:
     tests = [*problem["public_tests"], *problem["private_tests_harvested"]]
-    return [Case(test["input"], test["output"]) for test in tests]
+    return [ProgramCase(test["input"], test["output"]) for test in tests]
 
 
-def _independent(problem: dict[str, Any]) -> Sequence[Case]:
+def _independent(problem: dict[str, Any]) -> Sequence[ProgramCase]:
     tests = problem["independent_tests"]
     if not problem["independent_tests_validated"] or len(tests) < 20:
         return []
-    return [Case(test["input"], test["output"]) for test in tests]
+    return [ProgramCase(test["input"], test["output"]) for test in tests]
 
 
 def _error(note: Any) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from harness.rehearsal.chat import Asked, final_answer
-from harness.rehearsal.minds import respond
+from harness.rehearsal.chat import AnswerKind, final_answer
+from harness.rehearsal.provider import respond
 from harness.rehearsal.workers import find_worker
 
 Item = dict[str, Any]
@@ -23,7 +23,7 @@ ENDINGS = {
     "choice": 'The last line of your reply should be of the form "Answer: X".',
     "program": "Reply with one ```python block.",
 }
-ASKED: dict[str, Asked] = {
+ASKED: dict[str, AnswerKind] = {
     "integer": "number",
     "composed": "number",
     "choice": "choice",

@@ -6,9 +6,9 @@ from pathlib import Path
 from runs import Exam, number, wrong
 from scripted import ReplyFunction
 
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
+from reports.build import TableRow, build_rows
 from reports.report import Report, write_report
-from reports.tables import Row, build_rows
 
 EXAM = Exam(size=6)
 
@@ -22,12 +22,12 @@ def report(tmp_path: Path, *dirs: Path) -> Report:
     return write_report(dirs or [tmp_path / "logs"], tmp_path / "report")
 
 
-def rows_of(tmp_path: Path) -> tuple[Row, ...]:
+def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
     """Return the rows without writing files: drawing the plot takes a while."""
-    sittings, _ = read_sittings([tmp_path / "logs"])
+    sittings, _ = load_runs([tmp_path / "logs"])
     return build_rows(sittings)
 
 
-def row_of(rows: Sequence[Row], system: str) -> Row:
+def row_of(rows: Sequence[TableRow], system: str) -> TableRow:
     (row,) = [row for row in rows if row.system == system]
     return row

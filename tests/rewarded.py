@@ -18,16 +18,15 @@ from toy_card import CARD
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.core import Reward
-from harness.rewards.exams import Exam
-from harness.rewards.hosting import bound, configured, listen
-from harness.rewards.items import RewardItem, RewardOutcome, Scores
-from harness.rewards.service import RewardService, app
-from harness.suite import Judged, Split, Suite
+from harness.rewards.launch import bound_socket, listen, uvicorn_config
+from harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
+from harness.rewards.reward import Reward
+from harness.rewards.server import RewardService, reward_app
+from harness.rewards.splits import SuiteSplit
+from harness.suite import ModelGraded, Split, Suite
 from sandbox import Box, Limits, Program, SandboxError
 from suites import SUITES
-from suites.rlpr import RLPR_RULES
-from suites.rlpr_rows import questions
+from suites.rlpr import RLPR_RULES, rlpr_questions
 
 QUICK = Limits(cpu_s=0.5, wall_s=20.0)
 """A program's own limits in these tests: it may wait long, and compute for half a second."""
@@ -81,13 +80,13 @@ class Ran(Graded):
         return Grade(float(right), reply, said.status)
 
 
-def exam_of(suite: Suite[Any], asked: Iterable[Question] | None = None) -> Exam:
+def exam_of(suite: Suite[Any], asked: Iterable[Question] | None = None) -> SuiteSplit:
     """Return the exam of a suite's first split, or of some questions of it."""
     chosen = suite.load(suite.splits[0]) if asked is None else asked
-    return Exam(suite, {question.id: question for question in chosen})
+    return SuiteSplit(suite, {question.id: question for question in chosen})
 
 
-def exams(*suites: Suite[Any]) -> dict[str, Exam]:
+def exams(*suites: Suite[Any]) -> dict[str, SuiteSplit]:
     return {suite.name: exam_of(suite) for suite in suites}
 
 
@@ -100,7 +99,7 @@ def loaded(name: str, most: int = 4) -> tuple[Suite[Any], list[Question]]:
         except UserError as error:
             why = str(error)[:200]
             continue
-        if isinstance(suite, Judged):
+        if isinstance(suite, ModelGraded):
             found = [one for one in found if not suite.needs_judge(one)]
         return suite, list(found[:: max(1, len(found) // most)])[:most]
     pytest.skip(f"{name}: {why}")
@@ -118,16 +117,16 @@ def made_up_rlpr() -> tuple[Suite[Any], list[Question]]:
     """Return questions in RLPR's columns with references of several kinds, none of the data's."""
     references = ("42", "B", "copper sulfate", r"\frac{3}{4}", "12.5 m/s", "x^2 + 1")
     rows = [rlpr_row(f"Question number {n}?", said) for n, said in enumerate(references)]
-    made = questions(rows, "made up")
+    made = rlpr_questions(rows, "made up")
     return RLPR_RULES, [one for one in made if not RLPR_RULES.needs_judge(one)]
 
 
 @contextmanager
-def served(reward: Reward, asked: Mapping[str, Exam]) -> Generator[str]:
+def served(reward: Reward, asked: Mapping[str, SuiteSplit]) -> Generator[str]:
     """Serve a reward in a thread of this process; yield its URL."""
-    with bound("127.0.0.1", 0) as taken:
+    with bound_socket("127.0.0.1", 0) as taken:
         url = listen(taken)
-        server = uvicorn.Server(configured(app(RewardService(reward, asked))))
+        server = uvicorn.Server(uvicorn_config(reward_app(RewardService(reward, asked))))
         thread = Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:
@@ -142,12 +141,12 @@ def items(*said: tuple[str, str], suite: str = "graded") -> list[RewardItem]:
     return [RewardItem(suite, question, completion) for question, completion in said]
 
 
-def score(scores: Scores, asked: Sequence[RewardItem]) -> list[RewardOutcome]:
+def score(scores: RewardScorer, asked: Sequence[RewardItem]) -> list[RewardOutcome]:
     """Score in an event loop of its own."""
     return asyncio.run(scores.score(asked))
 
 
-def values(scores: Scores, asked: Sequence[RewardItem]) -> list[float | None]:
+def values(scores: RewardScorer, asked: Sequence[RewardItem]) -> list[float | None]:
     return [outcome.value for outcome in score(scores, asked)]
 
 

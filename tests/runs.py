@@ -21,13 +21,12 @@ from scripted import Heard, ReplyFunction, script
 from toy_card import CARD
 
 from harness.errors import UserError
+from harness.inspect_adapters import as_score, as_solver, as_task
 from harness.prices import Book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import Grade, Question
-from harness.solver import as_solver
 from harness.suite import Card, Split
 from harness.system import System, planned
-from harness.task import as_score, as_task
 from harness.workflow import Step, Workflow
 
 BOOK = Book(

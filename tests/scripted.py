@@ -23,7 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from harness.pool import Pool
-from harness.replicate import CURRENT
+from harness.request import CURRENT
 
 
 @dataclass(frozen=True, slots=True)

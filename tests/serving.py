@@ -13,10 +13,9 @@ from typing import Any
 import uvicorn
 
 from harness.records import Question
-from harness.rewards.access import Access, restricted
-from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
-from harness.rewards.hosting import bound, configured, listen
-from harness.rewards.service import RewardService, app
+from harness.rewards.launch import Access, bound_socket, listen, uvicorn_config, with_access
+from harness.rewards.reward import Reward, RewardSettings, Sampler, as_reply
+from harness.rewards.server import RewardService, reward_app
 from harness.suite import Suite
 
 PLAINLY = RewardSettings()
@@ -42,7 +41,7 @@ def service_of(
     exams: Mapping[str, Sitting],
     settings: RewardSettings = PLAINLY,
     *,
-    answer: Answerer = as_reply,
+    answer: Sampler = as_reply,
     box: Any = None,
 ) -> RewardService:
     """Return the service of some exams, as `podium reward serve` makes it."""
@@ -53,10 +52,10 @@ def service_of(
 @contextmanager
 def listening(service: RewardService, token: str = "", *names: str) -> Generator[str]:
     """Yield the URL of a service that runs until the block ends, as `podium reward serve` does."""
-    with bound("127.0.0.1", 0) as taken:
+    with bound_socket("127.0.0.1", 0) as taken:
         url = listen(taken)
         access = Access("127.0.0.1", taken.getsockname()[1], frozenset(names), token)
-        server = uvicorn.Server(configured(restricted(app(service), access), grace_s=5))
+        server = uvicorn.Server(uvicorn_config(with_access(reward_app(service), access), grace_s=5))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:

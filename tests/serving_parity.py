@@ -21,11 +21,11 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, get_model
 
-from conductor.checkpoint import About, read_about
-from conductor.prompt import request
-from harness.cli.parts import catalogue
+from conductor.checkpoint import CheckpointInfo, read_info
+from conductor.prompt import plan_prompt
+from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import CONDUCTOR
 
 SUITES = ("practice-integer", "practice-choice", "practice-composed")
@@ -41,13 +41,15 @@ class Said:
     seconds: float
 
 
-def requests_of(about: About, count: int, names: Sequence[str] = SUITES) -> list[list[ChatMessage]]:
+def requests_of(
+    about: CheckpointInfo, count: int, names: Sequence[str] = SUITES
+) -> list[list[ChatMessage]]:
     """Return what a conductor is asked about practice questions, in turn by suite."""
     cards = [worker.card for worker in read_pool("rehearsal").workers]
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     each = [suites[name].load("eval")[: count // len(names) + 1] for name in names]
     asked = [question for row in zip(*each, strict=False) for question in row][:count]
-    return [request(about.form, question.text, cards) for question in asked]
+    return [plan_prompt(about.form, question.text, cards) for question in asked]
 
 
 def by_pool(model: Model, asked: Sequence[list[ChatMessage]]) -> Said:
@@ -113,7 +115,7 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=96)
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     args = parser.parse_args()
-    asked = requests_of(read_about(args.folder), args.questions, args.suites)
+    asked = requests_of(read_info(args.folder), args.questions, args.suites)
     config = GenerateConfig(temperature=0, max_tokens=args.max_tokens)
     ours = by_pool(get_model(f"embedded/{args.folder}", config=config, memoize=False), asked)
     others: dict[str, Said] = {}

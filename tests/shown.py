@@ -7,7 +7,7 @@ from typing import Any
 
 from toy import Toy
 
-from harness.pool import Trial
+from harness.pool import PublicTests
 from harness.records import Grade, Question
 
 CODE = Question(id="code-1", text="Write a program.", kind="program")
@@ -21,7 +21,7 @@ class Tried:
     questions: list[Question] = field(default_factory=list[Question])
 
 
-def by_text(shares: Mapping[str, float]) -> tuple[Trial, Tried]:
+def by_text(shares: Mapping[str, float]) -> tuple[PublicTests, Tried]:
     """Return a trial that looks the share of tests passed up by a reply's text."""
     tried = Tried()
 

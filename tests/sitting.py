@@ -9,7 +9,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 from scripted import Heard, script
 
-from suites.boxed import COMPOSE
+from suites.inspect_box import COMPOSE
 
 
 def sat(made: Task, tmp: Path, reply: str = "hello", **options: Any) -> tuple[EvalLog, list[Heard]]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from runs import Exam, sit
 
-from harness.integrity.manifest import Manifest, write_manifest
-from harness.integrity.tampering import Finding, verify
-from harness.ledger.journal import Head, Intent, Outcome, open_journal
-from harness.ledger.raw_log import open_log
+from harness.audit.verify import Finding, verify
+from harness.ledger.journal import CallOutcome, Head, Intent, open_journal
+from harness.ledger.logs import open_log
+from harness.ledger.manifest import Manifest, write_manifest
 from harness.records import Usage
 
 EXAM = Exam()
@@ -55,11 +55,11 @@ def intent_of(**changes: Any) -> Intent:
     return Intent(**{**fields, **changes})
 
 
-def add_call(intent: Callable[[Intent], str], outcome: Callable[[str, Outcome], None]) -> None:
+def add_call(intent: Callable[[Intent], str], outcome: Callable[[str, CallOutcome], None]) -> None:
     """Write down one call; its usage has a key that looks like a digest."""
     call = intent(intent_of())
     said = {"hash": "f" * 64, "input": 3}
-    outcome(call, Outcome(event=None, usage=Usage(input=3, output=1), raw_usage=said))
+    outcome(call, CallOutcome(event=None, usage=Usage(input=3, output=1), raw_usage=said))
 
 
 def logs(home: Path) -> list[Path]:

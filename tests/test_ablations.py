@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.ablations import beginning, chosen, finished, read_ablations
+from conductor.training.ablations import (
+    read_ablations,
+    select_ablations,
+    training_finished,
+    warm_start_key,
+)
 from conductor.training.config import read_config
-from conductor.training.wording import Said, said_in_logs, said_in_training, wording
+from conductor.training.model_card import SaidPlan, said_in_logs, said_in_training, wording
 from harness.cli import main
 from harness.errors import UserError
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.regrade import regrade_dir
-from reports.ablation_rows import Variant, ablation_rows
-from reports.ablation_table import write_ablations
-from suites import practice_integer
+from reports.ablations import AblationRuns, ablation_rows, write_ablations
+from suites.practice import integer
 
 SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
@@ -61,10 +65,10 @@ def test_the_pools_of_tiers_are_the_two_halves_of_the_rehearsal_pool_by_price() 
 
 
 def test_named_ablations_come_with_the_reference() -> None:
-    names = [one.name for one in chosen(SHIPPED, ["routing-only"]).rows]
+    names = [one.name for one in select_ablations(SHIPPED, ["routing-only"]).rows]
     assert names == ["unablated", "routing-only"]
     with pytest.raises(UserError, match="There is no ablation 'routing'; known: unablated"):
-        chosen(SHIPPED, ["routing"])
+        select_ablations(SHIPPED, ["routing"])
 
 
 @pytest.mark.parametrize(
@@ -97,30 +101,30 @@ def test_a_misspelt_setting_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 def test_only_what_a_warm_start_reads_tells_beginnings_apart() -> None:
     whole = _manifest("unablated")
-    assert beginning(_manifest("single-worker")) == beginning(whole)
-    assert beginning(_manifest("cost-term")) == beginning(whole)
+    assert warm_start_key(_manifest("single-worker")) == warm_start_key(whole)
+    assert warm_start_key(_manifest("cost-term")) == warm_start_key(whole)
     for name in ("routing-only", "access-off", "trust-0", "pool-random", "hidden-64"):
-        assert beginning(_manifest(name)) != beginning(whole)
+        assert warm_start_key(_manifest(name)) != warm_start_key(whole)
 
 
 def test_a_training_is_finished_when_its_last_step_and_model_are_there(tmp_path: Path) -> None:
     config = read_config("practice-cpu", ["grpo.max_steps=2"])
-    assert not finished(config, tmp_path)
+    assert not training_finished(config, tmp_path)
     (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n{"step": 2}\n')
-    assert not finished(config, tmp_path)
+    assert not training_finished(config, tmp_path)
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "podium.json").write_text("{}")
-    assert not finished(config, tmp_path)  # the money did not last for its validation
+    assert not training_finished(config, tmp_path)  # the money did not last for its validation
     (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n{"step": 2, "validation": {}}\n')
-    assert finished(config, tmp_path)
+    assert training_finished(config, tmp_path)
 
 
 def test_subtasks_that_the_grammar_can_write_are_not_new() -> None:
     found = wording(
         [
-            Said(("Solve the question.", "Check the work above and correct it."), 1.0, False),
-            Said(("Say 7.", "Say 7.", "Check the question."), 1.0, True),
-            Said((), 0.0, None),
+            SaidPlan(("Solve the question.", "Check the work above and correct it."), 1.0, False),
+            SaidPlan(("Say 7.", "Say 7.", "Check the question."), 1.0, True),
+            SaidPlan((), 0.0, None),
         ]
     )
     assert (found.subtasks, found.distinct, found.new, found.share_new) == (5, 4, 2, 0.6)
@@ -145,7 +149,7 @@ def test_a_training_folder_says_what_its_sampled_plans_said(tmp_path: Path) -> N
         said_in_training(tmp_path)
 
 
-def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Variant]) -> None:
+def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[AblationRuns]) -> None:
     rows = {(row.ablation, row.suite): row for row in ablation_rows(variants, "unablated")}
     whole, weak = rows["unablated", "all"], rows["weak", "all"]
     assert whole.n == weak.n == 6, "8 were asked, and the first 2 picked the checkpoint"
@@ -158,12 +162,12 @@ def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Vari
 
 
 def test_the_table_is_written_twice_alike_and_over_no_file_of_others(
-    variants: list[Variant], tmp_path: Path
+    variants: list[AblationRuns], tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
     text, files = write_ablations(variants, "unablated", out)
     before = [path.read_bytes() for path in files]
-    again = [Variant(v.name, v.says, v.not_run, v.runs, v.logs, v.words) for v in variants]
+    again = [AblationRuns(v.name, v.says, v.not_run, v.runs, v.logs, v.words) for v in variants]
     write_ablations(again, "unablated", out)
     assert before == [path.read_bytes() for path in files]
     assert "Not run: never: it means nothing." in text
@@ -173,11 +177,11 @@ def test_the_table_is_written_twice_alike_and_over_no_file_of_others(
 
 
 def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
-    variants: list[Variant], tmp_path: Path
+    variants: list[AblationRuns], tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(variants[1].logs[0], logs)
-    newer = replace(practice_integer.SUITE, version="1000-A")
+    newer = replace(integer.SUITE, version="1000-A")
     regrade_dir(logs, {"practice-integer": newer}, None, everything=True)
     with pytest.raises(UserError, match="'practice-integer' is there with suite_version"):
         ablation_rows([variants[0], replace(variants[1], logs=(logs,))], "unablated")
@@ -232,12 +236,12 @@ def _evaluated(logs: Path, system: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def variants(tmp_path_factory: pytest.TempPathFactory) -> list[Variant]:
+def variants(tmp_path_factory: pytest.TempPathFactory) -> list[AblationRuns]:
     """Return two trained variants, by single workers' logs, and two without."""
-    folder, found = tmp_path_factory.mktemp("ablations"), list[Variant]()
+    folder, found = tmp_path_factory.mktemp("ablations"), list[AblationRuns]()
     for name, worker in (("unablated", "sage"), ("weak", "formatter")):
         run = _run_folder(folder, name)
         logs = _evaluated(folder / f"logs-{name}", f"single:{worker}")
-        found.append(Variant(name, "Says.", "", (run,), (logs,), {"distinct": 1.0}))
-    never = Variant("never", "Says.", "it means nothing")
-    return [*found, Variant("later", "Says."), never]
+        found.append(AblationRuns(name, "Says.", "", (run,), (logs,), {"distinct": 1.0}))
+    never = AblationRuns("never", "Says.", "it means nothing")
+    return [*found, AblationRuns("later", "Says."), never]

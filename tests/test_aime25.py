@@ -11,9 +11,8 @@ from scripted import Heard, script
 
 from harness.errors import UserError
 from harness.records import Question
-from suites.aime25 import SUFFIX, Aime25, aime25, questions
-from suites.fetch import data_folder, fetch_rows, local_rows, sources
-from suites.hub import hub_rows
+from suites.aime25 import SUFFIX, Aime25, aime25, aime25_questions
+from suites.data import data_folder, fetch_rows, hub_rows, local_rows, sources
 
 HERE = (data_folder() / sources()["aime25"].file).is_file()
 needs_data = pytest.mark.skipif(
@@ -121,7 +120,7 @@ def test_without_file_and_network_the_message_names_both_ways_out(
 def test_rows_in_the_hub_s_schema_become_the_same_thirty_questions(tmp_path: Path) -> None:
     lines = [{"problem": f"{n}?", "answer": f"{n:03}", "id": str(n)} for n in range(30)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    made = questions(list(hub_rows(str(tmp_path), None, None, "test")))
+    made = aime25_questions(list(hub_rows(str(tmp_path), None, None, "test")))
     assert (made[0].id, made[29].id) == ("aime25-I-1", "aime25-II-15")
     assert (made[16].target, made[16].text) == ("16", f"16?\n\n{SUFFIX}")
 
@@ -129,7 +128,7 @@ def test_rows_in_the_hub_s_schema_become_the_same_thirty_questions(tmp_path: Pat
 def test_rows_out_of_order_are_refused() -> None:
     rows = [{"problem": "?", "answer": 1, "id": "aime25-II-1"} for _ in range(30)]
     with pytest.raises(UserError, match="aime25-II-1 stands for aime25-I-1"):
-        questions(rows)
+        aime25_questions(rows)
 
 
 @needs_data

@@ -20,19 +20,18 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from providers import CLIENTS_WARN, Act, Server, serve, write_pool
 from providers.faults import CHAT, DIALECTS, MESSAGES, RESPONSES, TOOK
 
-from harness.audit.tokens import UNBELIEVED
+from harness.audit.amounts import UNBELIEVED
+from harness.budget import Spend
 from harness.cassette import read_cassette
 from harness.cli import main
 from harness.errors import PodiumError
-from harness.ledger.asking import recording_calls
-from harness.ledger.chain import read_chain
-from harness.ledger.events import CallEvent, events_of
-from harness.ledger.journal import FOLDER, Head, read_lines, usage_of
-from harness.ledger.observed import own_transcript
+from harness.ledger.hooks import own_transcript
+from harness.ledger.journal import FOLDER, Head, read_chain, read_lines, usage_of
+from harness.ledger.logs import CallEvent, events_of
+from harness.ledger.recorder import recording_calls
 from harness.pool import Pool
 from harness.prices import book_from_json
 from harness.records import Reply, Usage
-from harness.spend import Spend
 
 pytestmark = [
     CLIENTS_WARN,

@@ -15,8 +15,8 @@ from providers.server import Server
 from harness.api_keys import NAMED, known_keys, note_keys, shown, without_keys
 from harness.cli import main
 from harness.errors import UserError
-from harness.escape import say
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
+from harness.text import say
 
 Write = Callable[[Path, Server], str]
 KEYS = {"olive": "test-olive", "plum": "test-plum", "quince": "test-quince"}

@@ -10,11 +10,10 @@ from inspect_ai.model import ChatMessageUser
 from moody import HEAD, SECRET, SENT, events, lines, model, sat
 
 from harness.errors import WorkerError
-from harness.ledger.asking import recording_calls
-from harness.ledger.chain import read_chain
-from harness.ledger.journal import FOLDER, folder_of
+from harness.ledger.journal import FOLDER, folder_of, read_chain
+from harness.ledger.recorder import recording_calls
 from harness.pool import Pool
-from harness.replicate import request_digest
+from harness.request import request_digest
 
 
 def test_a_call_has_an_intent_and_an_outcome_that_name_its_event(tmp_path: Path) -> None:

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 from boxes import TIGHT, run
 
-from sandbox import Box, Outcome, Program
-from sandbox.values import decode
+from sandbox import Box, Program, ProgramOutcome
+from sandbox.box import decode
 
 
-def called(box: Box, source: str, *inputs: object) -> list[Outcome]:
+def called(box: Box, source: str, *inputs: object) -> list[ProgramOutcome]:
     """Call `f` of a source once per list of arguments."""
     data = [json.dumps(one).encode() for one in inputs or ([],)]
     return list(box.run(Program(source, "call", "f"), data, TIGHT))
 
 
-def kept(box: Box, source: str, count: int = 3) -> list[Outcome]:
+def kept(box: Box, source: str, count: int = 3) -> list[ProgramOutcome]:
     """Run a source the published way, on the inputs `0`, `1` and so on."""
     inputs = [f"{n}\n".encode() for n in range(count)]
     return list(box.run(Program(source, "official"), inputs, replace(TIGHT, wall_s=1.5)))

@@ -20,7 +20,7 @@ from audited import (
 from runs import steps
 
 from harness.audit import INVARIANTS, as_json, audit
-from harness.integrity.manifest import write_manifest
+from harness.ledger.manifest import write_manifest
 
 
 @pytest.fixture(scope="module")

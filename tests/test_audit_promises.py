@@ -8,10 +8,9 @@ from runs import Crew, number, sit, steps
 from scripted import Heard
 
 from harness.audit import audit
-from harness.execute import Budget, execute
+from harness.execute import Budget, Session, execute
 from harness.pool import Pool
 from harness.records import Answer, Question
-from harness.session import Session
 from harness.system import System, planned
 from harness.workflow import Step, Workflow
 

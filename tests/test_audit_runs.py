@@ -24,10 +24,10 @@ from scripted import Heard
 from test_ledger import cached, foreign_log
 
 from harness.audit import as_json, as_text, audit
-from harness.audit.run import parts_of
+from harness.audit.run import audit_parts
 from harness.cli import main
-from harness.ledger.events import UNWRITTEN
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.logs import UNWRITTEN
+from harness.ledger.runs import sittings_below
 
 
 def once(question: str) -> Crew:
@@ -268,7 +268,7 @@ def test_the_sitting_at_fault_is_named_among_several(several: Path) -> None:
 
 def test_several_processes_find_what_one_finds(several: Path) -> None:
     sittings = sittings_below(several)
-    assert list(parts_of(sittings, large=0)) == list(parts_of(sittings))
+    assert list(audit_parts(sittings, large=0)) == list(audit_parts(sittings))
 
 
 def test_the_command_prints_the_table_first_and_exits_1_on_a_failure(
@@ -311,7 +311,7 @@ def refuse(*args, **kwargs):
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 from harness.cli import main
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.runs import sittings_below
 sys.exit(main(["audit", sys.argv[1], "--json", sys.argv[2]]))
 """
 

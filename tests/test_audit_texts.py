@@ -26,10 +26,10 @@ from toy import Toy, toy_pool, toy_run
 
 from harness.audit import audit, given_anew
 from harness.cli import main
-from harness.ledger.raw_log import open_log
-from harness.ledger.texts import SampleDigests, reply_digest, sent_digest, text_digest
+from harness.ledger.hooks import SampleDigests, reply_digest, sent_digest, text_digest
+from harness.ledger.logs import open_log
 from harness.regrade import regrade_dir, remade_dir
-from harness.replicate import request_digest
+from harness.request import request_digest
 
 pytestmark = CLIENTS_WARN
 LONG = "A long text, which a log keeps apart from its events. " * 5

@@ -16,11 +16,11 @@ from scripted import Heard, script, scripted_pool
 
 import baselines
 from baselines import _registry
+from baselines.controls import random_steps, random_worker_system, random_workflow_system
 from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_lite, moa_system
-from baselines.random_plans import random_steps, random_worker_system, random_workflow_system
 from baselines.roles import EXECUTE, PLAN, VERIFY, cast, roles_system
-from baselines.self_consistency import self_consistency, self_consistency_system, vote
 from baselines.single import best_single, choose, provenance, single, single_system
+from baselines.voting import self_consistency, self_consistency_system, vote
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question

@@ -10,7 +10,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box, SandboxError
-from suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, published_rows, skipped
+from suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, bigcodebench_rows, skipped_tasks
 
 SUITE = BigCodeBench()
 DATA = needs_data("bigcodebench")
@@ -48,12 +48,14 @@ def stocked(docker_box: Box) -> Box:
 
 @DATA
 def test_the_tasks_of_the_hard_set_are_asked_but_for_those_that_are_named() -> None:
-    every = {row["task_id"] for row in published_rows()}
+    every = {row["task_id"] for row in bigcodebench_rows()}
     assert len(every) == 148
     asked = [question.id for question in SUITE.load()]
-    assert set(skipped()) < every
-    assert asked == [row["task_id"] for row in published_rows() if row["task_id"] not in skipped()]
-    assert f"{len(skipped())} tasks cannot run" in SUITE.card.about
+    assert set(skipped_tasks()) < every
+    assert asked == [
+        row["task_id"] for row in bigcodebench_rows() if row["task_id"] not in skipped_tasks()
+    ]
+    assert f"{len(skipped_tasks())} tasks cannot run" in SUITE.card.about
     assert SUITE.card.sizes == {"eval": len(asked)}
 
 
@@ -68,7 +70,7 @@ def test_a_question_is_the_published_prompt_for_completion() -> None:
 @pytest.mark.docker
 def test_published_solutions_pass(stocked: Box) -> None:
     names = [f"BigCodeBench/{number}" for number in (13, 15, 34, 82, 120, 324, 760, 945)]
-    rows = {row["task_id"]: row for row in published_rows()}
+    rows = {row["task_id"]: row for row in bigcodebench_rows()}
     pairs = [
         (question, fenced(rows[question.id]["prompt"] + rows[question.id]["canonical_solution"]))
         for question in SUITE.load()

@@ -24,11 +24,11 @@ from runs import Crew, Exam, failing_on, number
 from scripted import Heard
 
 from harness.audit import audit
-from harness.bridging.bridge import bridged, client_settings
-from harness.ledger.plans import workflow_of
+from harness.bridge import bridge_framework, client_settings
+from harness.inspect_adapters import as_solver
+from harness.ledger.answers import workflow_of
 from harness.pool import Pool
 from harness.records import PODIUM, Usage
-from harness.solver import as_solver
 from suites._registry import practice_integer
 
 pytestmark = CLIENTS_WARN
@@ -64,7 +64,7 @@ def sat_once(
     async def framework(question: str, pool: Pool) -> str:
         return await work(question)
 
-    system = bridged("toy framework", framework)
+    system = bridge_framework("toy framework", framework)
     (log,) = sat(folder, "toy", system, crew or Crew(), exam=ONE)
     assert log.samples
     return log, log.samples[0]
@@ -253,7 +253,7 @@ def test_our_own_providers_reach_theirs_and_absent_roles_come_from_the_pool_file
 
         @solver
         def toy() -> Solver:
-            return as_solver(bridged("toy framework", framework), pool)
+            return as_solver(bridge_framework("toy framework", framework), pool)
 
         exam = practice_integer()
         (log,) = eval(exam, solver=toy(), limit=1, display="none", log_dir=str(tmp_path))

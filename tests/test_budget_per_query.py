@@ -11,13 +11,13 @@ from inspect_ai.log import read_eval_log
 from runs import BOOK
 from toy import Toy, calls, toy_pool, toy_run
 
-from baselines.random_plans import random_workflow_system
+from baselines.controls import random_workflow_system
+from harness.budget import Spend
 from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
-from harness.logs import newest_logs
+from harness.ledger.runs import newest_logs
+from harness.ledger.totals import load_runs
 from harness.records import Usage
-from harness.sittings import read_sittings
-from harness.spend import Spend
 
 SAGE, CLERK = "scripted/sage", "scripted/clerk"
 TWO_DOLLARS = Usage(input=1_000_000)
@@ -163,7 +163,7 @@ def test_a_run_without_such_a_limit_has_one_meter() -> None:
 
 def planned_calls() -> dict[str, int]:
     """Return how many steps the random control plans per question of the toy."""
-    from harness.estimate.plans import counted_calls
+    from harness.run.forecast import counted_calls
 
     system = random_workflow_system(seed=0)
     return {
@@ -184,7 +184,7 @@ def test_a_raised_limit_asks_only_what_was_stopped(tmp_path: Path) -> None:
     assert outcome.trouble[0].startswith("budget per question: another call could pass --max-usd-p")
     assert outcome.trouble[0].endswith(f"({12 - len(short)} questions)")
     assert asked == {name: min(steps, 2) for name, steps in plans.items()}
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     graded = {one.question for one in sitting.attempts if one.graded}
     assert graded == short
     assert all("budget per question" in one.reason for one in sitting.attempts if not one.graded)

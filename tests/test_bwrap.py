@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Limits, Outcome, Program
-from sandbox.bwrap_box import BwrapBox, bwrap_argv, host_python, usable
+from sandbox import Limits, Program, ProgramOutcome
+from sandbox.bwrap_box import BwrapBox, bwrap_argv, host_python, why_unusable
 
-REASON = usable()
+REASON = why_unusable()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=str(REASON))
 
 TIGHT = Limits(cpu_s=2, wall_s=4, memory_bytes=256 << 20, output_bytes=1 << 20, processes=24)
@@ -82,7 +82,7 @@ def box(request: pytest.FixtureRequest) -> Generator[BwrapBox]:
         yield opened
 
 
-def run(box: BwrapBox, source: str, *inputs: bytes) -> list[Outcome]:
+def run(box: BwrapBox, source: str, *inputs: bytes) -> list[ProgramOutcome]:
     return list(box.run(Program(source), inputs or (b"",), TIGHT))
 
 

@@ -18,10 +18,10 @@ from sandbox.bwrap_box import (
     filter_file,
     host_python,
     switches_users,
-    usable,
+    why_unusable,
 )
 
-REASON = usable()
+REASON = why_unusable()
 needs_bwrap = pytest.mark.skipif(bool(REASON), reason=str(REASON))
 KEYCTL = 250 if platform.machine() == "x86_64" else 219
 

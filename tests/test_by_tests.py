@@ -28,12 +28,12 @@ from baselines.by_tests import (
 )
 from harness.boxes import Boxes
 from harness.errors import UserError, WorkerError
-from harness.estimate.plans import counted_calls
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec, read_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import PODIUM, Answer, Grade, Question
+from harness.run.forecast import counted_calls
 from harness.system import System
-from suites.practice_code import SUITE, practice_code
+from suites.practice.code import SUITE, practice_code
 
 PROGRAMS = ("a", "b", "c", "d", "e", "f")
 

@@ -8,19 +8,18 @@ import pytest
 from scripted import scripted_pool
 from trying import ask, explored
 
-from baselines.calling.llm_router import llm_router_system, named, request
-from baselines.calling.smoothie import (
+from baselines.llm_router import llm_router_system, named_worker, routing_prompt
+from baselines.smoothie import (
     SmoothieExplorer,
-    answers_in,
-    chosen,
-    distances_of,
-    errors,
+    answer_distances,
+    extract_answers,
+    most_trusted,
     smoothie_global,
     smoothie_system,
+    triplet_errors,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
@@ -30,9 +29,9 @@ CANNOT = "I do not know how to write this program."
 PROGRAM = "```python\nprint(4)\n```"
 
 
-def task(calls: int, *workers: str) -> Curriculum:
+def task(calls: int, *workers: str) -> TrainingBudget:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(12))
-    return Curriculum(questions, workers, calls, seed=3, suites=("toy",))
+    return TrainingBudget(questions, workers, calls, seed=3, suites=("toy",))
 
 
 # --- Smoothie ---------------------------------------------------------------------------------
@@ -44,24 +43,24 @@ def test_the_triplet_estimator_finds_the_errors_that_made_the_distances() -> Non
     truth = random.normal(size=(n, 8))
     said = truth[:, None] + random.normal(size=(n, 4, 8)) * np.sqrt(sizes / 8)[None, :, None]
     squares = ((said[:, :, None] - said[:, None, :]) ** 2).sum(-1).mean(0)
-    assert errors(squares) == pytest.approx(sizes, rel=0.03)
-    assert chosen(squares, ["1", "2", "3", "4"]) == 0
+    assert triplet_errors(squares) == pytest.approx(sizes, rel=0.03)
+    assert most_trusted(squares, ["1", "2", "3", "4"]) == 0
 
 
 def test_replies_that_say_the_same_are_nearer_than_one_that_does_not() -> None:
-    squares = distances_of(answers_in("integer", ["ANSWER: 4", "ANSWER: 5", FOUR]))
+    squares = answer_distances(extract_answers("integer", ["ANSWER: 4", "ANSWER: 5", FOUR]))
     assert squares[0, 2] < min(squares[0, 1], squares[1, 2])
     assert np.all(np.diag(squares) == 0)
 
 
 def test_replies_without_an_answer_agree_with_nobody_though_their_words_are_the_same() -> None:
-    said = answers_in("program", [CANNOT, PROGRAM, CANNOT, f"Here it is.\n{PROGRAM}", CANNOT])
-    squares = distances_of(said)
+    said = extract_answers("program", [CANNOT, PROGRAM, CANNOT, f"Here it is.\n{PROGRAM}", CANNOT])
+    squares = answer_distances(said)
     assert squares[1, 3] == 0
     assert squares[0, 2] == squares[0, 1] == squares[2, 4] == 2
-    assert chosen(squares, said) == 1
-    assert chosen(distances_of([None, None, "4", "5"]), [None, None, "4", "5"]) == 2
-    assert chosen(distances_of([None, None, None]), [None, None, None]) == 0
+    assert most_trusted(squares, said) == 1
+    assert most_trusted(answer_distances([None, None, "4", "5"]), [None, None, "4", "5"]) == 2
+    assert most_trusted(answer_distances([None, None, None]), [None, None, None]) == 0
 
 
 def test_smoothie_asks_everybody_and_answers_with_the_reply_nearest_to_all_others() -> None:
@@ -90,8 +89,8 @@ def test_smoothie_global_trusts_the_worker_that_agreed_on_the_train_split(tmp_pa
     assert [len(tried) for tried in done] == [6]  # 18 calls of 20
     learned = explorer.learnt(given, done)
     assert (learned.about.calls, len(learned.about.questions)) == (18, 6)
-    write_learned(learned, tmp_path / "smoothie.npz")
-    again = read_learned(str(tmp_path / "smoothie.npz"), "smoothie-global", learned.sha256)
+    write_artifact(learned, tmp_path / "smoothie.npz")
+    again = read_artifact(str(tmp_path / "smoothie.npz"), "smoothie-global", learned.sha256)
     turned = scripted_pool(odd="ANSWER: 4", abacus="ANSWER: 4", sage="A very different reply.")
     answer = ask(smoothie_system(again), turned.pool, SUM)
     assert answer.text != ODD
@@ -142,12 +141,14 @@ def test_a_reply_that_names_nobody_goes_to_the_first_worker_and_is_noted(said: s
 
 
 def test_the_last_of_several_names_counts() -> None:
-    assert named("model_id = [0]\nNo:\n  model_id = [2]", 3) == 2
+    assert named_worker("model_id = [0]\nNo:\n  model_id = [2]", 3) == 2
 
 
 def test_a_question_with_braces_is_shown_as_it_is() -> None:
-    assert "Compute {models} and {x}." in request("Compute {models} and {x}.", ["good at sums"])
-    assert "Model 0: good at sums" in request("Compute {x}.", ["good at sums"])
+    assert "Compute {models} and {x}." in routing_prompt(
+        "Compute {models} and {x}.", ["good at sums"]
+    )
+    assert "Model 0: good at sums" in routing_prompt("Compute {x}.", ["good at sums"])
 
 
 def test_a_pool_without_a_conductor_is_refused_before_anything_is_asked() -> None:

@@ -6,13 +6,13 @@ import pytest
 from toy_card import CARD
 
 from harness.errors import UserError
-from harness.listing import show_suites
+from harness.run.catalogue import show_suites
 from harness.suite import Card
 from suites import SUITES
-from suites.bigcodebench import skipped
-from suites.cards import card, cards
-from suites.fetch import data_folder, sources
-from suites.pins import sources_of
+from suites.base import card, cards
+from suites.bigcodebench import skipped_tasks
+from suites.data import data_folder, sources
+from suites.data_command import sources_of
 
 TABLE = """
 [toy]
@@ -87,7 +87,7 @@ def test_a_release_of_livecodebench_has_its_own_size_and_a_window_is_counted_whe
 
 
 def test_bigcodebench_tells_how_many_tasks_are_not_asked() -> None:
-    assert card("bigcodebench").sizes["eval"] == 148 - len(skipped())
+    assert card("bigcodebench").sizes["eval"] == 148 - len(skipped_tasks())
 
 
 def test_a_table_becomes_a_card_with_its_paragraph_on_one_line(tmp_path: Path) -> None:

@@ -8,33 +8,33 @@ import pytest
 from scripted import Heard, ReplyFunction, scripted_pool
 from trying import ask, explored
 
-from baselines.calling.accepting import (
-    FEATURES,
-    Scoring,
-    agreement,
-    correct,
-    features,
-)
-from baselines.calling.cascade import (
+from baselines.cascade import (
     AUTOMIX,
     CASCADE,
+    FEATURES,
     FRUGAL,
     LOGISTIC,
+    RIDGE,
+    CascadeExplorer,
+    CascadeTries,
+    Scoring,
+    answer_features,
+    best_chain,
     cascade,
     cascade_automix,
     cascade_frugal,
     cascade_system,
+    enumerate_chains,
+    says_correct,
+    score_agreement,
     try_cascade,
 )
-from baselines.calling.cascade_training import PULL, CascadeExplorer, Tries, best, chains
-from baselines.ridge_logistic import fitted
-from baselines.routing.descent import sigmoid
+from baselines.routers.optimisers import ridge_logistic, sigmoid
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Tried
-from harness.learning.learned import write_learned
+from harness.inspect_adapters import system_of
+from harness.learning.fit import TrainingBudget, TrialResult, write_artifact
 from harness.records import Question
-from harness.solver import system_of
-from harness.system import Manifest
+from harness.system import SystemCard
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
 AGREE, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 2)
@@ -58,7 +58,7 @@ def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen()
     random = np.random.default_rng(0)
     questions = tuple(Question(f"q-{at}", f"Say {at}", "integer") for at in range(60))
     tries = [
-        Tried(
+        TrialResult(
             question=one.id,
             epoch=epoch,
             value=float(random.integers(2)),  # nothing tells what is right
@@ -70,7 +70,7 @@ def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen()
         for one in questions
         for epoch in (1, 2)
     ]
-    given = Curriculum(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
+    given = TrainingBudget(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
     learned = CascadeExplorer("cascade-frugal", LOGISTIC).learnt(given, [tries])
     assert (learned.about.settings or {})["train_accuracy"] < 0.7  # fitted to noise
 
@@ -104,14 +104,14 @@ def test_a_verifier_reads_its_own_answer_and_its_checks_are_billed() -> None:
 
 
 def test_a_check_without_a_verdict_agrees_by_giving_the_same_answer() -> None:
-    assert correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
-    assert not correct("integer", "ANSWER: 4", "ANSWER: 5")
-    assert not correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
-    assert not correct("integer", "no idea", "no idea")
+    assert says_correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
+    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 5")
+    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
+    assert not says_correct("integer", "no idea", "no idea")
 
 
 def test_replies_without_an_answer_have_no_confidence() -> None:
-    assert agreement("integer", ["no idea"] * 3).confidence == 0
+    assert score_agreement("integer", ["no idea"] * 3).confidence == 0
 
 
 def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
@@ -138,7 +138,7 @@ def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
     ],
 )
 def test_a_manifest_says_how_many_calls_its_scorer_makes(
-    manifest: Manifest, args: dict[str, Any], calls: tuple[int, int]
+    manifest: SystemCard, args: dict[str, Any], calls: tuple[int, int]
 ) -> None:
     assert manifest.expected is not None
     assert manifest.expected(8, args) == calls
@@ -148,13 +148,13 @@ def test_a_manifest_says_how_many_calls_its_scorer_makes(
 
 
 def test_the_best_chain_keeps_the_cheap_worker_where_it_is_sure_and_right() -> None:
-    tries = Tries(
+    tries = CascadeTries(
         values=np.array([[1, 1], [1, 1], [0, 1], [0, 1.0]]),
         confidences=np.array([[1, 1], [0.9, 1], [0.4, 1], [0.2, 1]]),
         costs=np.array([[1, 10.0]] * 4),
         last_share=1.0,
     )
-    found = best(chains(tries, (0.3, 0.6, 1.0)))
+    found = best_chain(enumerate_chains(tries, (0.3, 0.6, 1.0)))
     assert (found.order, found.thresholds) == ((0, 1), (0.6,))
     assert (found.value, found.cost) == (1.0, (1 + 1 + 11 + 11) / 4)
 
@@ -169,10 +169,12 @@ def right(heard: Heard) -> str:
     return f"ANSWER: {int(heard.messages[0].text.split()[2]) + 1}"
 
 
-def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
+def lesson(calls: int) -> tuple[TrainingBudget, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(8))
     targets = {f"q-{at}": f": {at + 1}" for at in range(8)}
-    return Curriculum(questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)), targets
+    return TrainingBudget(
+        questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)
+    ), targets
 
 
 def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
@@ -185,7 +187,7 @@ def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
     learned = explorer.learnt(task, done)
     assert learned.about.calls == len(rig.heard) == 48
     assert (learned.about.settings or {})["train_accuracy"] == 1.0
-    write_learned(learned, tmp_path / "cascade.npz")
+    write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
     system = system_of(lambda: cascade_automix(learned=path, samples=1))
     assert (
@@ -204,7 +206,7 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
     learned = explorer.learnt(task, explored(explorer, task, targets, rig.again))
     assert learned.arrays["weights"].shape == (3, FEATURES)
     assert len(rig.heard) == 24
-    write_learned(learned, tmp_path / "cascade.npz")
+    write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
     system = system_of(lambda: cascade_frugal(learned=path))
     assert (
@@ -213,8 +215,8 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
 
 
 def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
-    rows = np.array([features(SUM, f"ANSWER: {at}") for at in range(5)])
-    weights = fitted(rows, np.ones(5), PULL)
+    rows = np.array([answer_features(SUM, f"ANSWER: {at}") for at in range(5)])
+    weights = ridge_logistic(rows, np.ones(5), RIDGE)
     assert np.isfinite(weights).all()
     assert (sigmoid(rows @ weights) > 0.5).all()
 

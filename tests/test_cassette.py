@@ -12,14 +12,12 @@ from inspect_ai.solver import generate
 from scripted import Heard, script
 from tiny_run import LONG, QUESTIONS, calls, compare, draw, five_votes, live, model_events, sit
 
-from harness.cassette import read_cassette
+from harness.cassette import cassette_digests, read_cassette, record
 from harness.errors import CassetteMiss, PodiumError, UserError
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.record import record
-from harness.recordings import recordings
-from harness.replicate import Replicate, request_digest
+from harness.request import SampleIndex, request_digest
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +52,7 @@ def test_repeated_requests_are_rows_of_their_own(recorded: tuple[EvalLog, Path])
     tape = read_cassette(recorded[1])
     digest = request_digest([ChatMessageUser(content=QUESTIONS["q-1"])])
     texts = [
-        tape.lookup("sage", digest, Replicate(epoch, occurrence)).text
+        tape.lookup("sage", digest, SampleIndex(epoch, occurrence)).text
         for epoch in (1, 2)
         for occurrence in (0, 1)
     ]
@@ -90,7 +88,7 @@ def test_cassette_pool_and_prices_can_be_moved_together(
     assert str(tape.parent) not in text
     spec = read_pool(str(tmp_path / "tape.toml"))
     assert spec.prices == str(tmp_path / "tape.prices.toml")
-    assert recordings(spec) == recordings(read_pool(str(tape.with_suffix(".toml"))))
+    assert cassette_digests(spec) == cassette_digests(read_pool(str(tape.with_suffix(".toml"))))
     (tmp_path / "tape.jsonl").rename(tmp_path / "gone.jsonl")
     with pytest.raises(PodiumError, match="no cassette file"):
         pool_models(spec)
@@ -151,15 +149,15 @@ def test_a_pool_that_calls_recorded_replies_by_another_label_is_refused(
 @pytest.mark.parametrize(
     ("worker", "text", "replicate", "said"),
     [
-        ("sage", "What is 2 + 2?", Replicate(1, 0), "no reply of sage .* none to it"),
-        ("sage", QUESTIONS["q-1"], Replicate(1, 2), "repetition 3; it holds 4 other replies"),
-        ("sage", QUESTIONS["q-1"], Replicate(3, 0), "epoch 3"),
-        ("clerk", QUESTIONS["q-1"], Replicate(1, 0), "no reply of clerk"),
+        ("sage", "What is 2 + 2?", SampleIndex(1, 0), "no reply of sage .* none to it"),
+        ("sage", QUESTIONS["q-1"], SampleIndex(1, 2), "repetition 3; it holds 4 other replies"),
+        ("sage", QUESTIONS["q-1"], SampleIndex(3, 0), "epoch 3"),
+        ("clerk", QUESTIONS["q-1"], SampleIndex(1, 0), "no reply of clerk"),
     ],
     ids=["other-request", "one-more-repetition", "one-more-epoch", "other-worker"],
 )
 def test_what_was_not_recorded_is_a_miss(
-    recorded: tuple[EvalLog, Path], worker: str, text: str, replicate: Replicate, said: str
+    recorded: tuple[EvalLog, Path], worker: str, text: str, replicate: SampleIndex, said: str
 ) -> None:
     digest = request_digest([ChatMessageUser(content=text)])
     with pytest.raises(CassetteMiss, match=said):

@@ -5,20 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette import Header, Row, Tokens, open_cassette, read_cassette, write_cassette
+from harness.cassette import (
+    CassetteHeader,
+    RecordedReply,
+    RecordedTokens,
+    open_cassette,
+    read_cassette,
+    write_cassette,
+)
 from harness.errors import UserError
 
-ROW = Row(
+ROW = RecordedReply(
     worker="sage",
     digest="d",
     epoch=1,
     occurrence=0,
     text="line\u2028separator",
-    usage=Tokens(input=3, output=2, reasoning=1),
+    usage=RecordedTokens(input=3, output=2, reasoning=1),
     model="m",
     source="s",
 )
-HEADER = Header(created_from=("a.eval",), source_sha256=("0",), source_label="live")
+HEADER = CassetteHeader(created_from=("a.eval",), source_sha256=("0",), source_label="live")
 
 
 def test_a_cassette_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from harness.records import Question
-from suites.choice_order import arranged, first_places, later_order, order_seed
-from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice, option_lines
+from suites.base import LETTERS, choice_metadata, choice_text, grade_choice, option_lines
+from suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
 
 OPTIONS = ["copper", "silver", "gold", "iron"]
 
 
 def made(id: str, place: int) -> Question:
-    printed = arranged("right", ["x", "y", "z"], place, order_seed(id, 1))
+    printed = arrange_options("right", ["x", "y", "z"], place, order_seed(id, 1))
     return Question(
         id=id,
         text=choice_text("Which?", printed),
@@ -55,20 +55,20 @@ def test_equal_options_have_a_permutation_too() -> None:
 @pytest.mark.parametrize("size", [4, 5, 198, 447])
 def test_in_every_epoch_each_letter_is_right_as_often_as_the_others(size: int) -> None:
     for epoch in range(1, 6):
-        right = Counter(later_order(one, epoch).target for one in exam(size))
+        right = Counter(rotate_options(one, epoch).target for one in exam(size))
         assert set(right) == set(LETTERS)
         assert max(right.values()) - min(right.values()) <= 1
 
 
 def test_over_four_epochs_each_letter_is_right_once_for_every_question() -> None:
     for one in exam(50):
-        assert {later_order(one, epoch).target for epoch in range(1, 5)} == set(LETTERS)
+        assert {rotate_options(one, epoch).target for epoch in range(1, 5)} == set(LETTERS)
 
 
 def test_in_every_epoch_the_target_names_the_right_option() -> None:
     for one in exam(50):
         for epoch in range(1, 9):
-            form = later_order(one, epoch)
+            form = rotate_options(one, epoch)
             assert form.metadata["choices"]["ABCD".index(form.target or "")] == "right"
             assert form.text.endswith(option_lines(form.metadata["choices"]))
             assert sorted(form.metadata["choices"]) == ["right", "x", "y", "z"]
@@ -76,7 +76,7 @@ def test_in_every_epoch_the_target_names_the_right_option() -> None:
 
 def test_no_permutation_is_constant_over_questions_or_over_epochs() -> None:
     forms = {
-        (one.id, epoch): tuple(later_order(one, epoch).metadata["permutation"])
+        (one.id, epoch): tuple(rotate_options(one, epoch).metadata["permutation"])
         for one in exam(198)
         for epoch in range(1, 5)
     }
@@ -90,7 +90,7 @@ def test_the_wrong_options_keep_no_order_over_epochs() -> None:
     orders = Counter[tuple[str, ...]]()
     for one in exam(198):
         for epoch in range(1, 5):
-            printed: list[str] = later_order(one, epoch).metadata["choices"]
+            printed: list[str] = rotate_options(one, epoch).metadata["choices"]
             orders[tuple(option for option in printed if option != "right")] += 1
     assert len(orders) == 6
     assert min(orders.values()) > 198 * 4 / 6 * 0.7
@@ -99,7 +99,9 @@ def test_the_wrong_options_keep_no_order_over_epochs() -> None:
 def test_the_order_is_the_same_every_time_and_whatever_order_the_rows_had() -> None:
     assert exam(20) == exam(20)
     assert first_places(["b", "a", "c"]) == first_places(["c", "b", "a"])
-    assert arranged("r", ["x", "y", "z"], 2, "s") == arranged("r", ["z", "x", "y"], 2, "s")
+    assert arrange_options("r", ["x", "y", "z"], 2, "s") == arrange_options(
+        "r", ["z", "x", "y"], 2, "s"
+    )
 
 
 def test_a_letter_grades_right_or_wrong_and_says_what_was_expected() -> None:

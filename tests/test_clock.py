@@ -9,8 +9,8 @@ import pytest
 from audited import Json, edit_samples, rows_below, sat
 from toy import toy_pool, toy_run
 
-from harness.ledger.attempts import read_figures
-from harness.logs import newest_logs
+from harness.ledger.questions import read_figures
+from harness.ledger.runs import newest_logs
 from harness.records import PODIUM, SECONDS
 
 JUMP = timedelta(hours=25)

@@ -13,16 +13,15 @@ from scripted import Heard, script, scripted_pool
 
 import conductor
 from conductor import _registry
-from conductor.form import Form
-from conductor.parse import parse
-from conductor.policy import conductor_system
-from conductor.prompt import examples, instructions, plan_request
-from conductor.prompted import conductor_prompted
+from conductor.parse import parse_lists
+from conductor.plan_format import PlanFormat
+from conductor.policy import conductor_prompted, conductor_system
+from conductor.prompt import default_prompt, examples, instructions
 from harness.errors import UserError
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Question
-from harness.replicate import request_digest
+from harness.request import request_digest
 from harness.workflow import Malformed, Workflow
 
 WORKERS = ("abacus", "sage", "scribe")
@@ -36,16 +35,16 @@ CHAIN = 'model_id = [1, 0]\nsubtasks = ["Look up.", "Compute."]\naccess_list = [
 
 def test_the_worked_examples_are_plans_that_we_can_read() -> None:
     workers = [f"model {number}" for number in range(7)]
-    plans = [parse(part, workers) for part in examples(Form()).split("Example ")[1:]]
+    plans = [parse_lists(part, workers) for part in examples(PlanFormat()).split("Example ")[1:]]
     assert [len(plan.steps) for plan in plans if isinstance(plan, Workflow)] == [1, 2, 3, 4]
 
 
 def test_the_instructions_and_the_question_alone_hold_no_plan() -> None:
-    assert isinstance(parse(instructions(Form()), WORKERS), Malformed)
+    assert isinstance(parse_lists(instructions(PlanFormat()), WORKERS), Malformed)
 
 
 def test_the_prompt_names_question_models_and_limit() -> None:
-    [turn] = plan_request("Why?", ["does sums", ""], max_steps=3)
+    [turn] = default_prompt("Why?", ["does sums", ""], max_steps=3)
     assert turn.role == "user"
     assert "at most 3 steps" in turn.text
     _, tail = turn.text.split("USER QUESTION:\n")
@@ -76,7 +75,7 @@ def test_a_conductor_sees_role_cards_unless_they_are_hidden() -> None:
     rig = scripted_pool(abacus="4", sage="4", conductor=SOLVE)
     for shown in (True, False):
         pool = Pool(models=rig.pool.models, spec=spec)
-        anyio.run(conductor_system(Form(cards=shown)), SUM, pool)
+        anyio.run(conductor_system(PlanFormat(cards=shown)), SUM, pool)
     with_cards, without = [heard.last for heard in rig.heard if heard.worker == "conductor"]
     assert with_cards.endswith("Model 0: does sums\nModel 1")
     assert without.endswith("Model 0\nModel 1")
@@ -109,7 +108,7 @@ def test_a_pool_without_a_conductor_is_refused_with_the_fix() -> None:
     with pytest.raises(UserError, match=r"\[conductor\] table .* --model-role conductor="):
         anyio.run(conductor_system(), SUM, rig.pool)
     with pytest.raises(UserError, match="at least 1"):
-        conductor_system(Form(max_steps=0))
+        conductor_system(PlanFormat(max_steps=0))
 
 
 def test_two_attempts_are_different_requests() -> None:

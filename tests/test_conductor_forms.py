@@ -9,13 +9,18 @@ import anyio
 import pytest
 from scripted import Heard, scripted_pool
 
-from conductor.adaptive import Shown, shown_of, shown_workers
-from conductor.form import Form
-from conductor.policy import conductor_system
-from conductor.prompt import examples, instructions, prompts, request, retry_request
-from conductor.prompted import conductor_prompted
-from conductor.reading import read
-from conductor.recursion import Rounds
+from conductor.plan_format import PlanFormat, read_plan
+from conductor.policy import RoundLimits, conductor_prompted, conductor_system
+from conductor.prompt import (
+    ShownWorkers,
+    examples,
+    instructions,
+    parse_shown,
+    plan_prompt,
+    prompt_texts,
+    retry_prompt,
+    shown_workers,
+)
 from harness.errors import UserError
 from harness.records import Question
 from harness.workflow import Malformed, Workflow
@@ -25,7 +30,7 @@ POOL = ("abacus", "sage", "scribe", "clerk")
 TWO = 'model_id = [1, 0]\nsubtasks = ["Look up.", "Compute."]\naccess_list = [[], ["all"]]'
 REPLIES: tuple[Literal["lists"], Literal["json"]] = ("lists", "json")
 FORMS = [
-    Form(reply=reply, subtasks=subtasks, access=access)
+    PlanFormat(reply=reply, subtasks=subtasks, access=access)
     for reply, subtasks, access in product(
         ("lists", "json"), (True, False), ("off", "binary", "fine")
     )
@@ -36,39 +41,39 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_shows_examples_that_it_can_read_itself(form: Form) -> None:
+def test_every_form_shows_examples_that_it_can_read_itself(form: PlanFormat) -> None:
     workers = [f"model {number}" for number in range(7)]
-    plans = [read(form, part, workers) for part in examples(form).split("Example ")[1:]]
+    plans = [read_plan(form, part, workers) for part in examples(form).split("Example ")[1:]]
     assert [len(plan.steps) for plan in plans if isinstance(plan, Workflow)] == [1, 2, 3, 4]
-    assert isinstance(read(form, instructions(form), workers), Malformed)
+    assert isinstance(read_plan(form, instructions(form), workers), Malformed)
 
 
 def test_forms_differ_in_what_they_tell() -> None:
-    told = Counter(request(form, "Why?", ["a", "b"])[0].text for form in FORMS)
+    told = Counter(plan_prompt(form, "Why?", ["a", "b"])[0].text for form in FORMS)
     assert set(told.values()) == {1}
-    assert len({prompts(form) for form in FORMS}) == len(FORMS)
+    assert len({prompt_texts(form) for form in FORMS}) == len(FORMS)
 
 
 def test_examples_are_no_longer_than_the_plans_that_are_allowed() -> None:
-    assert examples(Form(max_steps=2)).count("Example ") == 2
-    assert "Here are two examples" in examples(Form(max_steps=2))
-    assert "Here is an example" in examples(Form(max_steps=1))
-    assert examples(Form(examples=False)) == ""
-    assert "Example" not in request(Form(examples=False), "Why?", [""])[0].text
+    assert examples(PlanFormat(max_steps=2)).count("Example ") == 2
+    assert "Here are two examples" in examples(PlanFormat(max_steps=2))
+    assert "Here is an example" in examples(PlanFormat(max_steps=1))
+    assert examples(PlanFormat(examples=False)) == ""
+    assert "Example" not in plan_prompt(PlanFormat(examples=False), "Why?", [""])[0].text
 
 
 def test_the_compact_layout_is_the_question_and_the_models_and_nothing_else() -> None:
-    form = Form(layout="compact")
-    (turn,) = request(form, "Why?\nSay.", ["does sums", "knows facts"])
+    form = PlanFormat(layout="compact")
+    (turn,) = plan_prompt(form, "Why?\nSay.", ["does sums", "knows facts"])
     assert turn.text == "Why?\nSay.\n\nModels:\n0: does sums\n1: knows facts\n\nPlan:"
-    (hidden,) = request(replace(form, cards=False), "Why?", ["does sums", "knows facts"])
+    (hidden,) = plan_prompt(replace(form, cards=False), "Why?", ["does sums", "knows facts"])
     assert hidden.text == "Why?\n\nModels:\n0:\n1:\n\nPlan:"
-    assert retry_request(form, "no plan", Malformed("no list")) == []
+    assert retry_prompt(form, "no plan", Malformed("no list")) == []
 
 
 def test_a_retry_asks_for_the_form_that_was_asked_for() -> None:
     for reply, words in zip(REPLIES, ("three Python lists", "one JSON object"), strict=True):
-        said, told = retry_request(Form(reply=reply), "no plan", Malformed("it is none"))
+        said, told = retry_prompt(PlanFormat(reply=reply), "no plan", Malformed("it is none"))
         assert (said.text, "it is none." in told.text, words in told.text) == (
             "no plan",
             True,
@@ -80,7 +85,7 @@ def test_a_retry_asks_for_the_form_that_was_asked_for() -> None:
 
 
 def test_the_same_seed_and_question_show_the_same_workers_and_others_show_others() -> None:
-    some = Shown(k="random", order="random", seed=1)
+    some = ShownWorkers(k="random", order="random", seed=1)
     assert shown_workers(POOL, "q1", some) == shown_workers(POOL, "q1", some)
     assert len({shown_workers(POOL, f"q{n}", some) for n in range(40)}) > 20
     assert len({shown_workers(POOL, "q1", replace(some, seed=n)) for n in range(40)}) > 20
@@ -93,22 +98,24 @@ def test_the_whole_pool_in_its_order_is_what_is_usually_shown() -> None:
 @pytest.mark.parametrize("k", [1, 2, 4, "random", None])
 def test_order_changes_the_numbers_of_workers_and_not_who_they_are(k: Any) -> None:
     for n in range(50):
-        kept = shown_workers(POOL, f"q{n}", Shown(k=k))
-        mixed = shown_workers(POOL, f"q{n}", Shown(k=k, order="random"))
+        kept = shown_workers(POOL, f"q{n}", ShownWorkers(k=k))
+        mixed = shown_workers(POOL, f"q{n}", ShownWorkers(k=k, order="random"))
         assert kept == tuple(worker for worker in POOL if worker in mixed)
         assert len(mixed) == len(set(mixed))
         assert len(kept) == k or k in ("random", None)
 
 
 def test_a_random_number_of_workers_is_uniform_from_two_to_all() -> None:
-    sizes = Counter(len(shown_workers(POOL, f"q{n}", Shown(k="random"))) for n in range(3000))
+    sizes = Counter(
+        len(shown_workers(POOL, f"q{n}", ShownWorkers(k="random"))) for n in range(3000)
+    )
     assert sorted(sizes) == [2, 3, 4]
     assert min(sizes.values()) > 900
-    assert shown_workers(("abacus",), "q1", Shown(k="random")) == ("abacus",)
+    assert shown_workers(("abacus",), "q1", ShownWorkers(k="random")) == ("abacus",)
 
 
 def test_every_worker_has_every_number_equally_often() -> None:
-    mixed = [shown_workers(POOL, f"q{n}", Shown(order="random")) for n in range(2400)]
+    mixed = [shown_workers(POOL, f"q{n}", ShownWorkers(order="random")) for n in range(2400)]
     at = Counter((place, worker) for one in mixed for place, worker in enumerate(one))
     assert len(at) == 16
     assert min(at.values()) > 500
@@ -116,7 +123,7 @@ def test_every_worker_has_every_number_equally_often() -> None:
 
 def test_a_plan_over_shown_workers_asks_those_and_the_log_says_who_they_were() -> None:
     rig = scripted_pool(abacus="a", sage="s", scribe="w", clerk="c", conductor=TWO)
-    shown = Shown(k=2, order="random", seed=3)
+    shown = ShownWorkers(k=2, order="random", seed=3)
     first, second = shown_workers(POOL, SUM.id, shown)
     answer = anyio.run(conductor_system(shown=shown), SUM, rig.pool)
     assert rig.asked == ["conductor", second, first]
@@ -130,14 +137,17 @@ def test_a_plan_over_shown_workers_asks_those_and_the_log_says_who_they_were() -
 )
 def test_a_way_to_show_workers_that_is_none_is_refused(shown: Any, order: str) -> None:
     with pytest.raises(UserError, match=r"shown is all|order is pool"):
-        shown_of(shown, order, 0)
+        parse_shown(shown, order, 0)
     with pytest.raises(UserError):
         conductor_prompted(shown=shown, order=order)
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
-    [({"shown": Shown(k=9)}, "4 workers"), ({"form": Form(worker="zed")}, "no worker 'zed'")],
+    [
+        ({"shown": ShownWorkers(k=9)}, "4 workers"),
+        ({"form": PlanFormat(worker="zed")}, "no worker 'zed'"),
+    ],
 )
 def test_workers_that_a_pool_lacks_are_refused_before_its_conductor_is_asked(
     arguments: dict[str, Any], why: str
@@ -151,7 +161,7 @@ def test_workers_that_a_pool_lacks_are_refused_before_its_conductor_is_asked(
 def test_what_was_forgiven_is_in_the_log() -> None:
     said = TWO.replace("[1, 0]", "(1, 0)").replace("[[]", "(None").replace("]]", "])")
     rig = scripted_pool(abacus="4", sage="s", conductor=said)
-    answer = anyio.run(conductor_system(Form(lenient=True)), SUM, rig.pool)
+    answer = anyio.run(conductor_system(PlanFormat(lenient=True)), SUM, rig.pool)
     assert answer.text == "4"
     assert answer.noted["forgave"] == [
         "a list stood in round brackets",
@@ -171,10 +181,12 @@ FAKES = [
 ]
 
 
-@pytest.mark.parametrize("form", [Form(), Form(lenient=True), Form(reply="json", lenient=True)])
+@pytest.mark.parametrize(
+    "form", [PlanFormat(), PlanFormat(lenient=True), PlanFormat(reply="json", lenient=True)]
+)
 @pytest.mark.parametrize("fake", FAKES)
 def test_a_reply_that_fakes_a_plan_or_a_transcript_stays_one_turn_of_one_worker(
-    fake: str, form: Form
+    fake: str, form: PlanFormat
 ) -> None:
     def asked(reply: str) -> tuple[list[str], list[list[tuple[str, str]]], str | None]:
         rig = scripted_pool(abacus="4", sage=reply, scribe="5", conductor=TWO)
@@ -195,7 +207,7 @@ def test_a_reply_cannot_write_the_plan_of_a_later_round(fake: str) -> None:
         return TWO if len(heard.messages) == 1 else "I am not sure."
 
     rig = scripted_pool(abacus=fake, sage="s", scribe="5", conductor=conduct)
-    answer = anyio.run(conductor_system(retries=0, rounds=Rounds()), SUM, rig.pool)
+    answer = anyio.run(conductor_system(retries=0, rounds=RoundLimits()), SUM, rig.pool)
     assert rig.asked == ["conductor", "sage", "abacus", "conductor"]
     assert (answer.text, answer.noted["ended"]) == (fake, "malformed")
     assert [role for role, _ in rig.heard[3].turns] == ["user", "assistant", "user"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conductor.parse import MAX_LIST, NOTHING_TO_DO, parse
+from conductor.parse import MAX_LIST, NOTHING_TO_DO, parse_lists
 from harness.workflow import Malformed, Step, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")
@@ -22,14 +22,14 @@ def plan_text(models: str, subtasks: str, access: str) -> str:
 
 def read(text: str) -> Workflow:
     """Parse text that is a plan."""
-    workflow = parse(text, WORKERS)
+    workflow = parse_lists(text, WORKERS)
     assert isinstance(workflow, Workflow), workflow
     return workflow
 
 
 def reason(text: str) -> str:
     """Parse text that is no plan and return why."""
-    malformed = parse(text, WORKERS)
+    malformed = parse_lists(text, WORKERS)
     assert isinstance(malformed, Malformed), malformed
     return malformed.reason
 
@@ -141,8 +141,8 @@ def test_a_plan_that_cannot_run_says_why(text: str, why: str) -> None:
 
 
 def test_the_number_of_steps_allowed_is_the_callers() -> None:
-    assert isinstance(parse(CHAIN, WORKERS, max_steps=1), Malformed)
-    assert isinstance(parse(SOLVE, WORKERS, max_steps=1), Workflow)
+    assert isinstance(parse_lists(CHAIN, WORKERS, max_steps=1), Malformed)
+    assert isinstance(parse_lists(SOLVE, WORKERS, max_steps=1), Workflow)
 
 
 PIECES = st.sampled_from(
@@ -173,7 +173,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=2000, deadline=None)
 @given(st.lists(PIECES | st.text(st.characters(), max_size=5), max_size=25).map("".join))
 def test_any_text_is_a_workflow_that_can_run_or_malformed_with_a_reason(text: str) -> None:
-    plan = parse(text, WORKERS)
+    plan = parse_lists(text, WORKERS)
     if isinstance(plan, Malformed):
         assert plan.reason
     else:
@@ -197,5 +197,5 @@ def test_any_text_is_a_workflow_that_can_run_or_malformed_with_a_reason(text: st
 )
 def test_hostile_text_is_answered_quickly(text: str) -> None:
     start = time.perf_counter()
-    parse(text, WORKERS)
+    parse_lists(text, WORKERS)
     assert time.perf_counter() - start < 20

@@ -8,25 +8,30 @@ from fuzz_readers import WORKERS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor.form import Access, Form
-from conductor.json_form import MAX_JSON, parse_json
-from conductor.lenient import (
+from conductor.parse import (
+    BARE_ALL,
+    BARE_MODEL,
+    BREAK,
     CASE,
     ID_TEXT,
+    MAX_JSON,
     NAME,
     NO_ACCESS,
     NOTHING,
+    NOTHING_TO_DO,
     ORDER,
     OTHER_FORM,
+    QUOTES,
+    ROUND,
     SCALAR,
     STEP_TEXT,
+    parse_json,
+    parse_lists,
 )
-from conductor.loose_values import BARE_ALL, BARE_MODEL, BREAK, QUOTES, ROUND
-from conductor.parse import NOTHING_TO_DO, parse
-from conductor.reading import SOLVE, examine, read
+from conductor.plan_format import SOLVE, Access, PlanFormat, examine_plan, read_plan
 from harness.workflow import Malformed, Step, Workflow
 
-LENIENT = Form(lenient=True)
+LENIENT = PlanFormat(lenient=True)
 ONE = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'
 TWO = 'model_id = [1, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], ["all"]]'
 
@@ -72,10 +77,10 @@ AS_TWO = (Step("sage", "a"), Step("abacus", "b", "all"))
 def test_a_lenient_reader_says_all_that_it_forgave(
     text: str, steps: tuple[Step, ...], forgave: list[str]
 ) -> None:
-    reading = examine(LENIENT, text, WORKERS)
+    reading = examine_plan(LENIENT, text, WORKERS)
     assert reading.plan == Workflow(steps)
     assert sorted(reading.forgave) == sorted(forgave)
-    strict = read(Form(), text, WORKERS)
+    strict = read_plan(PlanFormat(), text, WORKERS)
     assert (strict == reading.plan) == (not forgave)
 
 
@@ -105,8 +110,8 @@ def test_a_lenient_reader_says_all_that_it_forgave(
     ],
 )
 def test_meaning_is_never_guessed(text: str) -> None:
-    strict = read(Form(), text, WORKERS)
-    lenient = examine(LENIENT, text, WORKERS)
+    strict = read_plan(PlanFormat(), text, WORKERS)
+    lenient = examine_plan(LENIENT, text, WORKERS)
     if isinstance(strict, Workflow):  # the strict reader takes the last complete plan
         assert lenient.plan == strict
     else:
@@ -115,7 +120,7 @@ def test_meaning_is_never_guessed(text: str) -> None:
 
 def test_what_was_forgiven_is_said_in_words_of_ours() -> None:
     hidden = lists("(0,)", '["the secret question"]', "[[]]")
-    assert "secret" not in "".join(examine(LENIENT, hidden, WORKERS).forgave)
+    assert "secret" not in "".join(examine_plan(LENIENT, hidden, WORKERS).forgave)
 
 
 # --- JSON -------------------------------------------------------------------------------------
@@ -140,7 +145,7 @@ OBJECT = '{"model_id": [1, 0], "subtasks": ["a", "b"], "access_list": [[], ["all
     ],
 )
 def test_a_plan_in_json_is_read(text: str) -> None:
-    assert read(Form(reply="json"), text, WORKERS) == Workflow(AS_TWO)
+    assert read_plan(PlanFormat(reply="json"), text, WORKERS) == Workflow(AS_TWO)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +206,7 @@ def test_a_plan_means_the_same_in_lists_and_in_json(
     spelled = {"model_id": models, "subtasks": subtasks, "access_list": entries}
     as_json = parse_json(json.dumps(spelled), WORKERS)
     written = (f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in spelled.items())
-    as_lists = parse("\n".join(written), WORKERS)
+    as_lists = parse_lists("\n".join(written), WORKERS)
     assert as_json == as_lists
     assert isinstance(as_json, Workflow)
 
@@ -221,7 +226,9 @@ def test_a_plan_means_the_same_in_lists_and_in_json(
 )
 def test_hostile_text_ends_in_a_reason(text: str) -> None:
     for reply in ("lists", "json"):
-        assert isinstance(read(Form(lenient=True, reply=reply), text, WORKERS), Malformed)
+        assert isinstance(
+            read_plan(PlanFormat(lenient=True, reply=reply), text, WORKERS), Malformed
+        )
 
 
 # --- what a form makes of a plan --------------------------------------------------------------
@@ -234,7 +241,7 @@ FINE = lists("[1, 0, 2]", '["a", "b", "c"]', '[[], [0], "all"]')
     [("fine", [(), (0,), "all"]), ("off", [(), (), ()]), ("binary", None)],
 )
 def test_access_is_what_the_form_allows(access: Access, reads: list[object] | None) -> None:
-    plan = read(Form(access=access), FINE, WORKERS)
+    plan = read_plan(PlanFormat(access=access), FINE, WORKERS)
     if isinstance(plan, Workflow):
         assert [step.reads for step in plan.steps] == reads
     else:
@@ -243,13 +250,16 @@ def test_access_is_what_the_form_allows(access: Access, reads: list[object] | No
 
 
 def test_without_subtasks_every_worker_is_asked_to_solve_the_question() -> None:
-    plan = read(Form(subtasks=False), FINE, WORKERS)
+    plan = read_plan(PlanFormat(subtasks=False), FINE, WORKERS)
     assert isinstance(plan, Workflow)
     assert [step.subtask for step in plan.steps] == ["", SOLVE, SOLVE]
 
 
 def test_a_forced_worker_does_every_step_and_no_other_word_of_the_plan_changes() -> None:
-    plan, free = read(Form(worker="sage"), FINE, WORKERS), read(Form(), FINE, WORKERS)
+    plan, free = (
+        read_plan(PlanFormat(worker="sage"), FINE, WORKERS),
+        read_plan(PlanFormat(), FINE, WORKERS),
+    )
     assert isinstance(plan, Workflow)
     assert isinstance(free, Workflow)
     assert {step.worker for step in plan.steps} == {"sage"}
@@ -257,7 +267,7 @@ def test_a_forced_worker_does_every_step_and_no_other_word_of_the_plan_changes()
 
 
 def test_numbers_are_those_of_the_workers_that_were_shown() -> None:
-    plan = read(Form(), ONE, ("scribe", "abacus"))
+    plan = read_plan(PlanFormat(), ONE, ("scribe", "abacus"))
     assert isinstance(plan, Workflow)
     assert plan.steps[0].worker == "scribe"
-    assert isinstance(read(Form(), TWO, ("scribe",)), Malformed)
+    assert isinstance(read_plan(PlanFormat(), TWO, ("scribe",)), Malformed)

@@ -13,20 +13,23 @@ from audited import said
 from runs import Crew, sit
 from scripted import ScriptedPool, scripted_pool
 
-from conductor.form import Form
-from conductor.policy import conductor_system
-from conductor.prompt import request
-from conductor.prompted import CONDUCTOR_RECURSIVE, conductor_recursive
-from conductor.recursion import KEEP, Rounds, again, join, read_again
-from conductor.rounds import STANDS
+from conductor.plan_format import KEEP, PlanFormat, join_rounds, read_later_plan
+from conductor.policy import (
+    ANSWER_STANDS,
+    CONDUCTOR_RECURSIVE,
+    RoundLimits,
+    conductor_recursive,
+    conductor_system,
+)
+from conductor.prompt import later_prompt, plan_prompt
 from harness.audit import audit
+from harness.budget import Spend
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import Book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import FALLBACK, Answer, Question
-from harness.spend import Spend
 from harness.workflow import Malformed, Reads, Step, Workflow
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer")
@@ -34,8 +37,8 @@ CHAIN = 'model_id = [1, 0]\nsubtasks = ["Look up.", "Compute."]\naccess_list = [
 CHECK = 'model_id = [1, 1]\nsubtasks = ["Check.", "Decide."]\naccess_list = [["all"], ["all"]]'
 ANEW = 'model_id = [1]\nsubtasks = ["Again."]\naccess_list = [[]]'
 KEPT = "It is right.\nmodel_id = []\nsubtasks = []\naccess_list = []"
-TWICE = Rounds()
-PAPER = Form()
+TWICE = RoundLimits()
+PAPER = PlanFormat()
 
 
 def crew(*plans: str, **replies: str) -> ScriptedPool:
@@ -47,7 +50,7 @@ def crew(*plans: str, **replies: str) -> ScriptedPool:
 
 
 def answered(
-    rig: ScriptedPool, rounds: Rounds = TWICE, form: Form = PAPER, retries: int = 0
+    rig: ScriptedPool, rounds: RoundLimits = TWICE, form: PlanFormat = PAPER, retries: int = 0
 ) -> Answer:
     return anyio.run(conductor_system(form, retries=retries, rounds=rounds), SUM, rig.pool)
 
@@ -69,8 +72,8 @@ def plan_of(answer: Answer) -> Workflow:
 
 
 def test_a_later_round_shows_the_plan_and_its_last_reply_and_offers_to_keep_it() -> None:
-    first = request(PAPER, "Why?", ["does sums"])
-    *before, said, told = again(PAPER, first, CHAIN, "Because {x}.")
+    first = plan_prompt(PAPER, "Why?", ["does sums"])
+    *before, said, told = later_prompt(PAPER, first, CHAIN, "Because {x}.")
     assert before == first
     assert (said.role, said.text) == ("assistant", CHAIN)
     assert told.role == "user"
@@ -82,18 +85,18 @@ def test_a_later_round_shows_the_plan_and_its_last_reply_and_offers_to_keep_it()
 
 def test_without_access_a_later_round_does_not_promise_the_earlier_answer() -> None:
     off = replace(PAPER, access="off")
-    assert '"all"' not in again(off, request(off, "Why?", [""]), CHAIN, "So.")[-1].text
+    assert '"all"' not in later_prompt(off, plan_prompt(off, "Why?", [""]), CHAIN, "So.")[-1].text
 
 
 def test_in_the_compact_layout_a_later_round_is_one_turn_that_ends_as_the_first() -> None:
-    form = Form(layout="compact")
-    first = request(form, "Why?", ["does sums", ""])
-    (turn,) = again(form, first, CHAIN, "So.")
+    form = PlanFormat(layout="compact")
+    first = plan_prompt(form, "Why?", ["does sums", ""])
+    (turn,) = later_prompt(form, first, CHAIN, "So.")
     assert turn.text == (
         "Why?\n\nModels:\n0: does sums\n1:\n\n"
         f"Earlier plan:\n{CHAIN}\n\nEarlier answer:\nSo.\n\nPlan:"
     )
-    (third,) = again(form, [turn], ANEW, "Thus.")
+    (third,) = later_prompt(form, [turn], ANEW, "Thus.")
     assert third.text.startswith(turn.text.removesuffix("Plan:"))
     assert third.text.endswith(f"Earlier plan:\n{ANEW}\n\nEarlier answer:\nThus.\n\nPlan:")
 
@@ -107,9 +110,9 @@ def test_in_the_compact_layout_a_later_round_is_one_turn_that_ends_as_the_first(
     ],
 )
 def test_three_empty_lists_keep_the_answer_in_a_later_round_only(reply: Any, text: str) -> None:
-    form = Form(reply=reply)
-    assert read_again(form, text, ("a", "b")) is KEEP
-    assert isinstance(read_again(form, "no plan", ("a", "b")), Malformed)
+    form = PlanFormat(reply=reply)
+    assert read_later_plan(form, text, ("a", "b")) is KEEP
+    assert isinstance(read_later_plan(form, "no plan", ("a", "b")), Malformed)
     rig = crew(text)
     assert (answered(rig, form=form).plan or "").startswith("malformed: three empty lists")
 
@@ -119,7 +122,7 @@ def test_all_of_a_later_round_is_the_last_step_before_it_and_its_own() -> None:
     later = Workflow(
         (Step("c", reads="all"), Step("d"), Step("e", reads=(0,)), Step("f", "", "all"))
     )
-    reads = [step.reads for step in join(one, later).steps]
+    reads = [step.reads for step in join_rounds(one, later).steps]
     assert reads == [(), "all", (1,), (), (2,), (1, 2, 3, 4)]
 
 
@@ -180,7 +183,7 @@ def test_a_later_plan_that_cannot_be_read_leaves_the_answer_and_says_so() -> Non
     answer = answered(rig, retries=1)
     assert rig.asked == ["conductor", "sage", "abacus", "conductor", "conductor"]
     assert (answer.text, len(answer.replies)) == ("4", 2)
-    assert answer.noted == {"rounds": [2], "ended": "malformed", FALLBACK: STANDS}
+    assert answer.noted == {"rounds": [2], "ended": "malformed", FALLBACK: ANSWER_STANDS}
 
 
 def test_a_first_plan_that_cannot_be_read_has_no_further_round() -> None:
@@ -191,7 +194,7 @@ def test_a_first_plan_that_cannot_be_read_has_no_further_round() -> None:
 
 def test_rounds_go_on_until_the_conductor_keeps_the_answer() -> None:
     rig = crew(CHAIN, ANEW, ANEW, KEPT)
-    answer = answered(rig, Rounds(further=5))
+    answer = answered(rig, RoundLimits(further=5))
     assert answer.noted == {"rounds": [2, 1, 1], "ended": "kept"}
     assert (len(answer.replies), answer.depth) == (4, 4)
     names = [heard.messages for heard in rig.heard if heard.worker == "conductor"]
@@ -210,7 +213,7 @@ def test_a_rehearsal_conductor_keeps_its_answer() -> None:
 
 def test_a_later_round_is_offered_the_calls_that_are_left() -> None:
     rig = crew(CHAIN, CHECK, ANEW)
-    answer = answered(rig, Rounds(max_calls=3), retries=1)
+    answer = answered(rig, RoundLimits(max_calls=3), retries=1)
     assert "at most 1 steps" in rig.heard[3].last
     assert "2 steps, at most 1 are allowed" in rig.heard[4].last
     assert (len(answer.replies), answer.noted["rounds"]) == (3, [2, 1])
@@ -219,14 +222,14 @@ def test_a_later_round_is_offered_the_calls_that_are_left() -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_without_calls_left_the_conductor_is_not_asked_again(most: int) -> None:
     rig = crew(CHAIN)
-    answer = answered(rig, Rounds(max_calls=most))
+    answer = answered(rig, RoundLimits(max_calls=most))
     assert (rig.asked.count("conductor"), answer.noted["ended"]) == (1, "calls")
 
 
 def test_the_usual_limit_is_less_than_twice_the_calls_of_the_longest_plan() -> None:
-    assert TWICE.calls(Form()) == 9
-    assert Rounds().calls(Form(max_steps=2)) == 3
-    assert Rounds(further=0).calls(Form()) == 5
+    assert TWICE.calls(PlanFormat()) == 9
+    assert RoundLimits().calls(PlanFormat(max_steps=2)) == 3
+    assert RoundLimits(further=0).calls(PlanFormat()) == 5
     expected = CONDUCTOR_RECURSIVE.expected
     assert expected is not None
     assert expected(7, {}) == (0, 9)
@@ -236,7 +239,7 @@ def test_the_usual_limit_is_less_than_twice_the_calls_of_the_longest_plan() -> N
 
 def test_a_dollar_limit_cannot_hold_where_a_call_has_no_price() -> None:
     with pytest.raises(WorkerError, match="no price"):
-        answered(crew(CHAIN, KEPT), Rounds(max_usd=Decimal(1)))
+        answered(crew(CHAIN, KEPT), RoundLimits(max_usd=Decimal(1)))
 
 
 def priced(rig: ScriptedPool) -> ScriptedPool:
@@ -253,11 +256,11 @@ def test_dollars_of_the_conductor_count_and_end_the_rounds() -> None:
     free = answered(priced(crew(CHAIN, CHECK)))
     assert free.noted["ended"] == "rounds"
     workers = sum((reply.usd or Decimal(0) for reply in free.replies[:2]), Decimal(0))
-    limited = answered(priced(crew(CHAIN)), Rounds(max_usd=workers + 1))
+    limited = answered(priced(crew(CHAIN)), RoundLimits(max_usd=workers + 1))
     assert (limited.text, limited.stopped) == ("", "usd")  # its conductor alone cost more
     rig = priced(crew(CHAIN))
-    asked = len(request(PAPER, SUM.text, ["", ""])[0].text.split()) + len(CHAIN.split())
-    enough = answered(rig, Rounds(max_usd=workers + asked))
+    asked = len(plan_prompt(PAPER, SUM.text, ["", ""])[0].text.split()) + len(CHAIN.split())
+    enough = answered(rig, RoundLimits(max_usd=workers + asked))
     assert (enough.text, enough.stopped, enough.noted["ended"]) == ("4", None, "usd")
     assert rig.asked == ["conductor", "sage", "abacus"]
 

@@ -23,44 +23,38 @@ from providers.checkpoint_server import NAME, serve_checkpoint
 from test_warm_start_plans import SMALL
 from test_warm_start_plans import drawn as corpus_drawn
 
-from conductor.adaptive import WHOLE, Shown, legible_workers
-from conductor.asking import ask_for_plan
-from conductor.checkpoint import folder_of, read_about
-from conductor.embedded.automaton import NEVER, Automaton, Guide, Vocabulary
-from conductor.embedded.decode import Sampled, decode
-from conductor.embedded.provider import opened
-from conductor.embedded.threads import one_thread
-from conductor.form import Form
-from conductor.plan_regex import plan_regex
-from conductor.policy import first_request
-from conductor.prompt import request
-from conductor.reading import read
-from conductor.recursion import Keep, read_again
-from conductor.seated import MOST_TOKENS, card_reading
+from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.embedded import open_checkpoint
+from conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary
+from conductor.plan_format import Keep, PlanFormat, plan_regex, read_later_plan, read_plan
+from conductor.policy import ask_for_plan, first_request
+from conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
+from conductor.qwen2 import DecodeOptions, decode, one_thread
+from conductor.trained import MOST_TOKENS, card_reading
 from conductor.training.config import read_config
-from conductor.training.corpus import corpus_of
-from conductor.training.job import Parts, TrainRequest, found
+from conductor.training.data import plan_corpus
+from conductor.training.job import JobParts, TrainRequest, find_job
 from harness.cli import main
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.logs import find_logs
-from harness.pool_file import read_pool
+from harness.ledger.runs import find_logs
+from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.drawing import cards as prior_cards
+from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Workflow
 
-ADAPTIVE = opened("adaptive")
-FORM = read_about(folder_of("adaptive")).form
-NOW = Shown(reading=card_reading("adaptive", constrained=True))
+ADAPTIVE = open_checkpoint("adaptive")
+FORM = read_info(checkpoint_folder("adaptive")).form
+NOW = ShownWorkers(reading=card_reading("adaptive", constrained=True))
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 FORMS = {
     "compact": FORM,
-    "paper": Form(),
-    "JSON": Form(reply="json"),
-    "compact JSON": Form(layout="compact", reply="json"),
-    "no access": Form(layout="compact", access="off", max_steps=2),
-    "binary": Form(layout="compact", access="binary", max_steps=3),
-    "no subtasks": Form(layout="compact", subtasks=False, max_steps=1),
+    "paper": PlanFormat(),
+    "JSON": PlanFormat(reply="json"),
+    "compact JSON": PlanFormat(layout="compact", reply="json"),
+    "no access": PlanFormat(layout="compact", access="off", max_steps=2),
+    "binary": PlanFormat(layout="compact", access="binary", max_steps=3),
+    "no subtasks": PlanFormat(layout="compact", subtasks=False, max_steps=1),
 }
 
 
@@ -71,7 +65,7 @@ def model() -> Model:
 
 
 def practice(each: int) -> list[Question]:
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     return [one for name in SUITES for one in suites[name].load("eval")[:each]]
 
 
@@ -96,20 +90,20 @@ def walked(guide: Guide, rng: Random, most: int) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: Form) -> None:
+def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: PlanFormat) -> None:
     rng = Random("walks")
     for workers in (1, 2, 5, 12):
         guide = ADAPTIVE.guides.of(plan_regex(form, workers))
         for _ in range(12):
             text = walked(guide, rng, rng.choice((80, 120, 250)))
-            assert isinstance(read(form, text, names(workers)), Workflow), text
+            assert isinstance(read_plan(form, text, names(workers)), Workflow), text
 
 
 def test_a_later_round_may_also_keep_the_answer() -> None:
     rng, kept = Random("later"), 0
     guide = ADAPTIVE.guides.of(plan_regex(FORM, 3, later=True))
     for _ in range(60):
-        found = read_again(FORM, walked(guide, rng, 120), names(3))
+        found = read_later_plan(FORM, walked(guide, rng, 120), names(3))
         assert isinstance(found, Keep | Workflow)
         kept += isinstance(found, Keep)
     assert 0 < kept < 60
@@ -117,16 +111,16 @@ def test_a_later_round_may_also_keep_the_answer() -> None:
 
 def test_the_warm_starts_plans_are_in_the_language() -> None:
     config = read_config("practice-cpu-adaptive", SMALL)
-    training = found(
-        config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+    training = find_job(
+        config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
     )
     rows = [training.asking.shown(row) for row in training.rows(16)]
-    for one, _, said in corpus_drawn(corpus_of(config, rows), rows, 60):
+    for one, _, said in corpus_drawn(plan_corpus(config, rows), rows, 60):
         assert Automaton(plan_regex(config.form, len(one.workers))).matches(said)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_the_expression_means_the_same_to_python(form: Form) -> None:
+def test_the_expression_means_the_same_to_python(form: PlanFormat) -> None:
     expression, rng = plan_regex(form, 11), Random("python")
     guide = ADAPTIVE.guides.of(expression)
     for _ in range(20):
@@ -171,20 +165,20 @@ def test_an_expression_that_would_take_a_machine_is_refused() -> None:
 
 def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
     guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
-    prompt = ADAPTIVE.words.tokens(request(FORM, "How many?", ["", "", ""])[0].text)
+    prompt = ADAPTIVE.words.tokens(plan_prompt(FORM, "How many?", ["", "", ""])[0].text)
     for most in (52, 60, 64, 70, 90, 300):
         for temperature in (0.0, 1.5):
             with one_thread():
-                made = decode(ADAPTIVE.model, prompt, Sampled(temperature, 3, most, guide))
+                made = decode(ADAPTIVE.model, prompt, DecodeOptions(temperature, 3, most, guide))
             assert made.stop == "stop"
             assert made.written <= most
             text = ADAPTIVE.words.text(made.tokens)
-            assert isinstance(read(FORM, text, names(3)), Workflow)
+            assert isinstance(read_plan(FORM, text, names(3)), Workflow)
 
 
 def test_a_limit_that_no_plan_fits_into_ends_the_reply_as_any_limit_does() -> None:
     guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
-    made = decode(ADAPTIVE.model, [40, 50], Sampled(max_tokens=4, guide=guide))
+    made = decode(ADAPTIVE.model, [40, 50], DecodeOptions(max_tokens=4, guide=guide))
     assert (made.stop, made.written) == ("max_tokens", 4)
 
 
@@ -192,7 +186,7 @@ def test_a_vocabulary_that_cannot_spell_the_text_is_refused() -> None:
     guide = Guide(Automaton("é"), Vocabulary(["a"] * 1024, [1]))
     assert (guide.needs(guide.automaton.start) == NEVER).all()
     with pytest.raises(UserError, match="no token that its regular expression can go on with"):
-        decode(ADAPTIVE.model, [40], Sampled(guide=guide))
+        decode(ADAPTIVE.model, [40], DecodeOptions(guide=guide))
 
 
 def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
@@ -201,14 +195,16 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
         spec = read_pool(pool)
         guide = ADAPTIVE.guides.of(plan_regex(FORM, len(spec.names)))
         for question in asked:
-            first = request(FORM, question.text, [one.card for one in spec.workers])
+            first = plan_prompt(FORM, question.text, [one.card for one in spec.workers])
             prompt = ADAPTIVE.words.tokens(first[0].text)
             with one_thread():
                 free, held = (
-                    decode(ADAPTIVE.model, prompt, Sampled(max_tokens=300, guide=one))
+                    decode(ADAPTIVE.model, prompt, DecodeOptions(max_tokens=300, guide=one))
                     for one in (None, guide)
                 )
-            assert isinstance(read(FORM, ADAPTIVE.words.text(free.tokens), spec.names), Workflow)
+            assert isinstance(
+                read_plan(FORM, ADAPTIVE.words.text(free.tokens), spec.names), Workflow
+            )
             assert held == free
             equal += 1
     assert equal == 16
@@ -222,7 +218,7 @@ def test_every_plan_on_pools_of_2_to_12_workers_can_be_run(model: Model) -> None
         asked, pool = questions(6, number), pool_of(cards, model)
         assert not anyio.run(ask, pool, asked, FORM, NOW).wrong
         if number < 7:
-            before += anyio.run(ask, pool, asked, FORM, WHOLE).wrong.total()
+            before += anyio.run(ask, pool, asked, FORM, WHOLE_POOL).wrong.total()
     assert sizes == {*range(2, 13)}
     assert before > 0, "what is drawn is no trial"
 
@@ -258,7 +254,7 @@ def test_workers_whose_cards_it_does_not_know_are_asked_evenly(model: Model) -> 
 
 
 def test_a_card_that_it_knows_is_still_asked_for_its_kind_of_question(model: Model) -> None:
-    composed = catalogue().suites["practice-composed"].load("eval")[:20]
+    composed = whole_catalogue().suites["practice-composed"].load("eval")[:20]
     cards = [*UNKNOWN[:2], prior_cards()["scholar"], *UNKNOWN[2:4]]
     found = anyio.run(asked_whom, cards, composed, model)
     assert found["worker-2"] >= 18, found
@@ -348,7 +344,7 @@ def test_what_fits_is_shown_as_it_always_was(model: Model) -> None:
     cards = [one.card for one in spec.workers]
     for question in practice(3):
         first = first_request(FORM, NOW, question, pool_of(cards, model))
-        assert first.chat[0].text == request(FORM, question.text, cards)[0].text
+        assert first.chat[0].text == plan_prompt(FORM, question.text, cards)[0].text
         assert first.noted == {}
 
 
@@ -405,7 +401,7 @@ def test_a_run_logs_what_its_conductor_was_held_to_whom_it_was_shown_and_what_it
 @CLIENTS_WARN
 def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) -> None:
     cards = ["A", "数学の専門家", HOSTILE[9], ""]
-    with serve_checkpoint(folder_of("adaptive")) as (url, bill):
+    with serve_checkpoint(checkpoint_folder("adaptive")) as (url, bill):
         served = get_model(
             f"openai-api/any/{NAME}",
             config=GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS),

@@ -11,14 +11,23 @@ from scripted import script
 from serving import train
 from toy import Toy
 
-from conductor.cost_term import NAME, CostAware, Discounted
-from conductor.form import Form
-from conductor.plan_reward import First, PlanSettings, planned
-from conductor.training_reward import Conducted, Place, RewardConfig, training_reward, values_of
+from conductor.plan_format import PlanFormat
+from conductor.reward import (
+    COST_AWARE,
+    ConductedPool,
+    CostAware,
+    Discounted,
+    FirstRound,
+    PlanSettings,
+    RewardConfig,
+    RewardPlace,
+    plan_answerer,
+    reward_values,
+    training_reward,
+)
 from harness.errors import UserError
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Status
-from harness.rewards.values import PAPER, PLAIN, Effort
+from harness.rewards.outcome import PAPER, PLAIN, VALUED, Effort, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings
 
 TWO = plan((0, "Solve it.", []), (0, "Check it.", ["all"]))
 WRONG = plan((1, "Solve it.", []))
@@ -27,8 +36,8 @@ WRONG = plan((1, "Solve it.", []))
 def outcomes(config: RewardConfig, *completions: str) -> list[RewardOutcome]:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
-    conducted = Conducted(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK, Form())
-    made = training_reward(config, conducted, train(Toy()), Place())
+    conducted = ConductedPool(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK, PlanFormat())
+    made = training_reward(config, conducted, train(Toy()), RewardPlace())
     items = [RewardItem("toy", "train-0", one) for one in completions]
     return anyio.run(made.reward.score, items)
 
@@ -37,7 +46,7 @@ def test_a_right_plan_of_fewer_calls_is_worth_more_and_a_wrong_one_the_same() ->
     config = RewardConfig("cost-aware", cost_weight=0.4, cost_scale=4, cost_by="calls")
     cheap, dear, wrong, unread = outcomes(config, SOLVE, TWO, WRONG, "no plan")
     assert [one.value for one in (cheap, dear, wrong, unread)] == pytest.approx([0.9, 0.8, 0.5, 0])
-    assert config.label == NAME == "cost-aware (ours)"
+    assert config.label == COST_AWARE == "cost-aware (ours)"
 
 
 def test_no_cost_makes_a_right_answer_worth_less_than_a_wrong_one() -> None:
@@ -59,7 +68,7 @@ def test_what_cost_nobody_knows_has_no_value_right_or_wrong() -> None:
     assert cost.of(Status.INVALID_ACTION, 0.0, unknown) == 0.0
     settings = RewardSettings(values=cost)
     script("echo", lambda heard: "42")
-    answer = planned(spec_of(free="scripted/other"), BOOK, PlanSettings())
+    answer = plan_answerer(spec_of(free="scripted/other"), BOOK, PlanSettings())
     script("other", lambda heard: "42")
     reward = Reward(train(Toy()), answer, settings)
     (outcome,) = anyio.run(reward.score, [RewardItem("toy", "train-0", SOLVE)])
@@ -87,7 +96,7 @@ def test_a_term_that_would_teach_the_wrong_thing_is_refused(
     config: RewardConfig, named: str
 ) -> None:
     with pytest.raises(UserError, match=named):
-        values_of(config)
+        reward_values(config)
 
 
 def test_a_cost_in_dollars_needs_a_price_for_every_worker() -> None:
@@ -105,7 +114,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    answer = planned(spec, BOOK, PlanSettings(log_dir=tmp_path, kept=frozenset()))
+    answer = plan_answerer(spec, BOOK, PlanSettings(log_dir=tmp_path, kept=frozenset()))
     exams = train(Toy())
     question = exams["toy"].questions["train-0"]
     keep = "model_id = []\nsubtasks = []\naccess_list = []"
@@ -113,10 +122,10 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
 
     async def both() -> list[RewardOutcome]:
         first = await answer.first_round(begun, question)
-        assert isinstance(first, First)
+        assert isinstance(first, FirstRound)
         answer.firsts["r1"] = first
         reward = Reward(
-            exams, answer, RewardSettings(values=values_of(RewardConfig(recursive=True)))
+            exams, answer, RewardSettings(values=reward_values(RewardConfig(recursive=True)))
         )
         later = [RewardItem("toy", "train-0", one, first="r1") for one in (keep, SOLVE)]
         return await reward.score([begun, *later])
@@ -130,7 +139,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
 
 def test_a_first_round_that_is_not_there_is_refused_before_anything_is_done() -> None:
     script("echo", lambda heard: "42")
-    answer = planned(spec_of(ada="scripted/echo"), BOOK)
+    answer = plan_answerer(spec_of(ada="scripted/echo"), BOOK)
     reward = Reward(train(Toy()), answer)
     lost = RewardItem("toy", "train-0", SOLVE, first="nowhere")
     stranger = RewardItem("toy", "train-0", SOLVE, workers=("zoe",))
@@ -142,7 +151,7 @@ def test_a_first_round_that_is_not_there_is_refused_before_anything_is_done() ->
 def test_models_are_numbered_as_the_policy_was_shown_them() -> None:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
-    answer = planned(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK)
+    answer = plan_answerer(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK)
     shown = [("ada", "bob"), ("bob", "ada"), ("bob",)]
     items = [RewardItem("toy", "train-0", SOLVE, workers=one) for one in shown]
     items.append(RewardItem("toy", "train-0", WRONG, workers=("ada",)))

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from harness.cli.parts import catalogue
-from harness.estimate.plans import Unplannable, counted_calls
-from harness.field import missing_extra, refusal
-from harness.place import Place, standing_at
-from harness.pool_file import read_pool
-from harness.solver import system_of
-from harness.system import Manifest
+from harness.cli.catalogue import whole_catalogue
+from harness.context import RunContext, run_context
+from harness.inspect_adapters import system_of
+from harness.pool_config import read_pool
+from harness.run.forecast import Unplannable, counted_calls
+from harness.run.systems import missing_extra, why_unfit
+from harness.system import SystemCard
 
-ALL = catalogue()
+ALL = whole_catalogue()
 SPEC = read_pool("rehearsal")
 GIVEN: dict[str, dict[str, Any]] = {
     "single:<worker>": {"worker": "sage"},
@@ -31,7 +31,7 @@ COUNTED = [
 ]
 
 
-def brought(manifest: Manifest) -> Mapping[str, Any]:
+def brought(manifest: SystemCard) -> Mapping[str, Any]:
     return manifest.brings("") if manifest.brings else {}
 
 
@@ -41,10 +41,10 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
     manifest = ALL.systems[name]
     if missing_extra(manifest):
         pytest.skip(f"{name} needs the extra {manifest.extra}")
-    if manifest.brings and refusal(name, ALL, SPEC):
+    if manifest.brings and why_unfit(name, ALL, SPEC):
         pytest.skip(f"{name}: no such checkpoint is released")
     arguments = {**GIVEN.get(name, {}), **brought(manifest), "pool": SPEC.name}
-    with standing_at(Place(Path("nowhere"), SPEC)):
+    with run_context(RunContext(Path("nowhere"), SPEC)):
         system = system_of(lambda: ALL.solver(manifest.solver, arguments))
     question = ALL.suites[suite].load("eval")[0].sealed()
     try:

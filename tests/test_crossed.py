@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from reports.stats.arrays import Floats
-from reports.stats.crossed import crossed, crossed_means, percentile
-from reports.stats.means import t_interval
+from reports.scores import crossed_mean, crossed_resamples, percentile
+from reports.stats import Floats, t_interval
 
 DRAWS = 400
 
@@ -21,7 +20,7 @@ def test_an_interval_holds_the_truth_about_as_often_as_it_says(seeds: int, sprea
     rng = np.random.default_rng(7)
     hits = 0
     for _ in range(DRAWS):
-        found = crossed(simulated(rng, seeds, spread)).interval
+        found = crossed_mean(simulated(rng, seeds, spread)).interval
         assert found is not None
         hits += found.low <= 0 <= found.high
     assert 0.92 <= hits / DRAWS <= 0.985
@@ -31,7 +30,7 @@ def test_the_bootstrap_of_three_seeds_is_too_short_where_seeds_differ_much() -> 
     rng, mine, theirs = np.random.default_rng(7), 0, 0
     for at in range(200):
         strata = simulated(rng, 3, 0.15)
-        ours, other = crossed(strata).interval, percentile(crossed_means(strata, 300, at))
+        ours, other = crossed_mean(strata).interval, percentile(crossed_resamples(strata, 300, at))
         assert ours is not None
         assert other is not None
         mine += ours.low <= 0 <= ours.high
@@ -41,7 +40,7 @@ def test_the_bootstrap_of_three_seeds_is_too_short_where_seeds_differ_much() -> 
 
 def test_one_seed_and_one_suite_is_students_interval_over_questions() -> None:
     values = np.random.default_rng(1).random((1, 12))
-    found, plain = crossed([values]), t_interval(values[0])
+    found, plain = crossed_mean([values]), t_interval(values[0])
     assert plain is not None
     assert found.interval == pytest.approx(plain)
     assert found.seed_error is None
@@ -49,24 +48,24 @@ def test_one_seed_and_one_suite_is_students_interval_over_questions() -> None:
 
 def test_seeds_that_do_not_differ_add_nothing() -> None:
     values = np.random.default_rng(1).random((1, 12))
-    found = crossed([np.repeat(values, 3, axis=0)])
+    found = crossed_mean([np.repeat(values, 3, axis=0)])
     assert found.interval == pytest.approx(t_interval(values[0]))
     assert found.seed_error == pytest.approx(0)
 
 
 def test_suites_weigh_the_same_whatever_their_size() -> None:
-    found = crossed([np.ones((2, 3)), np.zeros((2, 9))])
+    found = crossed_mean([np.ones((2, 3)), np.zeros((2, 9))])
     assert found.mean == 0.5
     assert found.interval is None
 
 
 def test_resamples_are_about_the_mean_and_the_same_each_time() -> None:
     strata = simulated(np.random.default_rng(3), 3, 0.05)
-    drawn = crossed_means(strata, 2000)
-    assert drawn.mean() == pytest.approx(crossed(strata).mean, abs=0.01)
-    assert np.array_equal(drawn, crossed_means(strata, 2000))
+    drawn = crossed_resamples(strata, 2000)
+    assert drawn.mean() == pytest.approx(crossed_mean(strata).mean, abs=0.01)
+    assert np.array_equal(drawn, crossed_resamples(strata, 2000))
 
 
 def test_a_gap_is_refused() -> None:
     with pytest.raises(ValueError, match="every seed"):
-        crossed([np.array([[1.0, np.nan]])])
+        crossed_mean([np.array([[1.0, np.nan]])])

@@ -18,10 +18,8 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Card, Split
-from suites.data_checks import loaded
-from suites.data_downloads import get
-from suites.download import download
-from suites.fetch import Source, data_folder, sources
+from suites.data import DataSource, data_folder, sources
+from suites.data_command import count_questions, download, download_source
 
 CONTENT = b"\x00pinned\n" * 50_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -91,13 +89,13 @@ class Twice(Exam):
 
 def test_an_id_that_repeats_is_named() -> None:
     with pytest.raises(UserError, match="numbers, eval, has the id 'q2' twice"):
-        loaded(Twice(), "eval", None)
+        count_questions(Twice(), "eval", None)
 
 
 def test_another_number_of_questions_than_the_card_says_is_refused() -> None:
     card = Card("T", "p", {"eval": 5}, "l", "none published", "a", ("1-A (2026-11-21): x",))
     with pytest.raises(UserError, match="numbers, eval, has 4 questions, its card says 5"):
-        loaded(Exam(card=card), "eval", None)
+        count_questions(Exam(card=card), "eval", None)
 
 
 @pytest.mark.parametrize("action", ["fetch", "verify"])
@@ -144,8 +142,8 @@ def test_what_nobody_publishes_says_which_file_to_put_where(
 
 def test_a_source_with_an_address_goes_into_the_data_folder(tmp_path: Path) -> None:
     with hosting(Host(CONTENT)) as url:
-        source = Source(file="a/b.zip", sha256=DIGEST, licence="MIT", url=f"{url}/b.zip")
-        get(source, tmp_path)
+        source = DataSource(file="a/b.zip", sha256=DIGEST, licence="MIT", url=f"{url}/b.zip")
+        download_source(source, tmp_path)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.zip"]
     assert (tmp_path / "a" / "b.zip").read_bytes() == CONTENT
 
@@ -211,7 +209,7 @@ INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
-from suites.download import download
+from suites.data_command import download
 download(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
 """
 

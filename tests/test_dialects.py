@@ -10,7 +10,7 @@ from inspect_ai.model import GenerateConfig, ModelUsage
 from providers import CLIENTS_WARN, Act, dropping, failing, ok, rate_limited, unreported
 
 from harness.records import Usage
-from harness.service import recorded_settings, service_of
+from harness.request import recorded_settings, service_tier
 from harness.usage import dialect_of, usage_from_raw
 
 pytestmark = CLIENTS_WARN
@@ -171,7 +171,7 @@ def test_googles_client_asks_again_when_a_connection_drops_and_nothing_of_ours_c
 def test_how_a_call_is_served_is_read_from_a_workers_settings(
     config: GenerateConfig, args: dict[str, Any], service: str
 ) -> None:
-    assert service_of(config, args) == service
+    assert service_tier(config, args) == service
 
 
 def test_a_request_for_the_tier_flex_arrives_as_one(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from boxes import DOCKER, TIGHT, needs, run
 from second_engine import Engine, possible, second_engine
 
-from sandbox import Box, DockerBox, Limits, Outcome, Program, SandboxError, owners
-from sandbox.engine import connect, containers
+from sandbox import Box, DockerBox, Limits, Program, ProgramOutcome, SandboxError, images
+from sandbox.images import connect, our_containers
 
 pytestmark = [
     pytest.mark.docker,
@@ -45,10 +45,10 @@ def owned_by(pid: int) -> list[Any]:
     """Return the containers of a process."""
     client = connect()
     try:
-        found = containers(client)
+        found = our_containers(client)
     finally:
         client.close()
-    return [one for one in found if f" {pid}:" in str(one.attrs["Labels"][owners.OWNER])]
+    return [one for one in found if f" {pid}:" in str(one.attrs["Labels"][images.OWNER])]
 
 
 def until(seconds: float, true: Any) -> bool:
@@ -134,7 +134,7 @@ def test_a_container_killed_from_outside_is_replaced_and_the_program_run_again()
     needs(DOCKER)
     box = DockerBox(max_sandboxes=1)
     before = {one.id for one in owned_by(os.getpid())}
-    outcomes: list[Outcome] = []
+    outcomes: list[ProgramOutcome] = []
     run(box, "print('warm')")
     source = "import time; time.sleep(1); print('done')"
     thread = threading.Thread(target=lambda: outcomes.extend(run(box, source, limits=PATIENT)))

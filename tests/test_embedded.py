@@ -31,10 +31,8 @@ from toy_checkpoint import (
     write_tokenizer,
 )
 
-from conductor.embedded.decode import Sampled, decode
-from conductor.embedded.qwen2 import Qwen2, loaded
-from conductor.embedded.weights import read_weights
-from conductor.embedded.words import read_words
+from conductor.embedded import read_tokenizer
+from conductor.qwen2 import DecodeOptions, Qwen2, build_qwen2, decode, read_weights
 from harness.errors import UserError
 
 PROMPT = [7, 9, 200, 41, 41, 3]
@@ -43,7 +41,7 @@ PROMPT = [7, 9, 200, 41, 41, 3]
 @pytest.fixture
 def model(tmp_path: Path) -> Qwen2:
     write_model(tmp_path, Sizes(heads=4, kv_heads=2), ends=[])
-    return loaded(read_weights(tmp_path))
+    return build_qwen2(read_weights(tmp_path))
 
 
 def ask(
@@ -74,20 +72,20 @@ def test_the_order_of_a_prompt_matters(model: Qwen2) -> None:
 
 def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model: Qwen2) -> None:
     def said(heat: float, seed: int) -> list[int]:
-        return decode(model, PROMPT, Sampled(heat, seed, max_tokens=20)).tokens
+        return decode(model, PROMPT, DecodeOptions(heat, seed, max_tokens=20)).tokens
 
     assert said(0, 1) == said(0, 2)
     assert said(1, 1) == said(1, 1) != said(1, 2)
 
 
 def test_low_heat_draws_the_likeliest_token(model: Qwen2) -> None:
-    greedy = decode(model, PROMPT, Sampled(max_tokens=20)).tokens
-    assert decode(model, PROMPT, Sampled(1e-4, 5, max_tokens=20)).tokens == greedy
+    greedy = decode(model, PROMPT, DecodeOptions(max_tokens=20)).tokens
+    assert decode(model, PROMPT, DecodeOptions(1e-4, 5, max_tokens=20)).tokens == greedy
 
 
 def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: Path) -> None:
     folder = parrot(tmp_path, "model_id = [0]")
-    model = loaded(read_weights(folder))
+    model = build_qwen2(read_weights(folder))
     found = decode(model, PROMPT)
     assert found.stop == "stop"
     assert found.written == len(found.tokens) + 1
@@ -96,8 +94,8 @@ def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: P
 
 def test_limits_end_a_reply_and_say_which_limit_it_was(tmp_path: Path) -> None:
     write_model(tmp_path, Sizes(context=10), ends=[])
-    model = loaded(read_weights(tmp_path))
-    assert decode(model, PROMPT, Sampled(max_tokens=3)).stop == "max_tokens"
+    model = build_qwen2(read_weights(tmp_path))
+    assert decode(model, PROMPT, DecodeOptions(max_tokens=3)).stop == "max_tokens"
     full = decode(model, PROMPT)
     assert (full.stop, full.written) == ("model_length", 4)
     none = decode(model, PROMPT * 2)
@@ -244,7 +242,7 @@ def test_weights_in_several_files_are_refused_with_another_way(tmp_path: Path) -
 def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
     write_tokenizer(tmp_path)
     with pytest.raises(UserError, match="has 258 tokens and the model knows 100"):
-        read_words(tmp_path, 100)
+        read_tokenizer(tmp_path, 100)
 
 
 def test_a_chat_template_that_adds_turn_marks_is_refused(tmp_path: Path) -> None:
@@ -258,7 +256,7 @@ def test_a_template_that_differs_in_white_space_and_quotes_is_the_same(tmp_path:
     folder = write_checkpoint(tmp_path)
     same = '{%- for message in messages -%}\n{{ message["content"] }}\n{%- endfor -%}'
     (folder / "chat_template.jinja").write_text(same)
-    assert read_words(folder, 300).tokens("ab") == read_words(folder, 300).tokens("ab")
+    assert read_tokenizer(folder, 300).tokens("ab") == read_tokenizer(folder, 300).tokens("ab")
 
 
 def test_integers_for_weights_are_refused(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from providers import CLIENTS_WARN, Act, Server
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.pool_file import POOLS, read_pool
-from harness.preflight import problems
+from harness.pool_config import POOLS, read_pool
 from harness.prices import read_book
 from harness.records import Usage
+from harness.run.preflight import problems
 
 pytestmark = CLIENTS_WARN
 

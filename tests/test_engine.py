@@ -19,27 +19,35 @@ from engines import answering
 
 from harness.cli import main
 from sandbox import IMAGE, SandboxError
-from sandbox.engine import answers, connect, containers, explained, labels, remove_orphans
-from sandbox.owners import OWNER, is_orphan
+from sandbox.images import (
+    OWNER,
+    connect,
+    engine_answers,
+    explained,
+    is_orphan,
+    labels,
+    our_containers,
+    remove_orphans,
+)
 
 SCRIPT = Path(__file__).parent.parent / "sandbox" / "debian-engine.sh"
 NOBODY = 65534
 AS_NOBODY = f"""
 import os
-from sandbox import engine
+from sandbox import images
 if os.getuid() == 0:
     os.setuid({NOBODY})
 try:
-    engine.connect()
-except engine.SandboxError as error:
+    images.connect()
+except images.SandboxError as error:
     print(error)
 """
 HOLD_A_CONTAINER = """
 import sys, time
-from sandbox import engine
-made = engine.connect().containers.create(
+from sandbox import images
+made = images.connect().containers.create(
     sys.argv[1], ["-c", "import time; time.sleep(60)"], entrypoint="python3",
-    network_mode="none", labels=engine.labels(),
+    network_mode="none", labels=images.labels(),
 )
 made.start()
 print(made.id, flush=True)
@@ -47,7 +55,7 @@ time.sleep(60)
 """
 SAY_LABELS = """
 import json, time
-from sandbox.owners import labels
+from sandbox.images import labels
 print(json.dumps(labels()), flush=True)
 time.sleep(60)
 """
@@ -76,7 +84,7 @@ def refusal(address: str | Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("DOCKER_HOST", str(address))
     with pytest.raises(SandboxError) as caught:
         connect()
-    assert not answers()
+    assert not engine_answers()
     return str(caught.value)
 
 
@@ -128,7 +136,7 @@ def test_the_oldest_engine_that_we_can_use_is_taken(
 ) -> None:
     with answering(tmp_path / "fit.sock", {"Version": "24.0.6", "ApiVersion": "1.43"}) as address:
         monkeypatch.setenv("DOCKER_HOST", address)
-        assert answers()
+        assert engine_answers()
 
 
 def test_an_engine_that_hangs_is_given_up_quickly(
@@ -139,7 +147,7 @@ def test_an_engine_that_hangs_is_given_up_quickly(
         silent.listen()
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/silent.sock")
         started = time.monotonic()
-        assert not answers(timeout_s=1)
+        assert not engine_answers(timeout_s=1)
         assert time.monotonic() - started < 15
         with pytest.raises(SandboxError, match="does not answer in time"):
             connect(timeout_s=1)
@@ -232,11 +240,11 @@ def test_what_a_killed_podium_left_is_removed_and_nothing_else(client: docker.Do
         child(HOLD_A_CONTAINER, IMAGE) as (killed, left),
     ):
         remove_orphans(client)
-        assert {living.strip(), left.strip()} <= {str(held.id) for held in containers(client)}
+        assert {living.strip(), left.strip()} <= {str(held.id) for held in our_containers(client)}
         killed.kill()
         killed.wait()
         assert remove_orphans(client) >= 1
-        kept = {str(held.id) for held in containers(client)}
+        kept = {str(held.id) for held in our_containers(client)}
     assert living.strip() in kept
     assert left.strip() not in kept
     remove_orphans(client)

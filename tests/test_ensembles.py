@@ -16,12 +16,25 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import Solver
 from scripted import Heard, script, scripted_pool
 
-from baselines.best_of_n import CANDIDATES, CHOOSE, UNREADABLE, best_of_n_system, chosen, picked
 from baselines.debate import AGAIN, OTHERS, debate_system
-from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_lite, moa_paper_system, moa_system
+from baselines.mixture import (
+    AGGREGATE_AND_SYNTHESIZE,
+    moa_lite,
+    moa_paper_system,
+    moa_system,
+    self_moa_system,
+)
 from baselines.reflection import REVIEW, long_context, self_reflection_system
-from baselines.self_consistency import self_consistency, self_consistency_system
-from baselines.self_mixture import self_moa_system
+from baselines.voting import (
+    CANDIDATES,
+    CHOOSE,
+    UNREADABLE,
+    best_of_n_system,
+    choice_number,
+    pick_candidate,
+    self_consistency,
+    self_consistency_system,
+)
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Question
@@ -152,9 +165,11 @@ def test_a_judge_that_answers_instead_picks_the_first_candidate_with_its_answer(
     rig = scripted_pool(abacus=numbered, sage="I work it out myself.\nANSWER: 2")
     answer = ask(best_of_n_system(n=3, judge="sage"), rig.pool)
     assert (answer.text, dict(answer.noted)) == ("ANSWER: 2", {})
-    assert picked("program", "```python\nprint(2)\n```", ["none", "```\nprint(2)\n```"]) == 1
-    assert picked("integer", "Both are wrong.", ["I cannot tell.", "ANSWER: 7"]) is None
-    assert picked("integer", "CHOICE: 9\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"]) is None
+    assert (
+        pick_candidate("program", "```python\nprint(2)\n```", ["none", "```\nprint(2)\n```"]) == 1
+    )
+    assert pick_candidate("integer", "Both are wrong.", ["I cannot tell.", "ANSWER: 7"]) is None
+    assert pick_candidate("integer", "CHOICE: 9\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"]) is None
 
 
 @pytest.mark.parametrize(
@@ -169,7 +184,7 @@ def test_a_judge_that_answers_instead_picks_the_first_candidate_with_its_answer(
     ],
 )
 def test_a_choice_is_the_last_number_behind_the_word(reply: str, index: int | None) -> None:
-    assert chosen(reply, 3) == index
+    assert choice_number(reply, 3) == index
 
 
 # --- debate -----------------------------------------------------------------------------------

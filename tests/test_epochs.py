@@ -14,18 +14,16 @@ from scripted import Heard, ReplyFunction, script
 from toy_card import CARD
 
 from baselines.single import single
-from harness.cassette import Header, Row, write_cassette
+from harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
 from harness.errors import UserError
-from harness.pool_file import PoolSpec, read_pool
-from harness.recordings import refuse_unrecorded
+from harness.inspect_adapters import ASKED, as_task
+from harness.pool_config import PoolSpec, read_pool
 from harness.records import Grade, Question
 from harness.regrade import question_in, regrade
-from harness.replicate import request_digest
-from harness.solver import ASKED
+from harness.request import request_digest
 from harness.suite import Card, Split, at_epoch, usual_epochs
-from harness.task import as_task
-from suites.choice_order import arranged, first_places, later_order, order_seed
-from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
+from suites.base import LETTERS, choice_metadata, choice_text, grade_choice
+from suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
 
 SIZE = 6
 STORY = "This is a long story, so that a log keeps it as an attachment. " * 30
@@ -57,7 +55,7 @@ class Moving:
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Move the right option on by one letter an epoch."""
-        return later_order(question, epoch)
+        return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
         """Compare letters."""
@@ -69,7 +67,7 @@ SUITE = Moving()
 
 def moving(id: str, place: int) -> Question:
     wrong = [f"wrong {id} {n}" for n in range(3)]
-    printed = arranged(f"right {id}", wrong, place, order_seed(id, 1))
+    printed = arrange_options(f"right {id}", wrong, place, order_seed(id, 1))
     return Question(
         id=id,
         text=choice_text(f"{STORY}Which of {id}?", printed),
@@ -193,16 +191,16 @@ def test_epoch_one_is_the_question_and_epoch_five_is_not_epoch_one_again() -> No
 def test_a_question_without_target_or_options_has_no_later_order() -> None:
     one = SUITE.load()[0]
     with pytest.raises(ValueError, match="sealed"):
-        later_order(one.sealed(), 2)
+        rotate_options(one.sealed(), 2)
     other = Question("q", "no options", "choice", "A", metadata=choice_metadata(list("abcd")))
     with pytest.raises(ValueError, match="q does not end with its options"):
-        later_order(other, 2)
+        rotate_options(other, 2)
 
 
 def taped(folder: Path, epochs: int) -> PoolSpec:
     """Return a pool that replays bare replies to the first `epochs` forms of each question."""
     rows = [
-        Row(
+        RecordedReply(
             worker="chooser",
             digest=request_digest(
                 [ChatMessageUser(content=at_epoch(SUITE, one, min(form, epochs)).text)]
@@ -219,7 +217,9 @@ def taped(folder: Path, epochs: int) -> PoolSpec:
         for form in range(1, 5)
     ]
     tape = folder / "tape.jsonl"
-    header = Header(created_from=("a test",), source_sha256=("0" * 64,), source_label="live")
+    header = CassetteHeader(
+        created_from=("a test",), source_sha256=("0" * 64,), source_label="live"
+    )
     write_cassette(tape, header, rows)
     pool = folder / "pool.toml"
     pool.write_text(

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from suites import equality_process
-from suites.equality import LONGEST, compare, first_look
-from suites.equality_process import EqualityError, Worker, Workers, math_verify_says
-from suites.latex import spelled
-from suites.quantities import rational
+from suites import math_verify_pool
+from suites.latex import normalise_answer
+from suites.math_equality import LONGEST, compare, first_look
+from suites.math_verify_pool import (
+    EqualityError,
+    MathVerifyPool,
+    MathVerifyProcess,
+    math_verify_says,
+)
+from suites.quantities import parse_rational
 
 TOWER = r"2003^{2002^{2001}}"
 
@@ -377,11 +382,15 @@ def test_what_says_more_less_or_another_thing_is_wrong(target: str, answer: str)
 
 
 def test_a_number_is_read_exactly_and_nothing_else_is_a_number() -> None:
-    assert rational(spelled(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
-    assert rational(spelled(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
-    assert rational("1" * 5000) is rational("5/0") is rational("x") is None
-    assert rational(spelled("1.2e5")) == rational(spelled("120,000")) == 120_000
-    assert rational(r"-0.1\overline{6}") == Fraction(-1, 6)
+    assert parse_rational(normalise_answer(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
+    assert parse_rational(normalise_answer(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
+    assert parse_rational("1" * 5000) is parse_rational("5/0") is parse_rational("x") is None
+    assert (
+        parse_rational(normalise_answer("1.2e5"))
+        == parse_rational(normalise_answer("120,000"))
+        == 120_000
+    )
+    assert parse_rational(r"-0.1\overline{6}") == Fraction(-1, 6)
 
 
 def test_a_long_answer_equals_nothing_and_costs_no_time() -> None:
@@ -395,7 +404,7 @@ def test_a_comparison_without_an_end_is_not_equal_and_says_so() -> None:
     started = time.monotonic()
     verdict = compare("5", TOWER)
     assert (verdict.equal, verdict.gave_up) == (False, True)
-    assert time.monotonic() - started < 5 * equality_process.CPU_S  # a busy machine is slower
+    assert time.monotonic() - started < 5 * math_verify_pool.CPU_S  # a busy machine is slower
     assert compare("x+5", "5+x").equal
 
 
@@ -405,7 +414,7 @@ def test_all_values_of_a_list_share_one_limit() -> None:
     started = time.monotonic()
     verdict = compare(r"\sqrt{2},\sqrt{3},\sqrt{5}", f"{TOWER},1+{TOWER},2+{TOWER}")
     assert (verdict.equal, verdict.gave_up) == (False, True)
-    assert time.monotonic() - started < 5 * equality_process.CPU_S
+    assert time.monotonic() - started < 5 * math_verify_pool.CPU_S
 
 
 def test_a_verdict_is_kept() -> None:
@@ -440,7 +449,7 @@ def test_a_hostile_answer_leaves_no_trace(attack: str, tmp_path: Path) -> None:
 def test_the_process_has_no_environment_but_path_and_no_file_of_ours(tmp_path: Path) -> None:
     with (tmp_path / "ours").open("w") as ours:
         os.set_inheritable(ours.fileno(), True)
-        worker = Worker()
+        worker = MathVerifyProcess()
         process = Path(f"/proc/{worker.pid}")
         names = {entry.split(b"=")[0] for entry in (process / "environ").read_bytes().split(b"\0")}
         opened = {str(path.readlink()) for path in (process / "fd").iterdir()}
@@ -452,7 +461,7 @@ def test_the_process_has_no_environment_but_path_and_no_file_of_ours(tmp_path: P
 
 
 def test_a_process_that_was_killed_is_replaced() -> None:
-    workers = Workers(1)
+    workers = MathVerifyPool(1)
     line = b'{"pairs": [["5", "5", 6]]}\n'
     assert workers.ask(line) == {"equal": [True]}
     os.kill(workers.pids()[0], signal.SIGKILL)
@@ -461,7 +470,7 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 
 
 def test_threads_share_as_many_processes_as_are_allowed() -> None:
-    workers = Workers(2)
+    workers = MathVerifyPool(2)
     lines = [b'{"pairs": [["%d", "x+%d-x", 6]]}\n' % (n, n % 7) for n in range(40)]
     with ThreadPoolExecutor(8) as threads:
         said = [answer["equal"][0] for answer in threads.map(workers.ask, lines)]
@@ -474,13 +483,13 @@ def test_threads_share_as_many_processes_as_are_allowed() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_asks_a_process_of_its_own() -> None:
     assert math_verify_says("5", "x+5-x", 6)
-    before = equality_process.WORKERS.pids()
+    before = math_verify_pool.POOL.pids()
     child = os.fork()
     if child == 0:  # pragma: no cover - runs in the fork
-        own = not equality_process.WORKERS.pids() and math_verify_says("7", "x+7-x", 6)
+        own = not math_verify_pool.POOL.pids() and math_verify_says("7", "x+7-x", 6)
         os._exit(0 if own else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert equality_process.WORKERS.pids() == before
+    assert math_verify_pool.POOL.pids() == before
     assert math_verify_says("8", "x+8-x", 6)
 
 
@@ -488,7 +497,7 @@ def test_a_process_that_cannot_start_is_our_failure_and_no_verdict(tmp_path: Pat
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit('no such library')\n")
     with pytest.raises(EqualityError, match="no such library"):
-        Worker([sys.executable, "-I", str(broken)])
+        MathVerifyProcess([sys.executable, "-I", str(broken)])
 
 
 GUARDED = """
@@ -513,6 +522,6 @@ for name, attempt in attempts.items():
 def test_the_process_can_run_no_string_write_no_file_start_no_program_and_call_nobody(
     tmp_path: Path,
 ) -> None:
-    command = [sys.executable, "-c", GUARDED, str(equality_process.PROGRAM), str(tmp_path / "x")]
+    command = [sys.executable, "-c", GUARDED, str(math_verify_pool.PROGRAM), str(tmp_path / "x")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["eval", "exec", "write", "program", "socket"]

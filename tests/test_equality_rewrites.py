@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from suites.equality import compare, shaped
-from suites.latex import spelled, split
+from suites.latex import normalise_answer, split_outside_brackets
 from suites.math500 import MATH500_ALL
-from suites.quantities import rational
+from suites.math_equality import compare, parse_shape
+from suites.quantities import parse_rational
 
 DRAWN = settings(
     max_examples=150,
@@ -55,15 +55,17 @@ REWRITES: dict[str, Rewrite] = {
 
 def named(gold: str) -> str:
     """Return a value, or a list of roots, as that of x."""
-    kind = shaped(gold).kind
+    kind = parse_shape(gold).kind
     plain = kind in ("value", "list") and "=" not in gold and "x" not in gold
     return f"x = {gold}" if plain and re.search(r"\d", gold) else gold
 
 
 def turned(gold: str) -> str:
     """Return a list or a set with its values in another order."""
-    if shaped(gold).kind == "list" and "\\pm" not in gold:
-        return ", ".join(reversed(split(spelled(gold), re.compile("[,;]"))))
+    if parse_shape(gold).kind == "list" and "\\pm" not in gold:
+        return ", ".join(
+            reversed(split_outside_brackets(normalise_answer(gold), re.compile("[,;]")))
+        )
     return gold
 
 
@@ -72,7 +74,7 @@ REWRITES |= {"a name in front": named, "another order": turned}
 
 def in_decimals(gold: str) -> str:
     """Return a fraction as its exact decimal, or a whole number with a zero behind its point."""
-    number = rational(spelled(gold))
+    number = parse_rational(normalise_answer(gold))
     if number is None or 10**6 % number.denominator:
         return gold
     return f"{float(number):.6f}"
@@ -89,7 +91,7 @@ def one_digit(gold: str) -> str | None:
 
 
 def other_sign(gold: str) -> str | None:
-    if rational(spelled(gold)) in (None, 0) or "%" in gold:
+    if parse_rational(normalise_answer(gold)) in (None, 0) or "%" in gold:
         return None
     return gold.lstrip("-") if gold.startswith("-") else f"-{gold}"
 
@@ -120,7 +122,7 @@ def swapped(gold: str) -> str | None:
 
 
 def scaled(gold: str) -> str | None:
-    return rf"{gold}\,\text{{thousand}}" if rational(spelled(gold)) else None
+    return rf"{gold}\,\text{{thousand}}" if parse_rational(normalise_answer(gold)) else None
 
 
 def hedged(gold: str) -> str:
@@ -128,7 +130,9 @@ def hedged(gold: str) -> str:
 
 
 def opened(gold: str) -> str | None:
-    return rf"{gold}\ \text{{or more}}" if rational(spelled(gold)) is not None else None
+    return (
+        rf"{gold}\ \text{{or more}}" if parse_rational(normalise_answer(gold)) is not None else None
+    )
 
 
 def other_unit(gold: str) -> str | None:
@@ -139,8 +143,8 @@ def other_unit(gold: str) -> str | None:
 
 
 def shorter(gold: str) -> str | None:
-    parts = split(spelled(gold), re.compile("[,;]"))
-    return ",".join(parts[:-1]) if shaped(gold).kind == "list" and len(parts) > 1 else None
+    parts = split_outside_brackets(normalise_answer(gold), re.compile("[,;]"))
+    return ",".join(parts[:-1]) if parse_shape(gold).kind == "list" and len(parts) > 1 else None
 
 
 NEAR: dict[str, Near] = {
@@ -219,7 +223,7 @@ def test_a_near_miss_of_a_drawn_key_is_wrong(gold: str, name: str) -> None:
 @given(gold=NUMBERS, said=NUMBERS)
 @DRAWN
 def test_two_drawn_numbers_are_equal_only_where_they_are(gold: str, said: str) -> None:
-    same = rational(gold) == rational(said)
+    same = parse_rational(gold) == parse_rational(said)
     assert compare(gold, said).equal is same
     assert compare(f"({gold}, 1)", f"({said}, 1)").equal is same
     assert compare(rf"{gold}\text{{ cm}}", rf"{said} \mathrm{{cm}}").equal is same

@@ -14,7 +14,7 @@ import pytest
 from hostile_files import BOOK, prepared
 
 from harness.cli import main
-from harness.escape import cell, markdown, say, visible
+from harness.text import escape_controls, escape_markdown, markdown_cell, say
 
 EVIL = "\x1b[31m\x07\x9b2J\u202e<img src=x onerror=alert(1)>|$\\frac"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -161,20 +161,25 @@ def test_no_command_prints_a_control_byte_that_a_run_a_book_or_a_pool_holds(
 
 
 def test_what_would_steer_a_terminal_is_spelt_out_and_all_else_stays() -> None:
-    assert visible(EVIL) == "\\u001b[31m\\u0007\\u009b2J\\u202e<img src=x onerror=alert(1)>|$\\frac"
-    assert visible("Zürich\t日本 ×\r\nnext") == "Zürich\t日本 ×\nnext"
-    assert visible("\ud800") == "\\ud800"
+    assert (
+        escape_controls(EVIL)
+        == "\\u001b[31m\\u0007\\u009b2J\\u202e<img src=x onerror=alert(1)>|$\\frac"
+    )
+    assert escape_controls("Zürich\t日本 ×\r\nnext") == "Zürich\t日本 ×\nnext"
+    assert escape_controls("\ud800") == "\\ud800"
 
 
 def test_json_that_is_printed_stays_json_of_the_same_value() -> None:
     text = json.dumps({"a": "x\u009by\u202e\x1b"}, ensure_ascii=False)
-    assert json.loads(visible(text)) == {"a": "x\u009by\u202e\x1b"}
+    assert json.loads(escape_controls(text)) == {"a": "x\u009by\u202e\x1b"}
 
 
 def test_markdown_keeps_figures_and_loses_tags_entities_and_scripts() -> None:
-    assert markdown("p <0.01, a < b & c") == "p <0.01, a < b & c"
-    assert markdown("<b>&lt;[x](javascript:alert)") == "&lt;b>&amp;lt;[x]\\(javascript:alert)"
-    assert cell("a|b\nc") == "a\\|b c"
+    assert escape_markdown("p <0.01, a < b & c") == "p <0.01, a < b & c"
+    assert (
+        escape_markdown("<b>&lt;[x](javascript:alert)") == "&lt;b>&amp;lt;[x]\\(javascript:alert)"
+    )
+    assert markdown_cell("a|b\nc") == "a\\|b c"
 
 
 def test_a_stream_that_lacks_a_character_gets_it_spelt_out() -> None:

@@ -9,22 +9,19 @@ from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from toy_exams import JudgedToy, VariedToy
 
 from baselines.mixture import moa_system
-from baselines.self_consistency import self_consistency_system
+from baselines.voting import self_consistency_system
 from conductor.policy import conductor_system
 from harness.cli import main
 from harness.cli.commands import build_parser
-from harness.compose import Request
 from harness.errors import UserError
-from harness.estimate.cost import Estimator
-from harness.estimate.estimate import Estimate, Line, estimate
-from harness.estimate.past import Past
-from harness.estimate.plans import CountedCall, Unplannable, counted_calls
-from harness.estimate.text import as_text
-from harness.ledger.billing import TEMPLATE
-from harness.pool_file import read_pool
+from harness.inspect_adapters import system_of
+from harness.ledger.call import TEMPLATE
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Question
-from harness.solver import system_of
+from harness.run.catalogue import RunRequest
+from harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
+from harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_calls
 
 QUESTION = Question(id="q1", text="Wie groß?", kind="integer")  # 10 bytes, 9 characters
 CREW = ("ada", "bob")
@@ -52,21 +49,21 @@ def limited_pool(log_dir: Path, tokens: int = 50) -> Path:
     return path
 
 
-def asked(log_dir: Path, suite: Toy | None = None, **changes: Any) -> Request:
+def asked(log_dir: Path, suite: Toy | None = None, **changes: Any) -> RunRequest:
     request = {
         "suites": ((suite or Toy()).name,),
         "systems": ("single:ada",),
         "pool": str(log_dir.with_name(f"{log_dir.name}-pool.toml")),
         "log_dir": log_dir,
     }
-    return Request(**{**request, **changes})
+    return RunRequest(**{**request, **changes})
 
 
 def dry(log_dir: Path, *like: Path, suite: Toy | None = None, **changes: Any) -> Estimate:
     return estimate(asked(log_dir, suite, **changes), toy_catalogue(suite), CONTROLS, like)
 
 
-def line(found: Estimate, system: str) -> Line:
+def line(found: Estimate, system: str) -> EstimateLine:
     return next(one for one in found.lines if one.system == system)
 
 
@@ -93,7 +90,7 @@ def test_a_plan_that_a_model_writes_cannot_be_counted(tmp_path: Path) -> None:
 def test_at_most_is_every_byte_a_token_and_every_reply_at_its_limit(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     spec = read_pool(str(limited_pool(log_dir)))
-    estimator = Estimator(spec, read_book(spec.prices), Past(), "toy")
+    estimator = Estimator(spec, read_book(spec.prices), PastRuns(), "toy")
     take = estimator.at_most([CountedCall("ada", 30), CountedCall("bob", 10, (0,))])
     assert (take.calls, take.input, take.output) == (2, 30 + 10 + 50, 100)
     assert take.usd == (30 + 10 + 50 + 100 + 2 * TEMPLATE) * Decimal("0.0001")
@@ -111,9 +108,9 @@ def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None
     assert (one.expected.calls, one.expected.input, one.expected.usd) == (12, None, None)
     assert one.most.usd is not None
     assert one.basis == "its plan; no past call of ada"
-    assert as_text(found).splitlines()[1].split()[2:7] == ["12", "12", "-", "-", "-"]
+    assert estimate_text(found).splitlines()[1].split()[2:7] == ["12", "12", "-", "-", "-"]
     enough = one.most.usd.quantize(Decimal("0.01"), rounding="ROUND_UP")
-    assert f"--max-usd {enough} would be enough but for HTTP retries." in as_text(found)
+    assert f"--max-usd {enough} would be enough but for HTTP retries." in estimate_text(found)
     assert not log_dir.exists()
     assert calls(log_dir) == []
 
@@ -141,8 +138,8 @@ def test_past_answers_of_the_same_system_say_what_the_next_will_take(tmp_path: P
     assert one.basis == "5 past answers of the same system"
     assert found.already == Decimal("0.05")
     assert one.most.usd is None
-    assert "Unknown: ada sets no max_tokens." in as_text(found)
-    assert "No --max-usd is known to be enough" in as_text(found)
+    assert "Unknown: ada sets no max_tokens." in estimate_text(found)
+    assert "No --max-usd is known to be enough" in estimate_text(found)
 
 
 def test_other_runs_of_the_same_workers_are_learned_from(tmp_path: Path) -> None:

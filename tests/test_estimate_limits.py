@@ -9,8 +9,7 @@ from toy import toy_run
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.estimate.estimate import Estimate
-from harness.estimate.text import as_text, refuse_too_little, warning
+from harness.run.estimate import Estimate, estimate_text, limit_warning, refuse_too_little
 
 
 def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> None:
@@ -18,13 +17,13 @@ def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> 
     limited_pool(log_dir)
     found = dry(log_dir)
     small = asked(log_dir, max_usd=Decimal("0.001"))
-    assert warning(found, small) == (
+    assert limit_warning(found, small) == (
         "one question of single:ada on toy may cost $0.0330, more than --max-usd 0.001 leaves "
         "(its plan; no past call of ada)."
     )
     each = asked(log_dir, max_usd_per_query=Decimal("0.001"))
-    assert "more than --max-usd-per-query 0.001" in warning(found, each)
-    assert warning(found, asked(log_dir, max_usd=Decimal(1))) == ""
+    assert "more than --max-usd-per-query 0.001" in limit_warning(found, each)
+    assert limit_warning(found, asked(log_dir, max_usd=Decimal(1))) == ""
 
 
 def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) -> None:
@@ -34,8 +33,8 @@ def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) 
 
     def said(found: Estimate, max_usd: str, each: str) -> list[str]:
         limits = {"max_usd": Decimal(max_usd), "max_usd_per_query": Decimal(each)}
-        told = as_text(found, asked(log_dir, None, **limits)).splitlines()
-        return told[len(as_text(found).splitlines()) :]
+        told = estimate_text(found, asked(log_dir, None, **limits)).splitlines()
+        return told[len(estimate_text(found).splitlines()) :]
 
     assert said(blind, max_usd="1", each="1") == []
     assert said(blind, max_usd="0.05", each="0.03305") == [
@@ -64,7 +63,7 @@ def test_a_limit_below_every_first_call_is_refused_in_one_sentence(tmp_path: Pat
     )
     with pytest.raises(UserError, match=r"more than --max-usd-per-query 0.03 allows"):
         refuse_too_little(found, asked(log_dir, max_usd_per_query=Decimal("0.03")))
-    assert as_text(found, asked(log_dir, max_usd=Decimal("0.03"))).splitlines()[-1] == str(
+    assert estimate_text(found, asked(log_dir, max_usd=Decimal("0.03"))).splitlines()[-1] == str(
         stop.value
     )
     refuse_too_little(found, asked(log_dir, max_usd=Decimal("0.0331")))

@@ -20,13 +20,13 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from scripted import Heard, scripted_pool
 
+from harness.budget import Spend
 from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.pool import Pool
 from harness.prices import Book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import Answer, Question
-from harness.spend import Spend
 from harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check
 
 QUESTION = Question(id="q1", text="What is 6 times 7?", kind="integer")

@@ -21,8 +21,8 @@ from providers import (
 )
 
 from harness.audit import audit
-from harness.audit.tokens import UNBELIEVED
-from harness.ledger.row import LedgerRow
+from harness.audit.amounts import UNBELIEVED
+from harness.ledger.call import Call
 
 pytestmark = CLIENTS_WARN
 
@@ -30,24 +30,24 @@ ZERO = Decimal(0)
 WORKERS = pytest.mark.parametrize("worker", ["olive", "plum", "quince"])
 
 
-def is_refused(row: LedgerRow) -> bool:
+def is_refused(row: Call) -> bool:
     return row.billable == "no"
 
 
-def is_stalled(row: LedgerRow) -> bool:
+def is_stalled(row: Call) -> bool:
     return row.error == "AttemptTimeoutError"
 
 
-def is_silent(row: LedgerRow) -> bool:
+def is_silent(row: Call) -> bool:
     """Say whether a reply has no usage, which Anthropic's client cannot read."""
     return row.billable == "yes" or row.error == "TypeError"
 
 
-def is_cut(row: LedgerRow) -> bool:
+def is_cut(row: Call) -> bool:
     return not (is_refused(row) or is_stalled(row) or is_silent(row))
 
 
-def the(kind: Callable[[LedgerRow], bool], left: Left, worker: str) -> LedgerRow:
+def the(kind: Callable[[Call], bool], left: Left, worker: str) -> Call:
     """Return the one row of a kind that a worker has."""
     (row,) = filter(kind, left.of(worker))
     return row

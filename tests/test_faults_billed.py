@@ -5,7 +5,7 @@ from pathlib import Path
 from faulty_run import Left, run
 from providers import CLIENTS_WARN, dropping
 
-from harness.invoices import Options, Reconciliation, read_invoice, reconcile
+from harness.audit.reconcile import InvoiceOptions, Reconciliation, read_invoice, reconcile
 
 pytestmark = CLIENTS_WARN
 
@@ -13,7 +13,7 @@ pytestmark = CLIENTS_WARN
 def held_against(left: Left, folder: Path) -> Reconciliation:
     """Compare a run with the bill of the server that it asked."""
     invoice = read_invoice(left.bill.write_csv(folder / "bill.csv"))
-    return reconcile(left.rows, invoice, Options(whole_account=True))
+    return reconcile(left.rows, invoice, InvoiceOptions(whole_account=True))
 
 
 def test_a_run_with_refused_tries_is_billed_what_its_ledger_says(

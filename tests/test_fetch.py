@@ -12,11 +12,19 @@ import pytest
 
 from harness.errors import UserError
 from suites import SUITES
-from suites.fetch import Source, by_hand, checked_rows, local_bytes, local_rows, sources
-from suites.hub import hub_left_alone
-from suites.pins import described, owner, sources_of
+from suites.data import (
+    SUFFIXES,
+    DataSource,
+    by_hand,
+    check_rows,
+    hub_left_alone,
+    local_bytes,
+    local_rows,
+    parse_rows,
+    sources,
+)
+from suites.data_command import describe_source, sources_of, suite_of_source
 from suites.practice import PracticeSuite
-from suites.row_files import SUFFIXES, parsed_rows
 
 ROWS: list[dict[str, Any]] = [{"id": "1", "problem": "é"}, {"id": "2", "problem": "2\n+2"}]
 
@@ -60,13 +68,13 @@ def test_two_sources_name_one_file_only_when_it_is_the_same_file() -> None:
 
 
 def test_a_source_belongs_to_the_suite_whose_name_it_begins_with() -> None:
-    assert owner("livecodebench-6") == "livecodebench"
-    assert owner("saturn-aime25") is None
+    assert suite_of_source("livecodebench-6") == "livecodebench"
+    assert suite_of_source("saturn-aime25") is None
     assert sources_of(SUITES["livecodebench-v2"]) == ("livecodebench-1", "livecodebench-2")
 
 
 def test_a_source_is_described_by_where_it_is_from_and_what_it_is_held_to() -> None:
-    said = described(sources()["livecodebench-6"])
+    said = describe_source(sources()["livecodebench-6"])
     assert "hub livecodebench/code_generation_lite at 0fe84c3912ea, test6.jsonl" in said
     assert "(sha256 bb4c364f7192); 175 rows" in said
 
@@ -92,7 +100,7 @@ def content(suffix: str) -> bytes:
 
 @pytest.mark.parametrize("suffix", [one for one in SUFFIXES if one not in (".zip", ".parquet")])
 def test_rows_are_read_by_the_name_of_their_file(suffix: str) -> None:
-    assert parsed_rows(content(suffix), Path(f"v0.1.csv-like{suffix}")) == ROWS
+    assert parse_rows(content(suffix), Path(f"v0.1.csv-like{suffix}")) == ROWS
 
 
 def test_rows_of_parquet_are_read_as_the_hub_s_loader_reads_them(tmp_path: Path) -> None:
@@ -100,7 +108,7 @@ def test_rows_of_parquet_are_read_as_the_hub_s_loader_reads_them(tmp_path: Path)
 
     path = tmp_path / "rows.parquet"
     pandas.DataFrame(ROWS).to_parquet(path)
-    assert parsed_rows(path.read_bytes(), path) == ROWS
+    assert parse_rows(path.read_bytes(), path) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -120,7 +128,7 @@ def test_a_file_that_is_none_of_its_name_is_refused_by_name_without_a_cell(
     path = tmp_path / name
     path.write_bytes(text)
     with pytest.raises(UserError, match=f"{name} cannot be read"):
-        parsed_rows(text, path)
+        parse_rows(text, path)
 
 
 def test_a_file_with_another_digest_is_refused(tmp_path: Path) -> None:
@@ -141,8 +149,8 @@ def test_a_file_that_is_absent_says_where_to_put_it(tmp_path: Path) -> None:
 
 
 def test_another_number_of_rows_and_a_missing_column_are_refused_by_name() -> None:
-    source = Source(file="x.jsonl", rows=2, licence="MIT", columns=("id", "answer"))
+    source = DataSource(file="x.jsonl", rows=2, licence="MIT", columns=("id", "answer"))
     with pytest.raises(UserError, match=r"x has 1 rows, not the pinned 2"):
-        checked_rows(ROWS[:1], source, "x")
+        check_rows(ROWS[:1], source, "x")
     with pytest.raises(UserError, match=r"x, row 1 has no column 'answer'"):
-        checked_rows(ROWS, source, "x")
+        check_rows(ROWS, source, "x")

@@ -20,9 +20,9 @@ from installed import build_wheel
 from providers import serve
 
 from baselines import SYSTEMS
-from baselines.frameworks.systems import FRAMEWORKS
+from baselines.frameworks import FRAMEWORKS
 from harness.audit import audit
-from harness.ledger.row import LedgerRow
+from harness.ledger.call import Call
 from harness.records import PODIUM
 
 pytestmark = pytest.mark.skipif(
@@ -55,7 +55,7 @@ class Ran:
         """Where a system's run is."""
         return self.folder / ("alone" if system == "crewai" else "together")
 
-    def rows(self, system: str) -> list[LedgerRow]:
+    def rows(self, system: str) -> list[Call]:
         """The calls of one system."""
         return [row for row in rows_below(self.home(system)) if row.system == system]
 

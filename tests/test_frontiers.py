@@ -3,21 +3,31 @@
 import numpy as np
 import pytest
 
-from reports.stats.costs import cost, cost_of_pass, cost_ratio, frontier_cost_of_pass
-from reports.stats.frontier import aiq, hull, non_dominated, pareto_probability
-from reports.stats.resampling import resampled_counts, resampled_means
+from reports.costs import (
+    aiq,
+    cost_of_pass,
+    cost_ratio,
+    cost_summary,
+    frontier_cost_of_pass,
+    hull,
+    non_dominated,
+    pareto_probability,
+)
+from reports.stats import resampled_counts, resampled_means
 
 COUNTS = resampled_counts(6, 500)
 
 
 def test_a_cost_has_a_mean_a_median_and_a_tail() -> None:
     values = np.array([1.0, 1, 1, 1, 1, 25])
-    found = cost(values, resampled_means(COUNTS, values[:, None])[:, 0])
+    found = cost_summary(values, resampled_means(COUNTS, values[:, None])[:, 0])
     assert found is not None
     assert (found.mean, found.median, found.p95) == (5.0, 1.0, 19.0)
     assert found.interval is not None
     assert found.interval.low <= found.mean <= found.interval.high
-    assert cost(np.array([1.0, np.nan]), COUNTS[:, 0]) is None, "an unknown cost is not left out"
+    assert cost_summary(np.array([1.0, np.nan]), COUNTS[:, 0]) is None, (
+        "an unknown cost is not left out"
+    )
 
 
 def test_a_cost_ratio_is_paired() -> None:

@@ -12,8 +12,7 @@ from audited import failing, said
 from moody import HEAD, lines, sat
 
 from harness.audit import audit
-from harness.ledger.chain import read_chain
-from harness.ledger.journal import FOLDER, mend, open_journal
+from harness.ledger.journal import FOLDER, mend, open_journal, read_chain
 
 SIZES = (900, 1400, 2100, 2500)
 """Bytes that a file may have: none is the end of a line."""

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from harness.errors import UserError
 from harness.records import Question
-from harness.suite import Judged, Suite, at_epoch, usual_epochs
+from harness.suite import ModelGraded, Suite, at_epoch, usual_epochs
 from suites import SUITES
-from suites.equality_process import CPU_S
+from suites.math_verify_pool import CPU_S
 
 EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "100"))
 LONGEST_S = 2.0 - CPU_S
@@ -226,7 +226,7 @@ def at_hand(suite: Suite[Any]) -> Iterator[Question]:
             loaded = suite.load(split)
         except UserError:
             continue
-        judged = suite if isinstance(suite, Judged) else None
+        judged = suite if isinstance(suite, ModelGraded) else None
         yield from (one for one in loaded if judged is None or not judged.needs_judge(one))
 
 

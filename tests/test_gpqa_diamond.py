@@ -16,9 +16,16 @@ from scripted import Heard, script
 
 from harness.errors import UserError
 from harness.records import Question
-from suites.fetch import data_folder, local_bytes, sources
-from suites.gpqa_diamond import GpqaDiamond, gpqa_diamond
-from suites.gpqa_rows import ARCHIVE, CSV, PASSWORD, decrypted, official_rows
+from suites.data import data_folder, local_bytes, sources
+from suites.gpqa_diamond import (
+    ARCHIVE,
+    CSV,
+    PASSWORD,
+    GpqaDiamond,
+    decrypt_archive,
+    gpqa_diamond,
+    official_rows,
+)
 
 FOLDER = data_folder() / "gpqa"
 HERE = (data_folder() / sources()[ARCHIVE].file).is_file()
@@ -217,7 +224,7 @@ def test_a_worker_is_sent_each_order_of_a_real_question_once(private: Path) -> N
 
 def test_the_plain_csv_is_the_same_exam_with_the_same_revision(tmp_path: Path) -> None:
     with_archive = [(one.id, one.target) for one in GpqaDiamond().load()]
-    path = private_copy(tmp_path, CSV, decrypted(local_bytes(ARCHIVE), PASSWORD))
+    path = private_copy(tmp_path, CSV, decrypt_archive(local_bytes(ARCHIVE), PASSWORD))
     suite = GpqaDiamond(data=tmp_path)
     found = [(one.id, one.target) for one in suite.load()]
     revision = suite.data_revision

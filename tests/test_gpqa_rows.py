@@ -15,9 +15,8 @@ from threading import Thread
 import pytest
 
 from harness.errors import UserError
-from suites.fetch import sources
-from suites.gpqa_diamond import GpqaDiamond
-from suites.gpqa_rows import ARCHIVE, official_revision
+from suites.data import sources
+from suites.gpqa_diamond import ARCHIVE, GpqaDiamond, official_revision
 
 SECRET = "xylograph"
 """Stands in every cell; no message may have it."""

@@ -12,13 +12,12 @@ from toy import Toy, toy_catalogue
 from toy_exams import VariedToy
 
 from harness.errors import UserError
-from harness.grade import Graded, GradeRequest, grade_file
+from harness.grade_file import FIELDS, Graded, GradeRequest, grade_file
 from harness.records import Grade, Question
-from harness.verdicts import FIELDS
 from suites.aime25 import Aime25
-from suites.fetch import data_folder
-from suites.practice_code import SUITE as CODE
-from suites.practice_integer import SUITE as INTEGER
+from suites.data import data_folder
+from suites.practice.code import SUITE as CODE
+from suites.practice.integer import SUITE as INTEGER
 
 SATURN = data_folder() / "saturn_lighteval" / "aime25_4models.jsonl.gz"
 BOX = ("--box", "subprocess", "--max-sandboxes", "2")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from graded import grade, values, verdicts_in, write_replies
 
-from harness.boxes import Boxes, chosen_box
+from harness.boxes import Boxes, select_box
 from harness.cli import main
 from harness.errors import UserError
-from suites.practice_code import SUITE as CODE
-from suites.practice_integer import SUITE as INTEGER
+from suites.practice.code import SUITE as CODE
+from suites.practice.integer import SUITE as INTEGER
 
 GOOD = json.dumps({"question_id": INTEGER.load("eval")[0].id, "reply": "?"})
 SLOW = "```python\nimport time\ntime.sleep(%s)\n```"
@@ -106,11 +106,11 @@ def test_programs_run_in_docker_where_an_engine_answers_and_nowhere_by_accident(
     def boxes(no_engine: str) -> Boxes:
         return Boxes(open=never, describe=never, engine=lambda: no_engine)
 
-    assert chosen_box(None, boxes("")) == "docker"
-    assert chosen_box(None, boxes("It is down."), ours=True) == "subprocess"
-    assert chosen_box("bwrap", boxes("It is down.")) == "bwrap"
+    assert select_box(None, boxes("")) == "docker"
+    assert select_box(None, boxes("It is down."), ours=True) == "subprocess"
+    assert select_box("bwrap", boxes("It is down.")) == "bwrap"
     with pytest.raises(UserError, match=r"cannot be had: It is down\.") as refusal:
-        chosen_box(None, boxes("It is down."))
+        select_box(None, boxes("It is down."))
     assert "--box bwrap" in str(refusal.value)
     assert "--box subprocess" in str(refusal.value)
 

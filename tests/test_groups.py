@@ -6,27 +6,26 @@ from typing import Any
 import pytest
 from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
-from harness.asked import Asked, read_request
-from harness.compose import Request
-from harness.errors import UserError
-from harness.estimate.estimate import estimate
-from harness.learning.learned import read_learned
-from harness.refusal import Refusal
-from harness.system import Manifest
+from harness.errors import TaskRefusal, UserError
+from harness.learning.fit import read_artifact
+from harness.run.catalogue import RunRequest
+from harness.run.estimate import estimate
+from harness.run.request import ResolvedRequest, read_request
+from harness.system import SystemCard
 
 
-def asked(log_dir: Path, *systems: str, exam: Toy | None = None, **changes: Any) -> Asked:
+def asked(log_dir: Path, *systems: str, exam: Toy | None = None, **changes: Any) -> ResolvedRequest:
     pool = toy_pool(log_dir)
-    request = Request(("toy",), systems, str(pool), log_dir, **changes)
+    request = RunRequest(("toy",), systems, str(pool), log_dir, **changes)
     return read_request(request, toy_catalogue(exam), ready=False)
 
 
-def left_out(found: Asked) -> dict[str, str]:
+def left_out(found: ResolvedRequest) -> dict[str, str]:
     pairs = [line.split(": ", 1) for line in found.left_out]
     return {name: why for names, why in pairs for name in names.split(", ")}
 
 
-def manifest(name: str) -> Manifest:
+def manifest(name: str) -> SystemCard:
     return toy_catalogue().systems[name]
 
 
@@ -103,7 +102,7 @@ def test_a_dry_run_of_all_bounds_what_the_longest_plans_may_cost(tmp_path: Path)
     pool = toy_pool(log_dir)
     text = pool.read_text().splitlines()
     pool.write_text("\n".join(limit if one.startswith("config") else one for one in text) + "\n")
-    request = Request(("toy",), ("router-mas", "cascade", "best-single"), str(pool), log_dir)
+    request = RunRequest(("toy",), ("router-mas", "cascade", "best-single"), str(pool), log_dir)
     found = estimate(request, toy_catalogue(), CONTROLS)
     most = {line.system: line.most for line in found.lines}
     single = most["best-single"].output
@@ -115,5 +114,5 @@ def test_a_dry_run_of_all_bounds_what_the_longest_plans_may_cost(tmp_path: Path)
 
 
 def test_an_untrained_router_is_refused_in_words_that_inspect_prints_plainly() -> None:
-    with pytest.raises(Refusal, match="router-knn is not trained: let `podium run` train it"):
-        read_learned(None, "router-knn")
+    with pytest.raises(TaskRefusal, match="router-knn is not trained: let `podium run` train it"):
+        read_artifact(None, "router-knn")

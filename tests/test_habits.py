@@ -92,11 +92,11 @@ def imported(path: Path) -> set[str]:
 
 
 OPTIONAL = {
-    ("baselines/calling/trinity_training.py", "cmaes"),
-    ("conductor/training/adapters.py", "peft"),
+    ("baselines/trinity.py", "cmaes"),
+    ("conductor/training/model.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
-    ("harness/integrity/signing.py", "cryptography"),
-    ("harness/file_limits.py", "compression"),  # of Python's own library, from 3.14 on
+    ("harness/audit/verify.py", "cryptography"),
+    ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""
 

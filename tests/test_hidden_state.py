@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.calling.coordinator import encoder, head_policy, size
-from baselines.calling.turns import Turn
+from baselines.trinity import TrinityTurn, head_coordinator, head_size, load_encoder
 from harness.errors import UserError
 from harness.records import Question
 
@@ -50,16 +49,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_hidden_state_is_the_same_for_the_same_turns_and_another_for_others(model: Path) -> None:
-    encode = encoder(f"hf:{model}")
+    encode = load_encoder(f"hf:{model}")
     assert encode.dims == HIDDEN
     alone = encode(SUM, [])
-    assert np.array_equal(alone, encoder(f"hf:{model}")(SUM, []))
+    assert np.array_equal(alone, load_encoder(f"hf:{model}")(SUM, []))
     assert float(np.linalg.norm(alone)) == pytest.approx(1)
-    assert not np.allclose(alone, encode(SUM, [Turn("a", "worker", "ANSWER: 5")]))
+    assert not np.allclose(alone, encode(SUM, [TrinityTurn("a", "worker", "ANSWER: 5")]))
 
 
 def test_the_state_is_that_of_the_penultimate_token_that_the_model_writes(model: Path) -> None:
-    from baselines.calling.hidden_state import WRITES, HiddenState
+    from baselines.trinity import WRITES, HiddenState
 
     found = HiddenState(str(model))(SUM, [])
     loaded = transformers.AutoModelForCausalLM.from_pretrained(model).eval()
@@ -74,13 +73,13 @@ def test_the_state_is_that_of_the_penultimate_token_that_the_model_writes(model:
 
 
 def test_a_head_over_a_hidden_state_chooses_a_worker_and_a_role(model: Path) -> None:
-    encode = encoder(f"hf:{model}")
-    weights = np.random.default_rng(0).normal(size=size(3, encode.dims))
-    at, role = head_policy(weights, 3, encode)(SUM, [])
+    encode = load_encoder(f"hf:{model}")
+    weights = np.random.default_rng(0).normal(size=head_size(3, encode.dims))
+    at, role = head_coordinator(weights, 3, encode)(SUM, [])
     assert at in range(3)
     assert role in ("thinker", "worker", "verifier")
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no transformers model at .*it has no config\.json"):
-        encoder(f"hf:{tmp_path}")
+        load_encoder(f"hf:{tmp_path}")

@@ -16,13 +16,23 @@ import pytest
 import zstandard
 from hostile_files import TARGETS, cases, fuzz
 
+from harness.cassette import record
 from harness.cli import main
 from harness.errors import UserError
-from harness.file_limits import RATIO, SMALL, TooLarge, inflated, refuse_bomb, unpacked
-from harness.ledger.raw_log import open_log
-from harness.logs import find_logs, newest_logs, read_log
-from harness.parsing import decimal_of, dicts_of_csv, parse_json, parse_toml
-from harness.record import record
+from harness.files import (
+    RATIO,
+    SMALL,
+    TooLarge,
+    decimal_of,
+    dicts_of_csv,
+    inflate,
+    parse_json,
+    parse_toml,
+    refuse_bomb,
+    unpack_gzip,
+)
+from harness.ledger.logs import open_log
+from harness.ledger.runs import find_logs, newest_logs, read_log
 from harness.redact import redact
 from harness.regrade import regrade_dir
 
@@ -93,14 +103,14 @@ def test_what_an_archive_says_of_its_members_together_is_limited_too(tmp_path: P
 def test_a_frame_that_promises_more_than_the_index_does_takes_no_memory() -> None:
     packed = zstandard.ZstdCompressor().compress(bytes(200 << 20))
     with pytest.raises(TooLarge):
-        inflated(packed, 93, 10)
+        inflate(packed, 93, 10)
 
 
 def test_a_gzip_bomb_is_left_at_the_limit() -> None:
     layer = gzip.compress(bytes(1 << 20))
-    assert len(unpacked(layer)) == 1 << 20
+    assert len(unpack_gzip(layer)) == 1 << 20
     with pytest.raises(TooLarge):
-        unpacked(layer * (5 * SMALL >> 20))
+        unpack_gzip(layer * (5 * SMALL >> 20))
 
 
 def test_a_large_log_of_a_real_run_stays_far_below_every_limit() -> None:

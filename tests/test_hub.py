@@ -12,8 +12,7 @@ import pytest
 from fake_hub import GATED, NO_DATASET, NO_REVISION, NOWHERE, Done, FakeHub, podium, python, serving
 
 from harness.errors import UserError
-from suites.fetch import sources
-from suites.hub import hub_left_alone, hub_rows, refusal
+from suites.data import hub_left_alone, hub_refusal, hub_rows, sources
 
 AIME = [{"problem": f"{n}?", "answer": f"{n:03}", "id": str(n)} for n in range(30)]
 LACKING: dict[str, Any] = {"problem": "?", "subject": "", "level": 1, "unique_id": "x"}
@@ -143,7 +142,7 @@ def test_a_file_of_the_hub_is_held_to_its_size_and_digest(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("fetched")
 def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(home: Path) -> None:
     code = (
-        "from suites.hub import hub_rows\n"
+        "from suites.data import hub_rows\n"
         "try: hub_rows('math-ai/aime25', None, 40 * 'a', 'test')\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -167,6 +166,6 @@ def test_a_hub_that_is_left_alone_is_not_asked() -> None:
 
 
 def test_a_full_disk_is_named_as_that() -> None:
-    error = refusal(OSError(28, "No space left on device"), "a/b", "put the file at x")
+    error = hub_refusal(OSError(28, "No space left on device"), "a/b", "put the file at x")
     assert isinstance(error, UserError)
     assert str(error).startswith("a/b cannot be loaded: the disk is full. Free some space, or")

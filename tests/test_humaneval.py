@@ -11,8 +11,8 @@ from checked_help import dishonest, fenced, grades, needs_data, passed, wrong
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box, SandboxError
-from suites.fetch import local_path
-from suites.humaneval import INSTRUCTION, HumanEval, completed
+from suites.data import local_path
+from suites.humaneval import INSTRUCTION, HumanEval, complete_program
 
 SUITE = HumanEval()
 DATA = needs_data("humaneval")
@@ -121,7 +121,7 @@ def test_types_survive_the_way_there_and_back(tmp_path: Path, any_box: Box) -> N
     ],
 )
 def test_a_completion_and_a_whole_function_are_the_same_program(reply: str) -> None:
-    program = completed(PROMPT, "total", reply)
+    program = complete_program(PROMPT, "total", reply)
     assert program is not None
     space: dict[str, Any] = {}
     exec(program, space)
@@ -130,7 +130,7 @@ def test_a_completion_and_a_whole_function_are_the_same_program(reply: str) -> N
 
 @pytest.mark.parametrize("reply", ["", "  \n", "I do not know."])
 def test_a_reply_without_a_program_is_counted_as_unparsed(reply: str) -> None:
-    assert completed(PROMPT, "total", reply) is None
+    assert complete_program(PROMPT, "total", reply) is None
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,24 @@ from boxes import needs
 from docker.errors import ImageNotFound
 from docker.models.images import Image
 
-from sandbox import IMAGE, SandboxError, manage
-from sandbox.engine import connect, labels
-from sandbox.images import BASE_IMAGE, HERE, RECIPES, Recipe, build
-from sandbox.wheels import Target, digest, fetch, pins
+from sandbox import IMAGE, SandboxError, images
+from sandbox.images import (
+    BASE_IMAGE,
+    HERE,
+    RECIPES,
+    ImageRecipe,
+    WheelTarget,
+    connect,
+    fetch_wheels,
+    labels,
+    make_image,
+    pinned_packages,
+    pins_digest,
+)
 
 TESTED = "podium-sandbox-tested"
 USE_IT = "import sys; sys.path.insert(0, '/opt/podium/site'); import tiny; print(tiny.__cached__)"
-HERE_AND_NOW = Target(python="3.11.2", machine="x86_64", glibc="2.36")
+HERE_AND_NOW = WheelTarget(python="3.11.2", machine="x86_64", glibc="2.36")
 
 
 @pytest.fixture
@@ -30,7 +40,7 @@ def client() -> Generator[docker.DockerClient]:
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Recipe:
+def recipe(tmp_path: Path) -> ImageRecipe:
     """An image with one package that lies in a folder, so that no index is asked."""
     wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
     about = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
@@ -44,7 +54,7 @@ def recipe(tmp_path: Path) -> Recipe:
         archive.writestr("tiny-1.0.dist-info/RECORD", "")
     listed = tmp_path / "tiny.txt"
     listed.write_text(f"# one package\n--no-index\n--find-links {tmp_path}\ntiny==1.0\n")
-    return Recipe("tested", TESTED, listed)
+    return ImageRecipe("tested", TESTED, listed)
 
 
 def remove_image(client: docker.DockerClient) -> None:
@@ -54,12 +64,12 @@ def remove_image(client: docker.DockerClient) -> None:
 
 @pytest.mark.docker
 def test_building_twice_changes_nothing_and_each_step_is_told(
-    client: docker.DockerClient, recipe: Recipe
+    client: docker.DockerClient, recipe: ImageRecipe
 ) -> None:
     lines: list[str] = []
     try:
-        first = build(client, recipe, IMAGE, lines.append)
-        again = build(client, recipe, IMAGE, lines.append)
+        first = make_image(client, recipe, IMAGE, lines.append)
+        again = make_image(client, recipe, IMAGE, lines.append)
         said = client.containers.run(
             TESTED, ["python3", "-c", USE_IT], network_mode="none", labels=labels(), remove=True
         )
@@ -75,11 +85,13 @@ def test_building_twice_changes_nothing_and_each_step_is_told(
 
 
 @pytest.mark.docker
-def test_the_same_inputs_make_the_same_layers(client: docker.DockerClient, recipe: Recipe) -> None:
+def test_the_same_inputs_make_the_same_layers(
+    client: docker.DockerClient, recipe: ImageRecipe
+) -> None:
     made: list[Image] = []
     try:
         for _ in range(2):
-            made.append(build(client, recipe, IMAGE, lambda line: None))
+            made.append(make_image(client, recipe, IMAGE, lambda line: None))
             remove_image(client)  # and with it what the engine would take the second from
     finally:
         remove_image(client)
@@ -89,13 +101,13 @@ def test_the_same_inputs_make_the_same_layers(client: docker.DockerClient, recip
 
 @pytest.mark.docker
 def test_cleaning_removes_an_image_whose_name_a_newer_one_took(
-    client: docker.DockerClient, recipe: Recipe
+    client: docker.DockerClient, recipe: ImageRecipe
 ) -> None:
     lines: list[str] = []
     try:
-        old = build(client, recipe, IMAGE, lines.append)
-        new = build(client, replace(recipe, name="renamed"), IMAGE, lines.append)
-        assert manage.clean(everything=False, say=lines.append) == 0
+        old = make_image(client, recipe, IMAGE, lines.append)
+        new = make_image(client, replace(recipe, name="renamed"), IMAGE, lines.append)
+        assert images.clean_engine(everything=False, say=lines.append) == 0
         left = {image.id for image in client.images.list(all=True)}
     finally:
         remove_image(client)
@@ -106,10 +118,10 @@ def test_cleaning_removes_an_image_whose_name_a_newer_one_took(
 
 @pytest.mark.docker
 def test_a_base_image_that_cannot_be_had_is_refused(
-    client: docker.DockerClient, recipe: Recipe
+    client: docker.DockerClient, recipe: ImageRecipe
 ) -> None:
     with pytest.raises(SandboxError) as caught:
-        build(client, recipe, "podium.invalid/no-such-base:1", lambda line: None)
+        make_image(client, recipe, "podium.invalid/no-such-base:1", lambda line: None)
     assert str(caught.value).startswith(
         "The base image podium.invalid/no-such-base:1 is not here and cannot be pulled: name one"
     )
@@ -120,18 +132,18 @@ def test_status_tells_the_engine_the_images_and_the_containers(
     client: docker.DockerClient,
 ) -> None:
     lines: list[str] = []
-    assert manage.status(lines.append) == 0
+    assert images.sandbox_status(lines.append) == 0
     assert lines[0].startswith(f"docker: Engine {client.version()['Version']}, cgroup v")
     assert any(line.startswith(f"image {IMAGE}: Python 3.") for line in lines)
     assert any(line.startswith("containers: ") for line in lines)
     assert lines[-1].startswith("bwrap: ")
 
 
-def test_a_package_that_cannot_be_fetched_is_refused(recipe: Recipe, tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_fetched_is_refused(recipe: ImageRecipe, tmp_path: Path) -> None:
     with recipe.requirements.open("a") as listed:
         listed.write("no-such-package==1.0\n")
     with pytest.raises(SandboxError) as caught:
-        fetch(recipe.requirements, HERE_AND_NOW, tmp_path / "site")
+        fetch_wheels(recipe.requirements, HERE_AND_NOW, tmp_path / "site")
     assert str(caught.value) == (
         "pip cannot fetch the image's packages: "
         "No matching distribution found for no-such-package==1.0."
@@ -141,13 +153,13 @@ def test_a_package_that_cannot_be_fetched_is_refused(recipe: Recipe, tmp_path: P
 def test_a_list_of_packages_is_told_by_its_pins_alone(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# why\n--no-index\nb==2  # because\nA==1\n")
     (tmp_path / "b.txt").write_text("A==1\nb==2\n")
-    assert pins(tmp_path / "a.txt") == ("A==1", "b==2")
-    assert digest(tmp_path / "a.txt") == digest(tmp_path / "b.txt")
+    assert pinned_packages(tmp_path / "a.txt") == ("A==1", "b==2")
+    assert pins_digest(tmp_path / "a.txt") == pins_digest(tmp_path / "b.txt")
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
-def test_every_package_of_an_image_is_pinned(recipe: Recipe) -> None:
-    assert all(len(pin.split("==")) == 2 for pin in pins(recipe.requirements))
+def test_every_package_of_an_image_is_pinned(recipe: ImageRecipe) -> None:
+    assert all(len(pin.split("==")) == 2 for pin in pinned_packages(recipe.requirements))
 
 
 def test_the_dockerfile_and_the_command_have_the_same_public_base() -> None:

@@ -23,9 +23,8 @@ from inspect_ai.solver import TaskState
 from inspect_ai.util import sandbox
 from sitting import sat
 
-from sandbox import IMAGE, Limits, Outcome, Program, SandboxError
-from suites.boxed import compose, sandbox_checked
-from suites.inspect_box import InspectBox
+from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
+from suites.inspect_box import InspectBox, compose, sandbox_checked
 
 REVERSE = "print(input()[::-1])"
 QUICK = Limits(cpu_s=1.0, wall_s=3.0, memory_bytes=256 << 20, processes=24)
@@ -54,7 +53,9 @@ while len(killed) < 2:
 class Seen:
     """What happened in a sandbox."""
 
-    outcomes: dict[str, list[Outcome]] = field(default_factory=dict[str, list[Outcome]])
+    outcomes: dict[str, list[ProgramOutcome]] = field(
+        default_factory=dict[str, list[ProgramOutcome]]
+    )
     errors: dict[str, str] = field(default_factory=dict[str, str])
     facts: Any = None
 
@@ -69,7 +70,7 @@ class Seen:
         except SandboxError as error:
             self.errors[name] = str(error)
 
-    def one(self, name: str) -> Outcome:
+    def one(self, name: str) -> ProgramOutcome:
         """Return the outcome of a program that had one input."""
         (outcome,) = self.outcomes[name]
         return outcome

@@ -16,18 +16,17 @@ from sitting import sat, written
 
 from harness.errors import UserError
 from sandbox import IMAGE, Limits, SandboxError
+from sandbox.cells import CellKind
 from sandbox.docker_box import DockerBox
-from sandbox.pool import Kind
-from suites.boxed import COMPOSE, boxed_task, compose
-from suites.inspect_box import InspectBox
-from suites.practice_code import SUITE, practice_code
+from suites.inspect_box import COMPOSE, InspectBox, boxed_task, compose
+from suites.practice.code import SUITE, practice_code
 
 GOLD = gold_reply(SUITE.load("eval")[0])
 
 
 def test_our_compose_file_has_the_limits_of_our_docker_box() -> None:
     service = yaml.safe_load(Path(COMPOSE).read_text())["services"]["default"]
-    limits = DockerBox(1)._limits(Kind(IMAGE, Limits().memory_bytes, Limits().processes))
+    limits = DockerBox(1)._limits(CellKind(IMAGE, Limits().memory_bytes, Limits().processes))
     for key in ("network_mode", "read_only", "cap_drop", "cap_add", "security_opt", "pids_limit"):
         assert service[key] == limits[key], key
     for key in ("mem_limit", "memswap_limit"):
@@ -132,7 +131,7 @@ def test_a_box_of_ours_is_asked_when_the_task_is_made_and_named_in_its_header() 
 
 
 def test_what_is_refused_is_a_sentence_on_inspects_command_line(tmp_path: Path) -> None:
-    words = ["suites/practice_code.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
+    words = ["suites/practice/code.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
     tool = [str(Path(sys.executable).with_name("inspect")), "eval", "--log-dir", str(tmp_path)]
     root = Path(__file__).parent.parent
     done = subprocess.run([*tool, *words], cwd=root, capture_output=True, text=True, check=False)

@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from reports.intervals import Values, accuracy, accuracy_interval, difference
-from reports.stats.paired import sign_test
+from reports.stats import sign_test
 
 
 def one_epoch(right: int, n: int) -> dict[str, list[float]]:

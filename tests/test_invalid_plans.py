@@ -8,11 +8,10 @@ import pytest
 from inspect_ai.log import read_eval_log
 from toy_checkpoint import parrot
 
-from conductor.form import Form
-from conductor.reading import read
+from conductor.plan_format import PlanFormat, read_plan
 from harness.cli import main
-from harness.ledger.plans import FAULTS, OTHER_FAULT, fault_of
-from harness.logs import find_logs
+from harness.ledger.answers import FAULTS, OTHER_FAULT, fault_of
+from harness.ledger.runs import find_logs
 from harness.redact import redacted
 from harness.system import malformed
 from harness.workflow import Malformed, Step, Workflow, check
@@ -45,7 +44,7 @@ def lists(models: str = "[0]", subtasks: str = '["a"]', access: str = "[[]]") ->
     ],
 )
 def test_a_plan_that_cannot_be_read_has_a_kind_of_fault(text: str, fault: str) -> None:
-    plan = read(Form(), text, WORKERS)
+    plan = read_plan(PlanFormat(), text, WORKERS)
     assert isinstance(plan, Malformed)
     assert fault_of(malformed(plan).plan) == fault
 
@@ -66,13 +65,15 @@ def test_a_plan_that_cannot_be_read_has_a_kind_of_fault(text: str, fault: str) -
     ],
 )
 def test_a_plan_in_json_that_cannot_be_read_has_a_kind_of_fault(text: str) -> None:
-    plan = read(Form(reply="json"), text, WORKERS)
+    plan = read_plan(PlanFormat(reply="json"), text, WORKERS)
     assert isinstance(plan, Malformed)
     assert fault_of(malformed(plan).plan) in FAULTS
 
 
 def test_a_plan_that_a_form_or_a_pool_refuses_has_a_kind_of_fault() -> None:
-    named = read(Form(access="binary"), lists("[0, 1]", '["a", "b"]', "[[], [0]]"), WORKERS)
+    named = read_plan(
+        PlanFormat(access="binary"), lists("[0, 1]", '["a", "b"]', "[[], [0]]"), WORKERS
+    )
     wrong = (Workflow(()), Workflow((Step("cy"),)), Workflow((Step("bo", reads=(3,)),)))
     for plan in (named, *(check(one, WORKERS) for one in wrong)):
         assert isinstance(plan, Malformed)

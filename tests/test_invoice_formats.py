@@ -9,10 +9,9 @@ import invoice_exports as exports
 import pytest
 from invoice_rows import one_more, row, rows_for
 
+from harness.audit.invoice_files import Names, kind_of, model_of
+from harness.audit.reconcile import InvoiceOptions, read_invoice, reconcile
 from harness.errors import UserError
-from harness.invoices import Options, read_invoice, reconcile
-from harness.invoices.google_billing import kind_of, model_of
-from harness.invoices.names import Names
 
 FORMATS = list(exports.EXPORTS)
 
@@ -204,7 +203,7 @@ def test_a_currency_other_than_dollars_is_refused_in_every_format(tmp_path: Path
         path = tmp_path / format
         path.write_text(text.replace(old, '"currency": "CHF"'))
         with pytest.raises(UserError, match="bills in CHF: only US dollars"):
-            reconcile([], read_invoice(path), Options(whole_account=True))
+            reconcile([], read_invoice(path), InvoiceOptions(whole_account=True))
 
 
 @pytest.mark.parametrize(

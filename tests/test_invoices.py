@@ -12,20 +12,26 @@ import invoice_exports as exports
 import pytest
 from invoice_rows import in_flight, refused, row, rows_for
 
+from harness.audit.reconcile import (
+    InvoiceOptions,
+    Reconciliation,
+    read_invoice,
+    reconcile,
+    reconciliation_text,
+)
 from harness.errors import UserError
-from harness.invoices import Options, Reconciliation, as_text, read_invoice, reconcile
-from harness.ledger.row import LedgerRow
+from harness.ledger.call import Call
 
-ANYONE = Options()
+ANYONE = InvoiceOptions()
 NEXT_DAY = "2026-02-02T10:00:00+00:00"
 
 
 def held_against(
     tmp_path: Path,
-    rows: list[LedgerRow],
-    billed: list[LedgerRow],
+    rows: list[Call],
+    billed: list[Call],
     format: str = "openai-usage",
-    options: Options = ANYONE,
+    options: InvoiceOptions = ANYONE,
 ) -> Reconciliation:
     path = exports.write(billed, format, tmp_path / "export")
     return reconcile(rows, read_invoice(path), options)
@@ -115,11 +121,11 @@ def test_a_model_that_the_invoice_lacks_is_listed(tmp_path: Path) -> None:
 
 
 def test_a_mapping_of_models_can_be_said_and_is_shown(tmp_path: Path) -> None:
-    options = Options(models={"openai/mine": "gpt-5-mini"})
+    options = InvoiceOptions(models={"openai/mine": "gpt-5-mini"})
     found = held_against(tmp_path, [row(model="openai/mine")], [row()], options=options)
     assert found.ok
     assert found.mapping == (("openai/mine", "gpt-5-mini", "as the user says"),)
-    assert "model: openai/mine = gpt-5-mini (as the user says)" in as_text(found)
+    assert "model: openai/mine = gpt-5-mini (as the user says)" in reconciliation_text(found)
 
 
 def test_a_bill_per_day_holds_all_of_the_day(tmp_path: Path) -> None:
@@ -159,11 +165,11 @@ def test_other_projects_and_keys_are_listed_and_left_out(tmp_path: Path) -> None
     path.write_text(json.dumps(page))
     with pytest.raises(UserError, match=r"several projects or keys \(proj_podium, proj_x, key_p"):
         reconcile([row()], read_invoice(path))
-    found = reconcile([row()], read_invoice(path), Options(project=exports.PROJECT))
+    found = reconcile([row()], read_invoice(path), InvoiceOptions(project=exports.PROJECT))
     assert found.ok
     assert found.foreign == ("project proj_x, key key_podium: 1 buckets, 5100 tokens",)
     with pytest.raises(UserError, match="has no --project 'proj_y'; it has: proj_podium, proj_x"):
-        reconcile([row()], read_invoice(path), Options(project="proj_y"))
+        reconcile([row()], read_invoice(path), InvoiceOptions(project="proj_y"))
 
 
 def test_an_export_that_names_nobody_is_refused_unless_the_account_was_the_runs_alone(
@@ -173,7 +179,7 @@ def test_an_export_that_names_nobody_is_refused_unless_the_account_was_the_runs_
     path.write_text(exports.openai_usage([row()], project_id=None, api_key_id=None))
     with pytest.raises(UserError, match="names no project and no key"):
         reconcile([row()], read_invoice(path))
-    assert reconcile([row()], read_invoice(path), Options(whole_account=True)).ok
+    assert reconcile([row()], read_invoice(path), InvoiceOptions(whole_account=True)).ok
 
 
 def test_an_export_that_does_not_tell_models_apart_is_compared_as_a_whole(tmp_path: Path) -> None:
@@ -216,9 +222,11 @@ def test_a_call_without_a_price_keeps_dollars_from_being_compared(tmp_path: Path
 
 
 def test_a_tolerance_is_said_and_shown(tmp_path: Path) -> None:
-    found = held_against(tmp_path, [row()], [row(output=12)], options=Options(tokens=2))
+    found = held_against(tmp_path, [row()], [row(output=12)], options=InvoiceOptions(tokens=2))
     assert found.rows[0].explained_by == ("output tokens differ by +2, within 2",)
-    assert not held_against(tmp_path, [row()], [row(output=13)], options=Options(tokens=2)).ok
+    assert not held_against(
+        tmp_path, [row()], [row(output=13)], options=InvoiceOptions(tokens=2)
+    ).ok
 
 
 def test_requests_are_compared_one_by_one_where_the_export_has_their_ids(tmp_path: Path) -> None:
@@ -277,7 +285,7 @@ def test_usage_and_costs_may_stand_in_one_file_of_pages_with_wider_buckets(tmp_p
 
 
 def test_the_table_shows_both_sides_and_every_fault(tmp_path: Path) -> None:
-    text = as_text(held_against(tmp_path, [row()], [row(output=11)]))
+    text = reconciliation_text(held_against(tmp_path, [row()], [row(output=11)]))
     assert "compared by bucket and model, project proj_podium, key key_podium, the only" in text
     assert "10 / 11" in text
     assert "FAULT: difference: 2026-02-01T10h gpt-5-mini: output tokens" in text
@@ -287,7 +295,7 @@ def test_the_table_shows_both_sides_and_every_fault(tmp_path: Path) -> None:
 def test_a_long_ledger_is_added_up_without_being_kept(tmp_path: Path) -> None:
     path = exports.write([row()], "openai-usage", tmp_path / "export")
 
-    def many() -> Iterator[LedgerRow]:
+    def many() -> Iterator[Call]:
         for number in range(20_000):
             time = datetime(2026, 2, 1, 10, number % 60, tzinfo=UTC)
             yield row(started=time.isoformat(), request_id=f"r{number}")

@@ -14,26 +14,25 @@ from planning_help import one_of, spec_of
 from scripted import script
 from toy import PRICES, calls, toy_pool, toy_run
 
-from conductor.plan_reward import PlanSettings, planned
+from conductor.reward import PlanSettings, plan_answerer
 from harness.errors import UserError
-from harness.ledger.billing import TEMPLATE
+from harness.ledger.call import TEMPLATE
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
+    CallOutcome,
     Head,
     Intent,
-    Outcome,
     SampleRef,
     open_journal,
     read_lines,
 )
-from harness.ledger.spending import CallLines, calls_of, spent
-from harness.ledger.spent import spent_in_logs
-from harness.logs import find_logs
+from harness.ledger.runs import find_logs
+from harness.ledger.totals import CallLines, calls_of, spent, spent_in_logs
 from harness.prices import Book, read_book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import GRADER, Usage
-from harness.replicate import request_digest
+from harness.request import request_digest
 
 BOOK = Book(
     name="moods",
@@ -117,7 +116,7 @@ def test_an_attempt_that_ended_in_silence_counts_beside_the_one_after_it(tmp_pat
     call = journal.intent(intent())
     journal.retry(call, 1, "AttemptTimeoutError", None)
     journal.again(call)
-    journal.outcome(call, Outcome(event=None, usage=Usage(input=7, output=3)))
+    journal.outcome(call, CallOutcome(event=None, usage=Usage(input=7, output=3)))
     assert spent(tmp_path, BOOK) == BOUND + ANSWER
 
 
@@ -173,7 +172,7 @@ def test_a_retried_question_has_its_calls_in_the_journal_though_no_log_kept_them
 
 def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: Path) -> None:
     script("echo", lambda heard: "42")
-    answer = planned(spec_of(echo="scripted/echo"), PLAN_BOOK, PlanSettings(log_dir=tmp_path))
+    answer = plan_answerer(spec_of(echo="scripted/echo"), PLAN_BOOK, PlanSettings(log_dir=tmp_path))
     outcomes = [one_of(answer), one_of(pickle.loads(pickle.dumps(answer)))]
     assert [outcome.calls for outcome in outcomes] == [1, 1]
     paths = list((tmp_path / FOLDER / "rewards_of_made").iterdir())

@@ -24,15 +24,15 @@ from scripted import Heard, script, scripted_pool
 from test_rlpr import folder
 from toy import choose, make_plans, toy_catalogue
 
-from harness.compose import Request
 from harness.errors import UserError
-from harness.job import Controls
-from harness.judges import refuse_unjudged
+from harness.judge import refuse_unjudged
 from harness.pool import active_pool, pool_models
-from harness.pool_file import read_pool
-from harness.preflight import problems, unpriced
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.run import run
+from harness.run.catalogue import RunRequest
+from harness.run.evaluate import Controls
+from harness.run.preflight import problems, unpriced
+from harness.run.run import run
 from suites.rlpr import RLPR, rlpr, rlpr_rules
 
 
@@ -114,7 +114,7 @@ def test_podium_run_refuses_before_the_first_call_and_writes_nothing(tmp_path: P
     asked: list[Heard] = []
     script("pupil", lambda heard: asked.append(heard) or "42")
     suite = everything(folder(tmp_path, ROWS))
-    request = Request(
+    request = RunRequest(
         suites=("rlpr",),
         systems=("single:pupil",),
         pool=str(pool_file(tmp_path, POOL)),

@@ -19,12 +19,10 @@ from inspect_ai.log import EvalSample, read_eval_log
 from toy import PRICES, calls, toy_pool
 
 from harness.audit import audit
-from harness.ledger.chain import read_chain
-from harness.ledger.journal import FOLDER
-from harness.ledger.merge import rows_of
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.spending import CallLines, calls_of, spent
-from harness.logs import newest_logs
+from harness.ledger.join import rows_of
+from harness.ledger.journal import FOLDER, read_chain
+from harness.ledger.runs import newest_logs, sittings_below
+from harness.ledger.totals import CallLines, calls_of, spent
 from harness.prices import read_book
 
 SCRIPT = Path(__file__).with_name("killed_run.py")

@@ -6,16 +6,22 @@ from pathlib import Path
 import pytest
 from scripted import Heard, script
 
+from conductor.reward import RewardConfig, reward_values
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.first_rounds import Asked, Write, chosen, first_id, with_later_rounds
-from conductor.training.job import Parts, Training, TrainRequest, found
-from conductor.training.rewarding import Rewards, reward_config, rewards
-from conductor.training.rows import Row
-from conductor.training_reward import RewardConfig, values_of
-from harness.cli.parts import catalogue, controls
+from conductor.training.data import TrainingRow
+from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from conductor.training.metrics import TrainingRewards, make_rewards, reward_config
+from conductor.training.rounds import (
+    FirstPlanMaker,
+    Write,
+    first_id,
+    later_places,
+    with_later_rounds,
+)
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import TooManyMasked, UserError
-from harness.rewards.items import RewardItem
-from harness.rewards.trainer import wait_for
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import run_in_loop
 
 SMALL = (
     'suites.names=["practice-integer"]', "suites.weights={}", "suites.train=8",
@@ -32,34 +38,36 @@ def config(*settings: str) -> TrainingConfig:
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Training:
-    return found(config(), TrainRequest(tmp_path), Parts(catalogue(), controls().bare))
+def training(tmp_path: Path) -> TrainingJob:
+    return find_job(config(), TrainRequest(tmp_path), JobParts(whole_catalogue(), controls().bare))
 
 
-def writing(*odd: Row) -> Write:
+def writing(*odd: TrainingRow) -> Write:
     """Return a model that plans for every row but some, for which it writes no plan."""
 
-    def write(rows: Sequence[Row]) -> list[str]:
+    def write(rows: Sequence[TrainingRow]) -> list[str]:
         return ["no plan" if row in odd else PLAN for row in rows]
 
     return write
 
 
-def made(training: Training, *odd: Row) -> tuple[Rewards, list[Row], list[Row]]:
-    held = rewards(training, None, training.request.out)
+def made(
+    training: TrainingJob, *odd: TrainingRow
+) -> tuple[TrainingRewards, list[TrainingRow], list[TrainingRow]]:
+    held = make_rewards(training, None, training.request.out)
     rows = (training.rows(8), training.validation_rows())
-    asked = Asked(held.answerer, training, writing(*odd), SAID.append)
+    asked = FirstPlanMaker(held.answerer, training, writing(*odd), SAID.append)
     return held, *with_later_rounds(asked, rows)
 
 
-def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: Training) -> None:
+def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: TrainingJob) -> None:
     _, rows, held_out = made(training)
     assert [bool(row.first) for row in rows].count(True) == 4
     assert [row.question for row in rows] == [row.question for row in training.rows(8)]
     assert [bool(row.first) for row in held_out] == [False] * 3 + [True] * 3
 
 
-def test_a_later_round_shows_the_first_plan_and_its_answer(training: Training) -> None:
+def test_a_later_round_shows_the_first_plan_and_its_answer(training: TrainingJob) -> None:
     _, rows, _ = made(training)
     later = next(row for row in rows if row.first)
     (turn,) = training.asking.messages(later)
@@ -69,20 +77,20 @@ def test_a_later_round_shows_the_first_plan_and_its_answer(training: Training) -
     assert training.question(later).text not in later.first
 
 
-def test_a_row_without_a_first_plan_stays_a_first_round(training: Training) -> None:
+def test_a_row_without_a_first_plan_stays_a_first_round(training: TrainingJob) -> None:
     _, _, held_out = made(training, training.validation_rows()[0])
     assert [bool(row.first) for row in held_out] == [False] * 3 + [True] * 2
 
 
 def test_a_first_round_is_worth_a_quarter_and_keeping_its_answer_the_whole(
-    training: Training,
+    training: TrainingJob,
 ) -> None:
     held, rows, _ = made(training)
     later = next(row for row in rows if row.first)
 
     def worth(text: str, first: str) -> float | None:
         item = RewardItem(later.suite, later.question, text, 1, 0, later.workers, first)
-        (outcome,) = wait_for(held.training.score([item]))
+        (outcome,) = run_in_loop(held.training.score([item]))
         return outcome.value
 
     once, kept = worth(PLAN, ""), worth(KEEP, later.first)
@@ -93,8 +101,8 @@ def test_a_first_round_is_worth_a_quarter_and_keeping_its_answer_the_whole(
 
 
 def test_the_same_rows_are_chosen_again_and_others_with_another_seed() -> None:
-    assert chosen(100, 0.5, 0) == chosen(100, 0.5, 0) != chosen(100, 0.5, 1)
-    assert len(chosen(100, 0.3, 0)) == 30
+    assert later_places(100, 0.5, 0) == later_places(100, 0.5, 0) != later_places(100, 0.5, 1)
+    assert len(later_places(100, 0.3, 0)) == 30
 
 
 def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
@@ -102,7 +110,7 @@ def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
     assert cost.reward.name == "cost-aware"
     assert cost.reward.deduplicate is base.reward.deduplicate
     assert (cost.grpo, cost.model, cost.form) == (base.grpo, base.model, base.form)
-    values_of(reward_config_of(cost))
+    reward_values(reward_config_of(cost))
     again = config()
     assert again.model.from_scratch is None
     assert again.grpo == {**base.grpo, **again.grpo}
@@ -110,8 +118,8 @@ def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
 
 
 def reward_config_of(wanted: TrainingConfig) -> RewardConfig:
-    training = found(
-        wanted, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+    training = find_job(
+        wanted, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
     )
     return reward_config(training)
 
@@ -147,7 +155,7 @@ output = "1"
 """
 
 
-def flaky(folder: Path, down: list[str]) -> Training:
+def flaky(folder: Path, down: list[str]) -> TrainingJob:
     """Return a training whose worker fails as long as `down` names a question's first words."""
 
     def reply(heard: Heard) -> str:
@@ -159,7 +167,9 @@ def flaky(folder: Path, down: list[str]) -> Training:
     (folder / "prices.toml").write_text(PRICES)
     (folder / "pool.toml").write_text(POOL.format(prices=folder / "prices.toml"))
     wanted = config(f"pool.name={folder / 'pool.toml'}", "reward.max_masked=0.5")
-    return found(wanted, TrainRequest(folder / "run"), Parts(catalogue(), controls().bare))
+    return find_job(
+        wanted, TrainRequest(folder / "run"), JobParts(whole_catalogue(), controls().bare)
+    )
 
 
 def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(

@@ -14,11 +14,11 @@ import pytest
 from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 from harness.audit.run import audit
-from harness.compose import Request
 from harness.errors import PodiumError, UserError
-from harness.estimate.estimate import estimate
-from harness.experiment import read_experiment
 from harness.records import Question
+from harness.run.catalogue import RunRequest
+from harness.run.estimate import estimate
+from harness.run.experiment import read_experiment
 from harness.suite import Split
 from harness.workflow import MAX_STEPS
 from reports.report import write_report
@@ -109,7 +109,7 @@ def test_a_dry_run_expects_what_a_trained_system_took_and_not_what_its_tries_too
     whole: Path, tmp_path: Path
 ) -> None:
     pool = whole.with_name(f"{whole.name}-pool.toml")
-    request = Request(
+    request = RunRequest(
         ("toy",), LEARNERS, str(pool), tmp_path / "new", limit=5, train_calls=TRAIN_CALLS
     )
     found = estimate(request, toy_catalogue(), CONTROLS, [whole])

@@ -10,15 +10,15 @@ import pytest
 from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 from harness.cli import main
-from harness.compose import Request
+from harness.context import RunContext, run_context
 from harness.errors import UserError
-from harness.estimate.estimate import estimate
-from harness.experiment import read_experiment
-from harness.learning.learned import read_learned
-from harness.learning.tuning import read_tries
-from harness.logs import newest_logs, read_log
-from harness.place import Place, standing_at
+from harness.learning.fit import read_artifact
+from harness.ledger.runs import newest_logs, read_log
 from harness.records import PODIUM, Question
+from harness.run.catalogue import RunRequest
+from harness.run.estimate import estimate
+from harness.run.experiment import read_experiment
+from harness.run.lessons import read_tries
 from harness.suite import Split
 from reports.report import write_report
 
@@ -76,8 +76,8 @@ def test_a_system_learns_on_train_questions_only_and_within_its_budget(run_dir: 
 
 def test_what_it_has_learnt_is_in_its_log_and_in_a_file_of_that_digest(run_dir: Path) -> None:
     row = entries(run_dir)["template-router"]
-    with standing_at(Place(run_dir)):
-        learned = read_learned(row.args["learned"], "template-router", row.args["sha256"])
+    with run_context(RunContext(run_dir)):
+        learned = read_artifact(row.args["learned"], "template-router", row.args["sha256"])
     assert learned.about.suites == ("toy",)
     assert learned.about.calls == tuning_calls(run_dir)
     (path,) = newest_logs([run_dir], recursive=False)
@@ -236,7 +236,7 @@ def test_what_is_cheaper_than_one_call_meets_one_call_and_a_note(tmp_path: Path)
 def test_a_dry_run_counts_what_learning_takes(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     pool = toy_pool(log_dir)
-    request = Request(("toy",), (*ROUTER, "best-single"), str(pool), log_dir, train_calls=10)
+    request = RunRequest(("toy",), (*ROUTER, "best-single"), str(pool), log_dir, train_calls=10)
     found = estimate(request, toy_catalogue(), CONTROLS)
     counted = {line.system: int(line.expected.calls) for line in found.lines}
     assert counted["training template-router"] == 10

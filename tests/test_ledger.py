@@ -17,24 +17,22 @@ from scripted import script
 
 from harness.audit import audit
 from harness.errors import UserError
-from harness.ledger.row import LedgerRow
-from harness.ledger.spent import spent_in_logs
-from harness.logs import find_logs, newest_logs
+from harness.ledger.call import Call
+from harness.ledger.runs import find_logs, newest_logs
+from harness.ledger.totals import SystemRun, load_runs, spent_in_logs, system_totals
 from harness.pool import Pool
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import CONDUCTOR, Answer, Question
-from harness.sittings import Sitting, read_sittings
-from harness.totals import system_totals
 
 
-def only(tmp_path: Path) -> Sitting:
+def only(tmp_path: Path) -> SystemRun:
     """Return the one sitting below a directory."""
-    sittings, _ = read_sittings([tmp_path])
+    sittings, _ = load_runs([tmp_path])
     assert len(sittings) == 1
     return sittings[0]
 
 
-def calls_of(log: EvalLog) -> list[LedgerRow]:
+def calls_of(log: EvalLog) -> list[Call]:
     return rows_in(Path(log.location))
 
 
@@ -207,7 +205,7 @@ def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> 
     sit(tmp_path / "b", "single:clerk", steps("clerk"), Crew(clerk=wrong))
     shutil.copytree(tmp_path / "a", tmp_path / "c")
     places = [tmp_path / name for name in ("a", "b", "c", "a")]
-    sittings, _ = read_sittings(places)
+    sittings, _ = load_runs(places)
     assert sorted(sitting.facts.system for sitting in sittings) == ["single:clerk", "single:sage"]
     assert [len(rows_in(*sitting.paths)) for sitting in sittings] == [4, 4]
     assert len(newest_logs([tmp_path])) == 2
@@ -218,21 +216,21 @@ def test_a_truncated_log_is_named(tmp_path: Path) -> None:
     (path,) = find_logs([tmp_path])
     path.write_bytes(path.read_bytes()[:-400])
     with pytest.raises(UserError, match=r"single-sage.*is damaged or no Inspect log.*move it away"):
-        read_sittings([tmp_path])
+        load_runs([tmp_path])
 
 
 def test_a_file_that_is_no_log_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.eval").write_text("hello")
     with pytest.raises(UserError, match=r"notes\.eval is damaged or no Inspect log"):
-        read_sittings([tmp_path])
+        load_runs([tmp_path])
 
 
 def test_a_foreign_log_is_passed_over_unless_nothing_else_is_left(tmp_path: Path) -> None:
     foreign_log(tmp_path / "foreign")
     with pytest.raises(UserError, match="not written by `podium run`"):
-        read_sittings([tmp_path])
+        load_runs([tmp_path])
     sit(tmp_path / "ours", "single:sage")
-    sittings, foreign = read_sittings([tmp_path])
+    sittings, foreign = load_runs([tmp_path])
     assert len(sittings) == len(foreign) == 1
     assert foreign[0].parent.name == "foreign"
 
@@ -249,7 +247,7 @@ def foreign_log(log_dir: Path) -> None:
 def test_a_log_of_another_version_names_the_field(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", schema=99)
     with pytest.raises(UserError, match=r"another version of podium \(field schema"):
-        read_sittings([tmp_path])
+        load_runs([tmp_path])
 
 
 def test_a_directory_without_logs_is_refused(tmp_path: Path) -> None:

@@ -16,17 +16,22 @@ from toy import Toy, toy_pool, toy_run
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.columns import columns_of, table_of
-from harness.ledger.export import export
-from harness.ledger.formats import FORMATS, ParquetWriter, rows_in, writer_for
-from harness.ledger.merge import rows_of
-from harness.ledger.otel import attributes
-from harness.ledger.queries import query_rows
-from harness.ledger.query_row import QueryRow
-from harness.ledger.row import LedgerRow
-from harness.ledger.schema_page import schema_page
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.tables import each_of
+from harness.ledger.call import Call
+from harness.ledger.columns import (
+    FORMATS,
+    ParquetWriter,
+    QueryRow,
+    attributes,
+    columns_of,
+    rows_in,
+    schema_page,
+    table_of,
+    writer_for,
+)
+from harness.ledger.export import each_of, export
+from harness.ledger.join import rows_of
+from harness.ledger.runs import sittings_below
+from harness.ledger.show import query_rows
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +49,11 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-def every_row(logs: Path) -> list[LedgerRow]:
+def every_row(logs: Path) -> list[Call]:
     return [one for files in sittings_below(logs) for one in rows_of(files)]
 
 
-def total(rows: list[LedgerRow]) -> Decimal:
+def total(rows: list[Call]) -> Decimal:
     return sum((one.usd_list for one in rows if one.usd_list is not None), Decimal(0))
 
 
@@ -58,7 +63,7 @@ def test_every_call_and_query_is_a_row_with_every_column(logs: Path, tmp_path: P
     calls = pd.read_parquet(tmp_path / "out" / "calls.parquet")
     queries = pd.read_parquet(tmp_path / "out" / "queries.parquet")
     assert (done.calls, done.queries) == (len(calls), len(queries)) == (len(rows), 8)
-    assert list(calls.columns) == [one.name for one in columns_of(LedgerRow)]
+    assert list(calls.columns) == [one.name for one in columns_of(Call)]
     assert list(queries.columns) == [one.name for one in columns_of(QueryRow)]
     assert list(calls["call"]) == [one.call for one in rows]
 
@@ -66,7 +71,7 @@ def test_every_call_and_query_is_a_row_with_every_column(logs: Path, tmp_path: P
 def test_dollars_add_up_exactly_in_duckdb_and_in_pandas(tmp_path: Path) -> None:
     rows = [row(call=str(n), usd_list=Decimal(n) / 10**12) for n in range(1, 1001)]
     path = tmp_path / "calls.parquet"
-    table = table_of(LedgerRow, rows)
+    table = table_of(Call, rows)
     writer = ParquetWriter(path, table.schema)
     writer.write(table)
     writer.close({})
@@ -78,7 +83,7 @@ def test_dollars_add_up_exactly_in_duckdb_and_in_pandas(tmp_path: Path) -> None:
 
 def test_a_million_cent_fractions_add_up_exactly(tmp_path: Path) -> None:
     path = tmp_path / "calls.parquet"
-    table = table_of(LedgerRow, [row(usd_list=Decimal("0.000000000001"))] * 1000)
+    table = table_of(Call, [row(usd_list=Decimal("0.000000000001"))] * 1000)
     writer = ParquetWriter(path, table.schema)
     for _ in range(1000):
         writer.write(table)
@@ -90,16 +95,16 @@ def test_a_million_cent_fractions_add_up_exactly(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dollars", ["0.0000000000000000001", "1e20"])
 def test_dollars_that_do_not_fit_are_refused_and_not_rounded(dollars: str) -> None:
     with pytest.raises(UserError, match=r"Column usd_list .* nothing was rounded"):
-        table_of(LedgerRow, [row(usd_list=Decimal(dollars))])
+        table_of(Call, [row(usd_list=Decimal(dollars))])
 
 
 def test_a_share_of_gpu_time_is_rounded_at_the_last_place() -> None:
-    table = table_of(LedgerRow, [row(gpu_s=Decimal(2) / 3)])
+    table = table_of(Call, [row(gpu_s=Decimal(2) / 3)])
     assert table["gpu_s"][0].as_py() == Decimal("0.666666666666666667")
 
 
 def test_unknown_is_null_in_the_table() -> None:
-    table = table_of(LedgerRow, [killed()])
+    table = table_of(Call, [killed()])
     for name in ("usd", "usd_list", "output", "latency_s"):
         assert table[name][0].as_py() is None
     (query,) = query_rows([row(call="a"), row(call="b", usd_list=None)], [answer()])
@@ -107,7 +112,7 @@ def test_unknown_is_null_in_the_table() -> None:
 
 
 def test_an_empty_sitting_is_an_empty_table() -> None:
-    assert table_of(LedgerRow, []).num_rows == 0
+    assert table_of(Call, []).num_rows == 0
 
 
 def test_the_same_logs_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
@@ -193,7 +198,7 @@ def test_a_damaged_log_leaves_what_was_there(logs: Path, tmp_path: Path) -> None
 
 def test_every_column_has_a_meaning_and_a_line_in_the_schema_page() -> None:
     page = schema_page()
-    for record in (LedgerRow, QueryRow):
+    for record in (Call, QueryRow):
         for column in columns_of(record):
             assert len(column.meaning) > 8, column.name
             assert f"| `{column.name}` | {column.type} |" in page
@@ -214,7 +219,7 @@ def test_texts_of_models_cannot_break_a_page(tmp_path: Path, format: str) -> Non
 
 
 def test_opentelemetry_counts_cached_tokens_as_input_and_omits_what_is_unknown() -> None:
-    first, second = rows_in(table_of(LedgerRow, [row(), killed()]))
+    first, second = rows_in(table_of(Call, [row(), killed()]))
     found = attributes(first)
     assert found["gen_ai.usage.input_tokens"] == 15
     assert found["gen_ai.usage.cache_read.input_tokens"] == 4
@@ -261,7 +266,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def _all_samples(folder: Path) -> str:
-    from harness.ledger.raw_log import open_log
+    from harness.ledger.logs import open_log
 
     found: list[str] = []
     for path in folder.glob("*.eval"):

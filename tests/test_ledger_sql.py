@@ -12,11 +12,9 @@ from runs import BOOK, sit, steps
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger import on_the_fly
-from harness.ledger.export import export
-from harness.ledger.merge import rows_of
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.sql import as_csv, as_json, as_text, ask
+from harness.ledger.export import as_csv, as_json, as_text, ask, export, exported_tables
+from harness.ledger.join import rows_of
+from harness.ledger.runs import sittings_below
 
 
 @pytest.fixture(autouse=True)
@@ -137,11 +135,11 @@ def test_a_run_is_exported_on_the_fly_once_until_it_changes(tmp_path: Path) -> N
     sit(tmp_path, "single:sage", limit=2)
     count = "SELECT count(*) FROM queries"
     assert asked(tmp_path, count) == [(2,)]
-    made = on_the_fly.exported_tables(tmp_path)["calls"]
-    assert on_the_fly.exported_tables(tmp_path)["calls"] == made
+    made = exported_tables(tmp_path)["calls"]
+    assert exported_tables(tmp_path)["calls"] == made
     sit(tmp_path, "single:clerk", steps("clerk"), limit=2)
     assert asked(tmp_path, count) == [(4,)]
-    assert on_the_fly.exported_tables(tmp_path)["calls"] != made
+    assert exported_tables(tmp_path)["calls"] != made
     assert (made.parent.parent.stat().st_mode & 0o777) == 0o700
 
 

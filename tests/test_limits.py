@@ -15,14 +15,13 @@ from limited import CHEAP, TOKENS, Limits, asked, burst, lie, ramp, trained
 from providers import CLIENTS_WARN, dropping, serve, taking, write_pool
 from runs import BOOK
 
+from harness.budget import Spend
 from harness.cli import main
 from harness.errors import SpendLimit, UserError
-from harness.ledger.asking import recording_calls
-from harness.ledger.request import Request, client_retries
+from harness.ledger.recorder import recording_calls
 from harness.pool import Pool
-from harness.prices.pricing import Price
-from harness.service import recorded_settings
-from harness.spend import Spend
+from harness.prices.cost import Price
+from harness.request import Request, client_retries, recorded_settings
 
 pytestmark = CLIENTS_WARN
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from lcb_rows import all_rows, exam, needs_data, only, row
 
-from suites.fetch import data_folder
-from suites.livecodebench_question import ERRATA, SYSTEM, errata, extracted, user_prompt
-from suites.livecodebench_tests import digest_of
+from suites.data import data_folder
+from suites.livecodebench import ERRATA, SYSTEM, errata, extract_fenced, user_prompt
+from suites.livecodebench_data import digest_of_tests
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_a_question_is_the_system_message_then_the_prompt(tmp_path: Path) -> Non
 
 def test_a_target_is_the_digest_of_the_tests_and_nothing_of_them(tmp_path: Path) -> None:
     question = only(exam(tmp_path, row()))
-    assert question.target == digest_of(row())
+    assert question.target == digest_of_tests(row())
     assert len(question.target or "") == 71
     assert "10\\n" not in json.dumps({**question.metadata})
 
@@ -106,7 +106,7 @@ def test_the_errata_name_seventeen_problems_that_exist() -> None:
 def test_the_text_between_the_last_two_lines_with_a_fence_is_the_program(
     reply: str, program: str | None
 ) -> None:
-    assert extracted(reply) == program
+    assert extract_fenced(reply) == program
 
 
 RECORDED = {
@@ -137,7 +137,7 @@ def test_the_programs_of_recorded_replies_are_those_the_authors_extracted(
     differ = [
         program
         for reply, program in pairs
-        if (extracted(reply) or "").strip() != program.strip()
-        or (program.strip() and extracted(reply) != program)
+        if (extract_fenced(reply) or "").strip() != program.strip()
+        or (program.strip() and extract_fenced(reply) != program)
     ]
     assert differ == []

@@ -21,9 +21,9 @@ from lcb_rows import (
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box
-from suites.fetch import data_folder
+from suites.data import data_folder
 from suites.livecodebench import LIVECODEBENCH
-from suites.livecodebench_tests import digest_of
+from suites.livecodebench_data import digest_of_tests
 
 needs_official = pytest.mark.skipif(
     not (data_folder() / OFFICIAL).is_file(), reason=f"{OFFICIAL} is absent"
@@ -160,7 +160,7 @@ def test_a_question_from_an_old_log_finds_its_tests_in_the_data_file(
     tmp_path: Path, subprocess_box: Box
 ) -> None:
     asked = row(private_test_cases=encoded([case("21\n", "42\n")]))
-    question = Question("abc999_a", "as asked then", "program", target=digest_of(asked))
+    question = Question("abc999_a", "as asked then", "program", target=digest_of_tests(asked))
     suite = exam(tmp_path, row("abc999_b"), asked)
     assert suite.grade(question, DOUBLE, subprocess_box).explanation == "all 2 tests passed"
 

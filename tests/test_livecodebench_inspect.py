@@ -13,9 +13,9 @@ from inspect_ai.scorer import Score, pass_at
 from lcb_rows import DOUBLE, case, encoded, exam, only, row
 from scripted import Heard, script
 
-from harness.boxes import BoxFacts, OpenBox
+from harness.boxes import BoxRecord, OpenBox
+from harness.inspect_adapters import as_task
 from harness.regrade import question_in, regrade
-from harness.task import as_task
 from sandbox import Box
 from suites.livecodebench import LiveCodeBench, with_breakdown
 
@@ -53,7 +53,7 @@ def test_a_log_holds_no_hidden_test_and_can_be_graded_again(
     assert "17350618" not in text
     (sample,) = read_eval_log(log.location).samples or []
     assert question_in(sample, suite) == only(suite)
-    facts = {suite.name: BoxFacts(python="3.11")}
+    facts = {suite.name: BoxRecord(python="3.11")}
     opened = OpenBox("subprocess", subprocess_box, facts, most=1)
     again = regrade(read_eval_log(log.location), suite, opened, everything=True)
     assert again is not None

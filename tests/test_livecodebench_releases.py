@@ -8,11 +8,13 @@ from lcb_rows import all_rows, members, needs_data, pinned, six_files
 
 from harness.errors import UserError
 from suites import SUITES
-from suites.fetch import sources
-from suites.livecodebench import LIVECODEBENCH, LiveCodeBench, livecodebench
-from suites.livecodebench_releases import (
+from suites.data import sources
+from suites.livecodebench import (
     COUNTS,
+    LIVECODEBENCH,
+    LiveCodeBench,
     Window,
+    livecodebench,
     named_release,
     read_window,
     release_of,

@@ -16,13 +16,20 @@ import pytest
 from lcb_rows import Row, all_rows, case, encoded, jsonl, needs_data, pinned, row
 
 from harness.errors import UserError
-from suites.fetch import Source
+from suites.code_grading import ProgramCase
+from suites.data import DataSource
 from suites.livecodebench import LIVECODEBENCH, LiveCodeBench
-from suites.livecodebench_forms import raw_rows
-from suites.livecodebench_hub import pinned_index
-from suites.livecodebench_rows import Index, find_tests, indexed
-from suites.livecodebench_tests import digest_of, pickled_text, private_cases, program_tests
-from suites.programs import Case
+from suites.livecodebench_data import (
+    RowIndex,
+    digest_of_tests,
+    find_tests,
+    index_file,
+    index_raw_rows,
+    pickled_text,
+    pinned_index,
+    private_cases,
+    program_tests,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +72,9 @@ def test_public_tests_come_first_then_private_ones() -> None:
 
 def test_private_tests_may_be_plain_json() -> None:
     text = json.dumps([case("1", "2")])
-    assert private_cases(text) == private_cases(encoded([case("1", "2")])) == (Case("1", "2"),)
+    assert (
+        private_cases(text) == private_cases(encoded([case("1", "2")])) == (ProgramCase("1", "2"),)
+    )
 
 
 def test_a_method_is_named_by_the_metadata() -> None:
@@ -173,7 +182,7 @@ def test_raw_rows_of_every_form_become_the_same_questions_with_the_same_tests(
     write(tmp_path / name, rows)
     questions = LIVECODEBENCH.read_problems(tmp_path / name)
     assert [(q.id, q.target) for q in questions] == [
-        (one["question_id"], digest_of(one)) for one in rows
+        (one["question_id"], digest_of_tests(one)) for one in rows
     ]
     for question, one in zip(questions, rows, strict=True):
         assert find_tests(question.target or "", question.id) == program_tests(one)
@@ -203,47 +212,47 @@ def test_a_file_of_other_rows_is_refused(tmp_path: Path, content: str, said: str
     path = tmp_path / "rows.jsonl"
     path.write_text(content)
     with pytest.raises(UserError, match=said):
-        raw_rows(path)
+        index_raw_rows(path)
 
 
 def test_a_file_that_is_absent_or_not_zipped_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no file"):
-        raw_rows(tmp_path / "none.jsonl")
+        index_raw_rows(tmp_path / "none.jsonl")
     (tmp_path / "rows.jsonl.gz").write_text("plain")
     with pytest.raises(UserError, match="cannot be unzipped"):
-        raw_rows(tmp_path / "rows.jsonl.gz")
+        index_raw_rows(tmp_path / "rows.jsonl.gz")
     (tmp_path / "rows.csv").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(UserError, match="cannot be read as CSV"):
-        raw_rows(tmp_path / "rows.csv")
+        index_raw_rows(tmp_path / "rows.csv")
 
 
 def test_a_file_once_read_is_remembered_until_it_changes(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(jsonl([row("one")]))
-    indexed(path)
+    index_file(path)
     (memory,) = (cache / "podium" / "livecodebench").iterdir()
-    kept = Index.model_validate_json(memory.read_bytes())
+    kept = RowIndex.model_validate_json(memory.read_bytes())
     assert [entry.question_id for entry in kept.entries] == ["one"]
     assert "10\\n" not in memory.read_text(), "hidden tests are not copied"
     path.write_text(jsonl([row("two"), row("three")]))
-    assert [entry.question_id for entry in indexed(path).entries] == ["two", "three"]
+    assert [entry.question_id for entry in index_file(path).entries] == ["two", "three"]
 
 
 def test_a_remembered_file_that_is_broken_is_made_again(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(jsonl([row()]))
-    indexed(path)
+    index_file(path)
     (memory,) = (cache / "podium" / "livecodebench").iterdir()
     memory.write_text("{")
     os.utime(path, ns=(1, 1))
-    assert len(indexed(path).entries) == 1
-    assert Index.model_validate_json(memory.read_bytes()).mtime_ns == 1
+    assert len(index_file(path).entries) == 1
+    assert RowIndex.model_validate_json(memory.read_bytes()).mtime_ns == 1
 
 
 def test_tests_that_changed_since_they_were_indexed_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(jsonl([row(contest_id="changing")]))
-    (entry,) = indexed(path).entries
+    (entry,) = index_file(path).entries
     path.write_text(jsonl([row(contest_id="changing", public_test_cases="[]")]))
     with pytest.raises(UserError, match=r"rows\.jsonl changed while it was in use"):
         find_tests(entry.digest, entry.question_id)
@@ -279,7 +288,7 @@ def test_a_missing_file_says_which_to_put_where(
 
 
 def test_a_missing_file_that_no_hub_has_says_where_to_put_it(tmp_path: Path) -> None:
-    source = Source(file="livecodebench/one.jsonl", sha256="0" * 64, rows=1, licence="test")
+    source = DataSource(file="livecodebench/one.jsonl", sha256="0" * 64, rows=1, licence="test")
     with pytest.raises(UserError, match=r"put one\.jsonl there"):
         pinned_index("one", {"one": source}, tmp_path)
 

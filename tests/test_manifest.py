@@ -18,13 +18,11 @@ from tampered import (
     rewrite,
 )
 
+from harness.audit.verify import verify
 from harness.cli import main
 from harness.errors import UserError
-from harness.integrity.inventory import covered
-from harness.integrity.manifest import FILE, read_manifest, write_manifest
-from harness.integrity.tampering import verify
-from harness.ledger.chain import read_chain
-from harness.ledger.journal import Journal, read_lines
+from harness.ledger.journal import Journal, read_chain, read_lines
+from harness.ledger.manifest import FILE, covered, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

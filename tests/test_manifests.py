@@ -10,30 +10,29 @@ from runs import Crew, sit, wrong
 
 import baselines
 import conductor
-from baselines.best_of_n import best_of_n_system
+from baselines.voting import best_of_n_system
 from harness.audit import audit
 from harness.cli import main
-from harness.cli.parts import catalogue, controls
-from harness.compose import Request
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.context import RunContext, run_context
 from harness.errors import UserError
-from harness.estimate.estimate import estimate
-from harness.estimate.plans import counted_calls
-from harness.field import missing_extra
-from harness.logs import RunFacts, find_logs, read_log, run_facts
-from harness.manifest_text import NEEDS
-from harness.place import Place, standing_at
-from harness.pool_file import read_pool
-from harness.run import run
-from harness.sittings import read_sittings
-from harness.solver import system_of
-from harness.system import Manifest, Need
-from reports.row import Row
-from reports.tables import build_rows
+from harness.inspect_adapters import system_of
+from harness.ledger.runs import RunFacts, find_logs, read_log, run_facts
+from harness.ledger.totals import load_runs
+from harness.pool_config import read_pool
+from harness.run.catalogue import NEEDS, RunRequest
+from harness.run.estimate import estimate
+from harness.run.forecast import counted_calls
+from harness.run.run import run
+from harness.run.systems import missing_extra
+from harness.system import Need, SystemCard
+from reports.build import build_rows
+from reports.row import TableRow
 
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
 
 
-def has_its_conductor(manifest: Manifest) -> bool:
+def has_its_conductor(manifest: SystemCard) -> bool:
     """Say whether a system brings no conductor along, or one whose checkpoint is released."""
     try:
         return manifest.brings is None or bool(manifest.brings(""))
@@ -68,7 +67,7 @@ def test_a_manifest_says_where_its_system_is_from_and_where_it_deviates(name: st
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_manifests_solver_exists_and_takes_the_arguments_it_speaks_of(name: str) -> None:
-    manifest, parts = SYSTEMS[name], catalogue()
+    manifest, parts = SYSTEMS[name], whole_catalogue()
     taken = parts.parameters(manifest.solver)
     assert "pool" in taken
     assert manifest.k in {"", *taken}
@@ -112,7 +111,7 @@ def test_the_prompt_digest_changes_when_a_word_of_a_prompt_does() -> None:
 
 def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
     one: dict[str, Any] = {"name": "n", "solver": "s", "summary": "S.", "source": "p", "calls": "1"}
-    whole, cut = Manifest(**one, prompts=("ab", "c")), Manifest(**one, prompts=("a", "bc"))
+    whole, cut = SystemCard(**one, prompts=("ab", "c")), SystemCard(**one, prompts=("a", "bc"))
     assert whole.prompt_sha256 != cut.prompt_sha256
 
 
@@ -126,9 +125,9 @@ PLANNED = [
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
-    manifest, parts, spec = SYSTEMS[name], catalogue(), read_pool("rehearsal")
+    manifest, parts, spec = SYSTEMS[name], whole_catalogue(), read_pool("rehearsal")
     args = {"worker": "sage", "chosen_on": "train", "n": 1} if name == "best-single" else {}
-    with standing_at(Place(spec=spec)):
+    with run_context(RunContext(spec=spec)):
         system = system_of(lambda: parts.solver(manifest.solver, {**args, "pool": spec.name}))
     question = parts.suites["practice-integer"].load("eval")[0].sealed()
     counted = counted_calls(system, question, spec.names, spec)
@@ -139,8 +138,10 @@ def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
 
 def test_a_dry_run_knows_that_a_longer_reply_costs_more(tmp_path: Path) -> None:
     def most(system: str) -> Decimal:
-        request = Request(("practice-integer",), (system,), "rehearsal", tmp_path / "run", limit=1)
-        lines = estimate(request, catalogue(), controls()).lines
+        request = RunRequest(
+            ("practice-integer",), (system,), "rehearsal", tmp_path / "run", limit=1
+        )
+        lines = estimate(request, whole_catalogue(), controls()).lines
         (line,) = [one for one in lines if one.system == system]
         assert line.most.output is not None
         return line.most.output
@@ -152,7 +153,7 @@ def test_a_dry_run_knows_that_a_longer_reply_costs_more(tmp_path: Path) -> None:
 def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the logs of every system that needs no training, on two questions each."""
     home = tmp_path_factory.mktemp("manifests")
-    request = Request(
+    request = RunRequest(
         suites=("practice-integer",),
         systems=("single:sage", "self-consistency@2", *ALONE),
         pool="rehearsal",
@@ -161,19 +162,19 @@ def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
         selection_limit=1,
         display="none",
     )
-    outcome = run(request, catalogue(), controls())
+    outcome = run(request, whole_catalogue(), controls())
     assert outcome.finished, outcome.trouble
     return home / "run"
 
 
 @pytest.fixture(scope="module")
-def rows(sat: Path) -> dict[str, Row]:
+def rows(sat: Path) -> dict[str, TableRow]:
     """Return the rows of those logs, by system."""
-    sittings, _ = read_sittings([sat])
+    sittings, _ = load_runs([sat])
     return {row.system: row for row in build_rows(sittings)}
 
 
-def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, Row]) -> None:
+def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
     assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
     for name, row in rows.items():
         manifest = SYSTEMS["single:<worker>" if ":" in name else name.partition("@")[0]]
@@ -187,7 +188,7 @@ def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, R
         assert row.deviations.count("; ") == max(len(manifest.deviations) - 1, 0)
 
 
-def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, Row]) -> None:
+def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, TableRow]) -> None:
     assert rows["self-consistency"].calls_expected == "5"
     assert rows["self-consistency@2"].calls_expected == "2"
 
@@ -214,7 +215,7 @@ def test_a_log_repeats_its_systems_manifest_and_keeps_deviations_out_of_its_note
 
 def test_an_unreadable_choice_is_counted_below_the_table(tmp_path: Path) -> None:
     sit(tmp_path, "best-of-n", best_of_n_system(n=2, judge="clerk"), Crew(clerk=wrong))
-    sittings, _ = read_sittings([tmp_path])
+    sittings, _ = load_runs([tmp_path])
     (row,) = build_rows(sittings)
     assert "4 of 4 answers: a judge's choice could not be read" in row.notes
 

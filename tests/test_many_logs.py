@@ -8,14 +8,14 @@ from inspect_ai.log import read_eval_log
 from ledger_rows import rows_in
 from many_logs import Size, copies, rehearse
 
-from harness import processes
+from harness import parallel
 from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger import read_figures
-from harness.ledger.chain import read_chain
-from harness.sittings import read_sittings
+from harness.ledger.journal import read_chain
+from harness.ledger.totals import load_runs
+from reports.build import build_rows
 from reports.plot import MOST, figure_of, thinned
-from reports.tables import build_rows
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_a_copy_is_a_log_that_inspect_reads_and_whose_totals_agree(many: Path) -
 def test_copies_share_no_call_and_no_task(many: Path) -> None:
     ids = {row.event for path in logs_in(many) for row in rows_in(path)}
     assert len(ids) == 600
-    sittings, _ = read_sittings([many])
+    sittings, _ = load_runs([many])
     assert len(sittings) == len({sitting.facts.system for sitting in sittings}) == 3
 
 
@@ -56,8 +56,8 @@ def test_each_copy_has_a_journal_whose_chain_holds(many: Path) -> None:
 def test_several_processes_read_what_one_reads(many: Path) -> None:
     groups = [[path] for path in logs_in(many)]
     one = list(map(read_figures, groups))
-    assert list(processes.each_in_processes(read_figures, groups, large=0)) == one
-    assert processes.in_processes(read_figures, groups) == one
+    assert list(parallel.each_in_processes(read_figures, groups, large=0)) == one
+    assert parallel.map_in_processes(read_figures, groups) == one
 
 
 def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_pa
     bad = tmp_path / "cut.eval"
     bad.write_bytes(good.read_bytes()[:5000])
     with pytest.raises(UserError, match=r"cut\.eval is damaged"):
-        list(processes.each_in_processes(read_figures, [[good], [bad]], large=0))
+        list(parallel.each_in_processes(read_figures, [[good], [bad]], large=0))
 
 
 def test_a_plot_of_many_systems_shows_the_best_and_the_reference(many: Path) -> None:
-    sittings, _ = read_sittings([many])
+    sittings, _ = load_runs([many])
     first, *_ = build_rows(sittings)
     reference = replace(first, verdict="reference")
     panel = thinned([*[first] * (MOST + 10), reference])

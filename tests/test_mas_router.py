@@ -7,33 +7,30 @@ import pytest
 from scripted import Heard, scripted_pool
 from trying import ask, explored
 
-from baselines.calling.mas_router import (
-    MAS_SAMPLE,
-    MasExplorer,
-    routed_system,
-    router_mas,
-    sampled_system,
-)
-from baselines.calling.mas_space import (
+from baselines.mas_router import (
     ALONE,
     COT,
     CRITIC,
     DECIDE,
+    MAS_SAMPLE,
     MODES,
     MOST,
     REVISE,
     ROLES,
     Design,
+    MasExplorer,
     Member,
     Mode,
-    described,
-    drawn,
+    describe_design,
+    design_workflow,
+    draw_design,
+    mas_router_system,
+    mas_sample_system,
     most_calls,
-    workflow,
+    router_mas,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 from harness.workflow import Workflow, check
 
@@ -41,7 +38,7 @@ WORKERS = ("a", "b", "c")
 
 
 def made(mode: Mode, count: int) -> Workflow:
-    return workflow(Design(mode, tuple(Member(at % 3, 0) for at in range(count))), WORKERS)
+    return design_workflow(Design(mode, tuple(Member(at % 3, 0) for at in range(count))), WORKERS)
 
 
 def test_each_mode_has_its_own_shape() -> None:
@@ -65,11 +62,11 @@ def test_each_mode_has_its_own_shape() -> None:
 def test_every_drawn_design_can_be_run_within_its_most_calls() -> None:
     random, modes, roles = Random(0), set[str](), set[int]()
     for _ in range(500):
-        design = drawn(random, 3)
-        plan = workflow(design, WORKERS)
+        design = draw_design(random, 3)
+        plan = design_workflow(design, WORKERS)
         assert check(plan, WORKERS, max_steps=most_calls()) == plan
         assert len(design.members) <= MOST
-        assert len(described(design, 3)) == len(MODES) + 1 + 2 * 3
+        assert len(describe_design(design, 3)) == len(MODES) + 1 + 2 * 3
         modes.add(design.mode)
         roles |= {member.role for member in design.members}
     assert modes == set(MODES)
@@ -81,15 +78,15 @@ def test_every_drawn_design_can_be_run_within_its_most_calls() -> None:
 def test_a_sampled_design_repeats_itself_by_seed_question_and_epoch() -> None:
     rig = scripted_pool(a="1", b="2", c="3")
     asked = [Question(f"q-{at}", "What is 1 + 1?", "integer") for at in range(10)]
-    plans = [ask(sampled_system(1), rig.again(), one).plan for one in asked]
-    assert plans == [ask(sampled_system(1), rig.again(), one).plan for one in asked]
-    assert plans != [ask(sampled_system(1), rig.again(2), one).plan for one in asked]
+    plans = [ask(mas_sample_system(1), rig.again(), one).plan for one in asked]
+    assert plans == [ask(mas_sample_system(1), rig.again(), one).plan for one in asked]
+    assert plans != [ask(mas_sample_system(1), rig.again(2), one).plan for one in asked]
     assert len(set(plans)) > 5
 
 
 def test_the_learnt_router_gives_the_last_word_to_who_is_right(tmp_path: Path) -> None:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(12))
-    task = Curriculum(questions, WORKERS, 400, seed=2, suites=("toy",))
+    task = TrainingBudget(questions, WORKERS, 400, seed=2, suites=("toy",))
     rig = scripted_pool(a="wrong", b="right", c="wrong")
     explorer = MasExplorer()
     done = explored(
@@ -97,8 +94,8 @@ def test_the_learnt_router_gives_the_last_word_to_who_is_right(tmp_path: Path) -
     )
     learned = explorer.learnt(task, done)
     assert 300 < learned.about.calls == len(rig.heard) <= 400
-    write_learned(learned, tmp_path / "mas.npz")
-    system = routed_system(read_learned(str(tmp_path / "mas.npz"), "router-mas"))
+    write_artifact(learned, tmp_path / "mas.npz")
+    system = mas_router_system(read_artifact(str(tmp_path / "mas.npz"), "router-mas"))
     fresh = [Question(f"new-{at}", f"What is {at} + 2?", "integer") for at in range(20)]
     assert all(ask(system, rig.again(), one).text == "right" for one in fresh)
 
@@ -108,13 +105,13 @@ def test_bad_input_is_refused_before_anything_is_asked() -> None:
         router_mas()
     question = Question("q", "What is 1 + 1?", "integer")
     with pytest.raises(UserError, match=r"at least 13 worker calls .*--train-calls"):
-        MasExplorer().next_round(Curriculum((question,), WORKERS, 5, 0, ("toy",)), [])
+        MasExplorer().next_round(TrainingBudget((question,), WORKERS, 5, 0, ("toy",)), [])
 
 
 def test_who_is_asked_sees_the_question_first_and_its_role_last() -> None:
     rig = scripted_pool(a="1", b="2", c="3")
     for at in range(8):
-        ask(sampled_system(4), rig.again(), Question(f"q-{at}", "What is 1 + 1?", "integer"))
+        ask(mas_sample_system(4), rig.again(), Question(f"q-{at}", "What is 1 + 1?", "integer"))
 
     def opens(heard: Heard) -> bool:
         return heard.messages[0].text.startswith("What is 1 + 1?")

@@ -13,8 +13,16 @@ from scripted import Heard, script
 from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Split
-from suites.fetch import data_folder, local_rows, sources
-from suites.math500 import MATH500, MATH500_ALL, PROMPT, Math500, math500, members, questions
+from suites.data import data_folder, local_rows, sources
+from suites.math500 import (
+    MATH500,
+    MATH500_ALL,
+    PROMPT,
+    Math500,
+    math500,
+    math500_questions,
+    split_members,
+)
 
 HERE = (data_folder() / sources()["math500"].file).is_file()
 needs_data = pytest.mark.skipif(
@@ -63,9 +71,9 @@ FIRST_OF_EVAL = [
 
 def test_a_split_does_not_depend_on_the_order_of_the_rows() -> None:
     ids = [f"math500-algebra-{number}" for number in range(500)]
-    assert members("eval", ids) == members("eval", ids[::-1])
+    assert split_members("eval", ids) == split_members("eval", ids[::-1])
     with pytest.raises(UserError, match="has no 'test' split"):
-        members("test", ids)  # pyright: ignore[reportArgumentType]  # what a typo would be
+        split_members("test", ids)  # pyright: ignore[reportArgumentType]  # what a typo would be
 
 
 @needs_data
@@ -146,13 +154,13 @@ def test_a_split_that_does_not_exist_is_refused() -> None:
 
 
 def test_the_hub_s_levels_are_those_of_the_file() -> None:
-    (of_hub,) = questions([{**row(), "level": 2}], "hub")
+    (of_hub,) = math500_questions([{**row(), "level": 2}], "hub")
     assert of_hub.metadata["level"] == "Level 2"
 
 
 def test_an_id_that_comes_twice_is_refused() -> None:
     with pytest.raises(UserError, match="has the id 'math500-algebra-1' twice"):
-        questions([row(), row()], "rows.jsonl")
+        math500_questions([row(), row()], "rows.jsonl")
 
 
 @pytest.mark.parametrize("column", ["problem", "answer", "subject", "level", "unique_id"])

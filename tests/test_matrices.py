@@ -7,19 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.matrices import SOURCES, Given, read_matrix
-from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
+from baselines.verdict_data import EPOCHS, SOURCES, VERDICTS, SourceRequest, read_matrix
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
-from suites.fetch import data_folder
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
+from suites.data import data_folder
 from suites.gpqa_diamond import GpqaDiamond
 
 
 def recorded(named: str) -> Matrix:
     """Return a source's matrix; skip where its files are absent."""
     try:
-        return read_matrix(named, Given(data_folder(), gpqa=GpqaDiamond().load))
+        return read_matrix(named, SourceRequest(data_folder(), gpqa=GpqaDiamond().load))
     except UserError as error:
         pytest.skip(str(error))
 
@@ -71,7 +75,7 @@ def test_gpqa_without_its_archive_has_verdicts_and_says_why_there_are_no_texts(
     def closed() -> Any:
         raise UserError("there is no archive here.")
 
-    matrix = read_matrix("gpqa-verdicts", Given(tmp_path, gpqa=closed))
+    matrix = read_matrix("gpqa-verdicts", SourceRequest(tmp_path, gpqa=closed))
     assert {asked.text for asked in matrix.questions} == {""}
     assert "there is no archive here" in matrix.notes[-1]
 
@@ -124,7 +128,7 @@ def test_routerarena_has_two_models_with_tokens_and_dollars() -> None:
 )
 def test_a_source_that_is_not_here_is_refused(tmp_path: Path, named: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        read_matrix(named, Given(tmp_path))
+        read_matrix(named, SourceRequest(tmp_path))
 
 
 def test_a_damaged_row_of_verdicts_is_named_by_its_line_and_no_value(tmp_path: Path) -> None:
@@ -134,7 +138,7 @@ def test_a_damaged_row_of_verdicts_is_named_by_its_line_and_no_value(tmp_path: P
         file.write(head + "klukosiute/gpqa-eval,m,run0,0,rec1,secret\n")
     (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
     with pytest.raises(UserError, match="line 2: correct: ") as error:
-        read_matrix("gpqa-verdicts", Given(tmp_path))
+        read_matrix("gpqa-verdicts", SourceRequest(tmp_path))
     assert "secret" not in str(error.value)
 
 
@@ -144,20 +148,20 @@ def test_verdicts_that_are_not_whole_are_refused(tmp_path: Path) -> None:
         file.write("source,model,record_id,correct\nklukosiute/gpqa-eval,m,rec1,1\n")
     (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
     with pytest.raises(UserError, match="m has 1 records"):
-        read_matrix("gpqa-verdicts", Given(tmp_path))
+        read_matrix("gpqa-verdicts", SourceRequest(tmp_path))
 
 
-ASKED = [Asked("a", "A?"), Asked("b", "B?")]
+ASKED = [MatrixQuestion("a", "A?"), MatrixQuestion("b", "B?")]
 
 
 def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
     cells = [
-        Cell("a", "atlas", 1.0, usd=0.1),
-        Cell("a", "atlas", 0.0, usd=0.3),
-        Cell("a", "birch", 1.0, usd=0.1),
-        Cell("a", "birch", None),
+        MatrixCell("a", "atlas", 1.0, usd=0.1),
+        MatrixCell("a", "atlas", 0.0, usd=0.3),
+        MatrixCell("a", "birch", 1.0, usd=0.1),
+        MatrixCell("a", "birch", None),
     ]
-    matrix = assembled(About("m", "made up"), ASKED, cells)
+    matrix = assemble_matrix(MatrixSource("m", "made up"), ASKED, cells)
     assert matrix.scores[0].tolist() == [0.5, 1.0]
     assert matrix.usd[0, 0] == 0.2
     assert np.isnan(matrix.usd[0, 1])  # the draw that failed may have cost something
@@ -167,4 +171,6 @@ def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
 
 def test_two_questions_of_one_id_are_refused() -> None:
     with pytest.raises(UserError, match="a is there twice"):
-        assembled(About("m", "made up"), [ASKED[0], ASKED[0]], [Cell("a", "atlas", 1.0)])
+        assemble_matrix(
+            MatrixSource("m", "made up"), [ASKED[0], ASKED[0]], [MatrixCell("a", "atlas", 1.0)]
+        )

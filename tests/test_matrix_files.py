@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.matrices import Given, read_matrix
+from baselines.verdict_data import SourceRequest, read_matrix
 from harness.errors import UserError
 from harness.learning.matrix import Matrix
 
@@ -40,7 +40,7 @@ def result_file(folder: Path, model: str, rows: Sequence[Any], **more: Any) -> P
 
 
 def from_files(folder: Path) -> Matrix:
-    return read_matrix(f"llmrouterbench:{folder}", Given(folder))
+    return read_matrix(f"llmrouterbench:{folder}", SourceRequest(folder))
 
 
 def test_files_of_llmrouterbench_become_a_matrix(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_routerbench_file_of_ones_own_is_read(tmp_path: Path) -> None:
         {**ROW, "sample_id": "b", "prompt": "['Say \\n2']", "m": "", "m|total_cost": "0"},
     ]
     path = router_csv(tmp_path / "mine.csv", *rows)
-    matrix = read_matrix(f"routerbench:{path}", Given(tmp_path))
+    matrix = read_matrix(f"routerbench:{path}", SourceRequest(tmp_path))
     assert [asked.text for asked in matrix.questions] == ["1", "2"]
     assert matrix.scores[0, 0] == 1.0
     assert np.isnan(matrix.scores[1, 0])
@@ -155,4 +155,4 @@ def test_a_routerbench_file_of_ones_own_is_read(tmp_path: Path) -> None:
 def test_a_damaged_routerbench_row_is_named(tmp_path: Path, row: Any, said: str) -> None:
     path = router_csv(tmp_path / "mine.csv", row)
     with pytest.raises(UserError, match=said):
-        read_matrix(f"routerbench:{path}", Given(tmp_path))
+        read_matrix(f"routerbench:{path}", SourceRequest(tmp_path))

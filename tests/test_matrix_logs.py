@@ -8,7 +8,7 @@ from reported import right_up_to
 from runs import Crew, Exam, failing_on, sit, steps
 
 from harness.errors import UserError
-from harness.learning.matrix_logs import matrix_of_logs
+from harness.learning.matrix import matrix_of_logs
 
 EXAM = Exam(size=4)
 

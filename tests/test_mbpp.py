@@ -11,8 +11,8 @@ from checked_help import dishonest, fenced, grades, needs_data, passed, wrong
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box
-from suites.fetch import local_path
-from suites.mbpp import Mbpp, program_in
+from suites.data import local_path
+from suites.mbpp import Mbpp, extract_mbpp_program
 
 SUITE = Mbpp()
 DATA = needs_data("mbpp")
@@ -80,10 +80,10 @@ def test_a_program_that_solves_nothing_fails_whatever_it_tries(
 
 
 def test_a_reply_is_its_fenced_code_or_all_of_it_where_that_is_python() -> None:
-    assert program_in("```python\nx = 1\n```") == "x = 1"
-    assert program_in("[BEGIN]\nx = 1\n[DONE] and so on") == "\nx = 1\n"
-    assert program_in("I do not know.") is None
-    assert program_in("") is None
+    assert extract_mbpp_program("```python\nx = 1\n```") == "x = 1"
+    assert extract_mbpp_program("[BEGIN]\nx = 1\n[DONE] and so on") == "\nx = 1\n"
+    assert extract_mbpp_program("I do not know.") is None
+    assert extract_mbpp_program("") is None
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from runs import Crew, facts, failing_on, number, sit, steps
 from scripted import Heard
 from test_ledger import cached
 
-from harness.ledger.billing import TEMPLATE
-from harness.ledger.merge import rows_of
-from harness.ledger.row import canonical
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.call import TEMPLATE, canonical
+from harness.ledger.join import rows_of
+from harness.ledger.runs import sittings_below
 
 
 def test_each_call_is_one_row_that_both_records_know(tmp_path: Path) -> None:

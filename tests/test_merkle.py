@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.integrity.merkle import EMPTY, leaf, node, root
+from harness.ledger.manifest import EMPTY_ROOT, leaf, node, root
 
 leaves = st.lists(st.binary(max_size=8), min_size=1, max_size=40).map(
     lambda parts: [leaf(part) for part in parts]
@@ -23,7 +23,7 @@ def by_definition(parts: list[bytes]) -> bytes:
 
 
 def test_a_tree_without_leaves_has_the_digest_of_nothing() -> None:
-    assert root([]) == EMPTY == hashlib.sha256(b"").digest()
+    assert root([]) == EMPTY_ROOT == hashlib.sha256(b"").digest()
 
 
 def test_the_root_of_two_known_leaves_is_the_one_that_other_tools_compute() -> None:

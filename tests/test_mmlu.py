@@ -16,9 +16,9 @@ from scripted import Heard, script
 from harness.errors import UserError
 from harness.extract import extract_choice, letter_of_option
 from harness.records import Question
-from suites.choices import INSTRUCTION
-from suites.fetch import checked_rows, data_folder, fetch_rows, hub_rows, sources
-from suites.mmlu import AUXILIARY, Mmlu, mmlu, questions
+from suites.base import CHOICE_INSTRUCTION
+from suites.data import check_rows, data_folder, fetch_rows, hub_rows, sources
+from suites.mmlu import AUXILIARY, Mmlu, mmlu, mmlu_questions
 
 HERE = (data_folder() / sources()["mmlu"].file).is_file()
 needs_data = pytest.mark.skipif(
@@ -29,7 +29,7 @@ ROW = {"question": "1+1?", "subject": "arithmetic", "choices": ["1", "2", "3", "
 
 
 def made(**changes: Any) -> Question:
-    return questions([{**ROW, **changes}])[0]
+    return mmlu_questions([{**ROW, **changes}])[0]
 
 
 @needs_data
@@ -56,7 +56,7 @@ def test_fourteen_thousand_questions_load_within_a_second() -> None:
 
 def test_a_question_is_the_official_prompt_with_the_options_as_published() -> None:
     asked = made()
-    assert asked.text == f"{INSTRUCTION}\n\n1+1?\n\nA) 1\nB) 2\nC) 3\nD) 4"
+    assert asked.text == f"{CHOICE_INSTRUCTION}\n\n1+1?\n\nA) 1\nB) 2\nC) 3\nD) 4"
     assert (asked.id, asked.kind, asked.target, asked.topic) == (
         "mmlu-arithmetic-1",
         "choice",
@@ -71,7 +71,7 @@ def test_the_hub_s_schema_makes_the_same_questions_numbered_within_their_subject
 ) -> None:
     rows = [{**ROW, "subject": subject, "question": f"{n}?"} for n, subject in enumerate("aabab")]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    loaded = questions(hub_rows(str(tmp_path), None, None, "test"))
+    loaded = mmlu_questions(hub_rows(str(tmp_path), None, None, "test"))
     assert [item.id for item in loaded] == [
         "mmlu-a-1",
         "mmlu-a-2",
@@ -85,7 +85,7 @@ def test_the_hub_s_schema_makes_the_same_questions_numbered_within_their_subject
 def test_auxiliary_rows_have_no_subject_and_are_numbered_through(tmp_path: Path) -> None:
     rows = [{**ROW, "subject": "", "question": f"{n}?"} for n in range(3)]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    loaded = questions(hub_rows(str(tmp_path), None, None, "train"), AUXILIARY)
+    loaded = mmlu_questions(hub_rows(str(tmp_path), None, None, "train"), AUXILIARY)
     assert [item.id for item in loaded] == ["mmlu-aux-1", "mmlu-aux-2", "mmlu-aux-3"]
     assert {item.topic for item in loaded} == {AUXILIARY}
 
@@ -109,7 +109,7 @@ def test_another_archive_is_refused_by_its_digest(tmp_path: Path) -> None:
 def test_a_changed_schema_is_refused_by_the_column() -> None:
     source = sources()["mmlu"].model_copy(update={"rows": 1})
     with pytest.raises(UserError, match="has no column 'choices'"):
-        checked_rows([{"question": "?", "subject": "", "answer": 0}], source, "cais/mmlu")
+        check_rows([{"question": "?", "subject": "", "answer": 0}], source, "cais/mmlu")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from runs import sit
 
 from harness.cli import main
-from harness.ledger.formats import spreadsheet_safe
+from harness.ledger.columns import spreadsheet_safe
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,12 @@
 import pytest
 
 from sandbox import Box, Limits
-from suites.programs import Case, ProgramTests, Rules, judge
+from suites.code_grading import ProgramCase, ProgramTests, Rules, judge_program
 
-SUM = ProgramTests((Case("4\n5\n", "9\n"), Case("1\n2\n", "3"), Case("0\n0\n", "0\n")))
-JOIN = ProgramTests((Case("[1, 2]\n3", "[1, 2, 3]"), Case("[]\n1", "[1]")), "join")
+SUM = ProgramTests(
+    (ProgramCase("4\n5\n", "9\n"), ProgramCase("1\n2\n", "3"), ProgramCase("0\n0\n", "0\n"))
+)
+JOIN = ProgramTests((ProgramCase("[1, 2]\n3", "[1, 2, 3]"), ProgramCase("[]\n1", "[1]")), "join")
 QUICK = Limits(memory_bytes=512 << 20)
 ADD = "print(int(input()) + int(input()))"
 
@@ -57,7 +59,7 @@ PASSED_THERE = {
 
 
 def passes(program: str, tests: ProgramTests, box: Box, rules: Rules = "official") -> bool:
-    return judge(program, tests, box, QUICK, rules=rules).passed
+    return judge_program(program, tests, box, QUICK, rules=rules).passed
 
 
 @pytest.mark.parametrize("name", FAILED_THERE)
@@ -124,7 +126,7 @@ def test_a_right_method_passes_by_the_published_rules(name: str, subprocess_box:
 def test_a_wrong_method_fails_by_the_published_rules(
     program: str, summary: str, subprocess_box: Box
 ) -> None:
-    found = judge(program, JOIN, subprocess_box, QUICK, rules="official")
+    found = judge_program(program, JOIN, subprocess_box, QUICK, rules="official")
     assert found.summary.startswith(summary)
     assert found.verdicts[1:] == ("not run",)
 
@@ -134,17 +136,17 @@ def test_by_the_published_rules_state_carries_over_from_test_to_test(subprocess_
         "class Solution:\n    calls = 0\n    def join(self, xs, x):\n        self.calls += 1\n"
         "        return xs + [x] if self.calls == 1 else self.calls"
     )
-    found = judge(program, JOIN, subprocess_box, QUICK, rules="official")
+    found = judge_program(program, JOIN, subprocess_box, QUICK, rules="official")
     assert found.verdicts == ("pass", "wrong answer")
     assert passes("seen = []\ndef join(xs, x): return seen or [*xs, x]", JOIN, subprocess_box)
 
 
 def test_the_alarm_ends_a_slow_test_and_a_program_may_swallow_it(subprocess_box: Box) -> None:
     sleeps = "import time\ntime.sleep(60)"
-    found = judge(sleeps, SUM, subprocess_box, QUICK, rules="official")
+    found = judge_program(sleeps, SUM, subprocess_box, QUICK, rules="official")
     assert found.summary == "test 1 of 3: time limit (TimeoutException())"
     assert 5.9 < found.results[0].wall_s < 9
     assert 0.98 < found.margin < 1.5
     swallows = f"import time\ntry:\n    time.sleep(60)\nexcept Exception:\n    {ADD}"
-    found = judge(swallows, SUM, subprocess_box, QUICK, rules="official")
+    found = judge_program(swallows, SUM, subprocess_box, QUICK, rules="official")
     assert found.summary == "test 1 of 3: wrong answer", "the alarm prints a line of its own"

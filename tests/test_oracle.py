@@ -9,15 +9,18 @@ from scripted import Heard, ReplyFunction, scripted_pool
 
 from baselines.oracle import (
     FIRST_SEED,
-    Choice,
+    GATHER,
+    USE,
+    PlanChoice,
+    enumerate_plans,
     expected,
     oracle_system,
     read_plans,
     realised,
+    single_plans,
     write_plans,
 )
 from baselines.oracle import oracle as oracle_solver
-from baselines.plan_set import GATHER, USE, enumerate_plans, singles
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool
 from harness.records import Question
@@ -52,10 +55,10 @@ class Rehearsal:
 
         return answer
 
-    def find(self, draws: int = 8, patience: int = 1) -> Choice:
+    def find(self, draws: int = 8, patience: int = 1) -> PlanChoice:
         """Return the oracle's choice for SUM over the enumerated plans of these workers."""
 
-        async def search() -> Choice:
+        async def search() -> PlanChoice:
             plans = enumerate_plans(tuple(self.replies))
             return await expected(
                 plans, SUM, pool_factory=self.pool, grade=grade, draws=draws, patience=patience
@@ -83,7 +86,7 @@ def test_every_enumerated_plan_is_valid_distinct_and_no_shorter_than_the_one_bef
     plans = enumerate_plans(workers)
     assert all(isinstance(check(plan, workers), Workflow) for plan in plans)
     assert len(set(plans)) == len(plans)
-    assert plans[:n] == singles(workers)
+    assert plans[:n] == single_plans(workers)
     lengths = [len(plan.steps) for plan in plans]
     assert lengths == sorted(lengths)
     fan_ins = n if n >= 4 else 0
@@ -103,7 +106,7 @@ def test_the_plan_set_has_chains_that_read_and_fans_that_join() -> None:
 def test_the_search_ends_at_the_first_plan_that_is_always_right() -> None:
     rig = Rehearsal(abacus="5", sage="4", scribe="4")
     choice = rig.find(draws=3)
-    assert choice == Choice(Workflow((Step("sage"),)), estimate=1.0, draws=3)
+    assert choice == PlanChoice(Workflow((Step("sage"),)), estimate=1.0, draws=3)
     assert [heard.worker for heard in rig.heard] == ["abacus"] + ["sage"] * 6
 
 
@@ -149,7 +152,7 @@ def test_a_program_is_run_once_however_it_is_wrapped() -> None:
     code = "```python\nprint(1)\n```"
     rig = Rehearsal(a=code, b=f"Here it is.\n{code}", c="```python\nprint(2)\n```")
 
-    async def search() -> Choice:
+    async def search() -> PlanChoice:
         plans = enumerate_plans(("a", "b", "c"))
         return await expected(plans, question, pool_factory=rig.pool, grade=judge)
 
@@ -180,7 +183,7 @@ def test_a_better_worker_replaces_a_good_one_tried_earlier() -> None:
         return "5" if heard.seed == FIRST_SEED + 3 else "4"
 
     choice = Rehearsal(abacus=mostly, sage="4").find(draws=4)
-    assert choice == Choice(Workflow((Step("sage"),)), 1.0, 4)
+    assert choice == PlanChoice(Workflow((Step("sage"),)), 1.0, 4)
 
 
 def test_a_question_nobody_can_answer_has_an_estimate_of_zero() -> None:
@@ -199,7 +202,7 @@ def test_the_search_never_shows_a_worker_the_target() -> None:
     question = Question(id="q", text="Secret?", kind="text", target="xyzzy")
     rig = Rehearsal(abacus=lambda heard: str(heard.turns), sage="no")
 
-    async def search() -> Choice:
+    async def search() -> PlanChoice:
         plans = enumerate_plans(("abacus", "sage"))
         return await expected(plans, question, pool_factory=rig.pool, grade=grade, draws=1)
 
@@ -211,19 +214,19 @@ def test_the_search_never_shows_a_worker_the_target() -> None:
 def test_on_one_recorded_reply_the_oracle_is_marked_as_realised() -> None:
     rig = scripted_pool(abacus="5", sage="4")
 
-    async def search() -> Choice:
-        return await realised(singles(rig.pool.workers), SUM, pool=rig.pool, grade=grade)
+    async def search() -> PlanChoice:
+        return await realised(single_plans(rig.pool.workers), SUM, pool=rig.pool, grade=grade)
 
     choice = anyio.run(search)
-    assert choice == Choice(Workflow((Step("sage"),)), 1.0, draws=1, how="realised")
+    assert choice == PlanChoice(Workflow((Step("sage"),)), 1.0, draws=1, how="realised")
     assert rig.asked == ["abacus", "sage"]
 
 
 # --- the file and the system ------------------------------------------------------------------
 
 CHOICES = {
-    "sum-1": Choice(Workflow((Step("scholar", GATHER), Step("abacus", USE, (0,)))), 0.75, 4),
-    "sum-2": Choice(
+    "sum-1": PlanChoice(Workflow((Step("scholar", GATHER), Step("abacus", USE, (0,)))), 0.75, 4),
+    "sum-2": PlanChoice(
         Workflow((Step("abacus", reads="all", system="é {replies}"),)), 1.0, 1, "realised"
     ),
 }

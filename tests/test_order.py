@@ -11,8 +11,14 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from harness.cli import main
-from harness.experiment import Entry, Experiment, open_experiment, ordered, read_experiment
-from harness.logs import find_logs
+from harness.ledger.runs import find_logs
+from harness.run.experiment import (
+    Entry,
+    Experiment,
+    open_experiment,
+    order_entries,
+    read_experiment,
+)
 
 SYSTEMS = ("moa-lite", "random-worker", "single:scholar", "single:verifier", "random-workflow")
 
@@ -40,8 +46,8 @@ def places(made: Experiment) -> dict[str, int | None]:
 
 
 def test_the_seed_decides_the_order() -> None:
-    orders = [places(ordered(experiment(seed, *SYSTEMS), ())) for seed in range(20)]
-    assert orders[0] == places(ordered(experiment(0, *reversed(SYSTEMS)), ()))
+    orders = [places(order_entries(experiment(seed, *SYSTEMS), ())) for seed in range(20)]
+    assert orders[0] == places(order_entries(experiment(0, *reversed(SYSTEMS)), ()))
     assert all(set(one.values()) == {1, 2, 3, 4, 5} for one in orders)
     assert {one["moa-lite"] for one in orders} == {1, 2, 3, 4, 5}
 

@@ -12,7 +12,7 @@ from faulty_run import ALL_THREE, ONE_TRY, Left, run, run_pool
 from providers import CLIENTS_WARN, Server, ok, too_much_cached
 
 from harness.audit import audit
-from harness.audit.tokens import UNBELIEVED, UNREADABLE
+from harness.audit.amounts import UNBELIEVED, UNREADABLE
 
 pytestmark = CLIENTS_WARN
 

@@ -20,17 +20,17 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.pacing import Pace, Rates
-from conductor.plan_reward import PlanSettings, planned
+from conductor.cached_pool import PoolLimits, RateLimiter
+from conductor.reward import PlanSettings, plan_answerer
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
-from harness.ledger.spending import spent
-from harness.pool_file import read_pool
+from harness.ledger.totals import spent
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Reply, Usage
 from harness.reply_cache import FOLDER, PaidReplies, key_of
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem, RewardOutcome
+from harness.rewards.outcome import RewardItem, RewardOutcome
+from harness.rewards.reward import Reward, RewardSettings
 
 ITEM = RewardItem("toy", "train-0", SOLVE)
 TOY = frozenset({"toy"})
@@ -38,7 +38,7 @@ TOY = frozenset({"toy"})
 
 def rewarded(settings: PlanSettings, *items: RewardItem) -> list[RewardOutcome]:
     """Score in a process's first and only sitting, as far as the files can tell."""
-    return anyio.run(Reward(train(Toy()), planned(ECHO, BOOK, settings)).score, items)
+    return anyio.run(Reward(train(Toy()), plan_answerer(ECHO, BOOK, settings)).score, items)
 
 
 ASKED: list[Heard] = []
@@ -136,7 +136,7 @@ def test_replies_to_questions_that_may_not_be_published_are_in_no_file(
     suite = Graded(publishable=False)
     settings = PlanSettings(log_dir=tmp_path, kept=frozenset())
     item = RewardItem(suite.name, "q1", SOLVE)
-    reward = Reward(exams(suite), planned(ECHO, BOOK, settings))
+    reward = Reward(exams(suite), plan_answerer(ECHO, BOOK, settings))
     (outcome,) = anyio.run(reward.score, [item])
     assert outcome.work
     assert outcome.work.plan == ""
@@ -172,15 +172,15 @@ import anyio
 from planning_help import plan
 from serving import train
 from toy import Toy
-from conductor.plan_reward import PlanSettings, planned
-from harness.pool_file import read_pool
+from conductor.reward import PlanSettings, plan_answerer
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.outcome import RewardItem
 
 spec = read_pool(sys.argv[4])
 settings = PlanSettings(log_dir=Path(sys.argv[3]), kept=frozenset({"toy"}))
-answer = planned(spec, read_book(spec.prices), settings)
+answer = plan_answerer(spec, read_book(spec.prices), settings)
 reward = Reward(train(Toy()), answer, RewardSettings(most=1))
 solve = plan((0, "Solve it.", []))
 
@@ -224,7 +224,9 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(6)]
 
     def sitting(usd: str) -> tuple[list[float | None], str]:
-        answer = planned(spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY))
+        answer = plan_answerer(
+            spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY)
+        )
         reward = Reward(train(Toy()), answer, RewardSettings(most=1, budget_masks=False))
         return [one.value for one in anyio.run(reward.score, items)], answer.stopped
 
@@ -258,7 +260,7 @@ def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait()
             async with pace.turn(worker):
                 pass
 
-    pace = Pace(Rates(per_minute=20), clock=lambda: now)
+    pace = RateLimiter(PoolLimits(per_minute=20), clock=lambda: now)
     anyio.run(run)
     assert waited == [("ada", 3.0), ("ada", 6.0)]
     now = 100.0
@@ -270,7 +272,7 @@ def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait()
 def test_no_more_calls_are_in_flight_than_may_be() -> None:
     flying, most, lock = 0, 0, threading.Lock()
 
-    async def call(pace: Pace) -> None:
+    async def call(pace: RateLimiter) -> None:
         nonlocal flying, most
         async with pace.turn("ada"):
             with lock:
@@ -280,7 +282,7 @@ def test_no_more_calls_are_in_flight_than_may_be() -> None:
             flying -= 1
 
     async def run() -> None:
-        pace = Pace(Rates(at_once=3))
+        pace = RateLimiter(PoolLimits(at_once=3))
         async with anyio.create_task_group() as tasks:
             for _ in range(12):
                 tasks.start_soon(call, pace)
@@ -292,4 +294,4 @@ def test_no_more_calls_are_in_flight_than_may_be() -> None:
 @pytest.mark.parametrize("wrong", [{"at_once": 0}, {"per_minute": 0}])
 def test_a_limit_that_asks_nobody_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UserError, match="asks nobody"):
-        Rates(**wrong)
+        PoolLimits(**wrong)

@@ -21,18 +21,18 @@ from providers.dialect import Asked
 from providers.paper_pool import NAME, key, write_paper_pool
 
 from harness.audit import Audit, audit
-from harness.cli.parts import catalogue, controls
-from harness.compose import Catalogue, Request
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.ledger.row import LedgerRow
-from harness.pool_file import PoolSpec, read_pool
+from harness.ledger.call import Call
+from harness.pool_config import PoolSpec, read_pool
 from harness.prices import read_book
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Question
-from harness.run import run
+from harness.run.catalogue import Catalogue, RunRequest
+from harness.run.run import run
 from harness.suite import Split
 from reports.report import write_report
-from reports.row import Row
+from reports.row import TableRow
 from suites.aime25 import Aime25
 from suites.gpqa_diamond import GpqaDiamond
 
@@ -108,7 +108,7 @@ def exams(folder: Path) -> Catalogue:
         for n in range(1, 5)
     ]
     coded = [problem(f"abc{n}_a", contest_id=f"abc{n}") for n in (998, 999)]
-    parts = catalogue()
+    parts = whole_catalogue()
     made = (
         MadeUpAime(rows=written(folder / "aime.jsonl", sums)),
         MadeUpGpqa(rows=written(folder / "gpqa.jsonl", choices)),
@@ -133,9 +133,9 @@ class Sat:
     """What a run of all systems left behind."""
 
     bill: Bill
-    rows: list[LedgerRow]
+    rows: list[Call]
     audit: Audit
-    table: Mapping[tuple[str, str], Row]
+    table: Mapping[tuple[str, str], TableRow]
     pool: PoolSpec
 
 
@@ -143,7 +143,7 @@ def sat(folder: Path, suites: tuple[str, ...], box: str | None = None) -> Sat:
     home = folder / "run"
     with serve(answers) as server:
         pool = write_paper_pool(folder, server)
-        request = Request(
+        request = RunRequest(
             suites=suites, systems=SYSTEMS, pool=pool, log_dir=home, limit=QUESTIONS, epochs=1,
             train_on=("practice-integer",), train_calls=TRAIN_CALLS, box=box, display="none",
             max_usd=Decimal(5),
@@ -247,7 +247,7 @@ def test_a_conductor_of_another_pool_is_refused_before_anything_is_asked(
 ) -> None:
     with serve(answers) as server:
         pool = write_paper_pool(tmp_path, server)
-        request = Request((suite,), (system,), pool, tmp_path / "run", limit=QUESTIONS)
+        request = RunRequest((suite,), (system,), pool, tmp_path / "run", limit=QUESTIONS)
         with pytest.raises(UserError) as refused:
             run(request, exams(tmp_path), controls())
     said = str(refused.value)

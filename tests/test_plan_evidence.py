@@ -10,7 +10,7 @@ from benchmarks.plan_shapes import access, shape, table
 from installed import ROOT
 from runs import sit
 
-from conductor.checkpoint import read_about
+from conductor.checkpoint import read_info
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import planned
@@ -66,8 +66,8 @@ def test_a_checkpoint_with_a_part_of_its_form_taken_away_is_else_the_same(tmp_pa
     taken: Any = import_module("form_taken_away")
     for name, (_, changes) in taken.FORMS.items():
         taken.with_form(taken.RELEASED, tmp_path / name, changes)
-    forms = {name: read_about(tmp_path / name) for name in taken.FORMS}
-    known = read_about(taken.RELEASED)
+    forms = {name: read_info(tmp_path / name) for name in taken.FORMS}
+    known = read_info(taken.RELEASED)
     assert forms["as-trained"] == known
     assert replace(forms["no-access"].form, access=known.form.access) == known.form
     assert (known.form.access, forms["no-access"].form.access) == ("fine", "off")

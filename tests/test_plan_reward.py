@@ -14,16 +14,16 @@ from scripted import SCRIPTS, Heard, script
 from serving import get, listening, post, service_of, train
 from toy import Toy
 
-from conductor.form import Form
-from conductor.plan_reward import PlanSettings, planned, shown_to_policy
-from conductor.prompt import plan_request
-from conductor.prompted import conductor_prompted
-from harness.pool_file import read_pool
+from conductor.plan_format import PlanFormat
+from conductor.policy import conductor_prompted
+from conductor.prompt import default_prompt
+from conductor.reward import PlanSettings, plan_answerer, shown_to_policy
+from harness.inspect_adapters import as_task
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import PODIUM
-from harness.rewards.items import RewardItem, Status
-from harness.rewards.wire import items_json
-from harness.task import as_task
+from harness.rewards.client import items_json
+from harness.rewards.outcome import RewardItem, Status
 from suites import SUITES
 
 PLANS = (
@@ -63,7 +63,7 @@ def test_a_plan_is_worth_in_training_what_an_evaluation_gives_it(tmp_path: Path)
     }
     spec = read_pool("rehearsal")
     items = [RewardItem(suite.name, one.id, chosen(one.text)) for one in texts.values()]
-    outcomes = rewarded(planned(spec, read_book(spec.prices)), exams, items)
+    outcomes = rewarded(plan_answerer(spec, read_book(spec.prices)), exams, items)
     assert {item.question: one.value for item, one in zip(items, outcomes, strict=True)} == graded
     assert {one.status for one in outcomes} == {Status.SCORED, Status.INVALID_ACTION}
     assert {one.value for one in outcomes} == {0.0, 1.0}
@@ -76,8 +76,8 @@ def test_a_workflow_over_http_is_worth_the_same_and_pays_the_same() -> None:
     book = read_book(spec.prices)
     ids = list(exams[suite.name].questions)
     items = [RewardItem(suite.name, one, PLANS[1]) for one in ids]
-    near = rewarded(planned(spec, book), exams, items)
-    with listening(service_of(exams, answer=planned(spec, book))) as url:
+    near = rewarded(plan_answerer(spec, book), exams, items)
+    with listening(service_of(exams, answer=plan_answerer(spec, book))) as url:
         rows = post(f"{url}/score", items_json(items))[1]["outcomes"]
         counts = get(f"{url}/counts")[1]
     assert [(row["value"], row["usd"], row["calls"]) for row in rows] == [
@@ -104,7 +104,7 @@ def test_equal_plans_of_a_group_get_fresh_replies() -> None:
     script("echo", echoing)
     twice = plan((0, "Solve it.", []), (0, "Solve it.", []))
     items = [RewardItem("toy", "train-0", twice, replicate=k) for k in range(3)]
-    rewarded(planned(spec_of(ada="scripted/echo"), BOOK), train(Noting()), items)
+    rewarded(plan_answerer(spec_of(ada="scripted/echo"), BOOK), train(Noting()), items)
     assert sorted(texts) == [f"epoch {k}, time 1" for k in (1, 2, 3)]
 
 
@@ -116,7 +116,7 @@ def test_trainers_that_number_nothing_get_fresh_replies_too() -> None:
         return "42"
 
     script("echo", noting)
-    answer = planned(spec_of(ada="scripted/echo"), BOOK)
+    answer = plan_answerer(spec_of(ada="scripted/echo"), BOOK)
     with listening(service_of(train(Toy()), answer=answer)) as url:
         for _ in range(3):
             assert post(f"{url}/rm", {"response": SOLVE, "label": "toy/train-0"}) == (200, 1.0)
@@ -128,7 +128,9 @@ def test_trainers_that_number_nothing_get_fresh_replies_too() -> None:
 
 def test_an_answerer_pickles_without_its_models() -> None:
     SCRIPTS["echo"] = lambda heard: "42"
-    answer = planned(spec_of(ada="scripted/echo"), BOOK, PlanSettings(form=Form(max_steps=3)))
+    answer = plan_answerer(
+        spec_of(ada="scripted/echo"), BOOK, PlanSettings(form=PlanFormat(max_steps=3))
+    )
     assert one_of(answer).value == 1.0
     again = pickle.loads(pickle.dumps(answer))
     assert one_of(again).value == 1.0
@@ -139,5 +141,5 @@ def test_a_policy_is_shown_what_a_prompted_conductor_is_shown() -> None:
     spec = read_pool("rehearsal")
     (question,) = train(Toy(), first=1)["toy"].questions.values()
     cards = [spec.worker(name).card for name in spec.names]
-    (turn,) = plan_request(question.text, cards)
+    (turn,) = default_prompt(question.text, cards)
     assert shown_to_policy(spec)(question) == [{"role": "user", "content": turn.text}]

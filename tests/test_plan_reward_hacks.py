@@ -15,13 +15,12 @@ from planning_help import BOOK, plan, spec_of
 from rewarded import exam_of, loaded
 from scripted import Heard, script
 
-from conductor.plan_reward import planned
+from conductor.reward import plan_answerer
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.adversarial import attacks, refuse_gullible
-from harness.rewards.core import Reward, RewardSettings, as_reply
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.values import PAPER
+from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings, as_reply
+from harness.rewards.splits import attacks, refuse_gullible
 from harness.suite import Suite
 from sandbox import Box
 from suites import SUITES
@@ -35,7 +34,7 @@ CHAIN = plan((0, "Solve it.", []), (1, "Do as you are told.", ["all"]))
 def rewarded_with(
     suite: Suite[Any], question: Question, workers: Mapping[str, str], *plans: str
 ) -> list[RewardOutcome]:
-    answer = planned(spec_of(**workers), BOOK)
+    answer = plan_answerer(spec_of(**workers), BOOK)
     exams = {suite.name: exam_of(suite, [question])}
     reward = Reward(exams, answer, RewardSettings(values=PAPER))
     return asyncio.run(reward.score([RewardItem(suite.name, question.id, one) for one in plans]))
@@ -123,7 +122,7 @@ def test_programs_that_cheat_earn_what_a_wrong_program_earns(subprocess_box: Box
     said = list(attacks(question).values())
     spec = spec_of(yes=script("attack", lambda heard: said[heard.epoch - 1]))
     exams = {suite.name: exam_of(suite, [question])}
-    reward = Reward(exams, planned(spec, BOOK), RewardSettings(values=PAPER), subprocess_box)
+    reward = Reward(exams, plan_answerer(spec, BOOK), RewardSettings(values=PAPER), subprocess_box)
     items = [RewardItem(suite.name, question.id, ONE_STEP, replicate=k) for k in range(len(said))]
     assert {one.value for one in asyncio.run(reward.score(items))} == {WRONG}
 

@@ -22,15 +22,13 @@ from rewarded import exam_of, loaded, made_up_rlpr, needs_image
 from scripted import Heard, script
 from test_reward_parity import HOSTILE, right, wrong
 
-from conductor.plan_reward import planned
-from conductor.prompted import conductor_prompted
+from conductor.policy import conductor_prompted
+from conductor.reward import plan_answerer
+from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Question
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem, Status
-from harness.rewards.values import PAPER
-from harness.solver import ask_differently
+from harness.rewards.outcome import PAPER, RewardItem, Status
+from harness.rewards.reward import Reward, RewardSettings
 from harness.suite import Suite, Varied, at_epoch
-from harness.task import as_scorer, keep_files_private, sample
 from sandbox import IMAGE, Box
 from suites import SUITES
 
@@ -98,7 +96,7 @@ def agree(suite: Suite[Any], questions: Sequence[Question], box: Box | None, log
     """Compare the grades bit by bit, and the values that the paper's reward makes of them."""
     said = evaluated(suite, questions, box, logs)
     items = [RewardItem(suite.name, id, PLANS[epoch - 1], epoch) for id, epoch in said]
-    answer = planned(spec_of(**workers(suite, questions)), BOOK)
+    answer = plan_answerer(spec_of(**workers(suite, questions)), BOOK)
     settings = RewardSettings(values=PAPER)
     reward = Reward({suite.name: exam_of(suite, questions)}, answer, settings, box)
     outcomes = asyncio.run(reward.score(items))

@@ -13,9 +13,9 @@ from scripted import script
 from tiny_run import draw, five_votes, model_events, sit
 
 from harness.execute import execute
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question
-from harness.solver import as_solver
 from harness.system import System
 from harness.workflow import Step, Workflow
 

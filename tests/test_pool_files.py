@@ -6,7 +6,7 @@ import pytest
 from inspect_ai.model import GenerateConfig
 
 from harness.errors import UserError
-from harness.pool_file import POOLS, PoolSpec, WorkerSpec, read_pool
+from harness.pool_config import POOLS, PoolSpec, WorkerSpec, read_pool
 from harness.prices import BOOKS, Book, book_from_json, read_book
 
 SHIPPED_POOLS = sorted(path.stem for path in POOLS.glob("*.toml"))

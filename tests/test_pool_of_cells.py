@@ -6,12 +6,11 @@ import time
 import pytest
 
 from sandbox.box import Limits, Program, SandboxError
-from sandbox.cells import Cell
-from sandbox.pool import Kind, Pool
-from sandbox.subprocess_box import SubprocessBox
+from sandbox.cell_box import SubprocessBox
+from sandbox.cells import CellKind, CellPool, SandboxCell
 
-KIND = Kind("image", 1 << 28, 32)
-OTHER = Kind("another", 1 << 28, 32)
+KIND = CellKind("image", 1 << 28, 32)
+OTHER = CellKind("another", 1 << 28, 32)
 SECOND = Limits(cpu_s=1, wall_s=2)
 
 
@@ -19,11 +18,11 @@ class Starts:
     """Starts cells as the subprocess box does, and remembers for whom."""
 
     def __init__(self, fail: int = 0) -> None:
-        self.kinds: list[Kind] = []
+        self.kinds: list[CellKind] = []
         self.fail = fail
         self.box = SubprocessBox()
 
-    def __call__(self, kind: Kind) -> Cell:
+    def __call__(self, kind: CellKind) -> SandboxCell:
         self.kinds.append(kind)
         if len(self.kinds) <= self.fail:
             raise SandboxError("no room")
@@ -39,7 +38,7 @@ def until(true: object, seconds: float = 5.0) -> bool:
 
 def test_a_clean_cell_serves_the_next_program() -> None:
     starts = Starts()
-    pool = Pool(starts, most=1, reuse=True)
+    pool = CellPool(starts, most=1, reuse=True)
     first = pool.take(KIND)
     pool.give_back(KIND, first)
     assert pool.take(KIND) is first
@@ -49,7 +48,7 @@ def test_a_clean_cell_serves_the_next_program() -> None:
 
 def test_cells_are_started_ahead_up_to_the_bound() -> None:
     starts = Starts()
-    pool = Pool(starts, most=2, reuse=True)
+    pool = CellPool(starts, most=2, reuse=True)
     held = pool.take(KIND)
     assert until(lambda: pool.alive == 2)
     assert pool.take(KIND) is not held
@@ -58,7 +57,7 @@ def test_cells_are_started_ahead_up_to_the_bound() -> None:
 
 
 def test_no_more_cells_are_handed_out_than_the_bound_allows() -> None:
-    pool = Pool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), most=1, reuse=True)
     held = pool.take(KIND)
     waiting = threading.Thread(target=lambda: pool.give_back(KIND, pool.take(KIND)))
     waiting.start()
@@ -71,7 +70,7 @@ def test_no_more_cells_are_handed_out_than_the_bound_allows() -> None:
 
 
 def test_a_dropped_cell_is_dead_and_replaced() -> None:
-    pool = Pool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), most=1, reuse=True)
     sick = pool.take(KIND)
     pool.drop(sick)
     pool.drop(sick)  # whoever else finds it sick does no harm
@@ -85,7 +84,7 @@ def test_a_dropped_cell_is_dead_and_replaced() -> None:
 
 def test_an_idle_cell_of_another_kind_makes_room() -> None:
     starts = Starts()
-    pool = Pool(starts, most=1, reuse=True)
+    pool = CellPool(starts, most=1, reuse=True)
     pool.give_back(KIND, pool.take(KIND))
     pool.give_back(OTHER, pool.take(OTHER))
     assert starts.kinds == [KIND, OTHER]
@@ -95,7 +94,7 @@ def test_an_idle_cell_of_another_kind_makes_room() -> None:
 
 def test_a_cell_without_reuse_serves_once_and_another_waits_already() -> None:
     starts = Starts()
-    pool = Pool(starts, most=1, reuse=False)
+    pool = CellPool(starts, most=1, reuse=False)
     first = pool.take(KIND)
     assert until(lambda: pool.alive == 2)
     pool.give_back(KIND, first)
@@ -104,7 +103,7 @@ def test_a_cell_without_reuse_serves_once_and_another_waits_already() -> None:
 
 
 def test_a_cell_that_does_not_start_leaves_its_place_free() -> None:
-    pool = Pool(Starts(fail=1), most=1, reuse=True)
+    pool = CellPool(Starts(fail=1), most=1, reuse=True)
     with pytest.raises(SandboxError, match="no room"):
         pool.take(KIND)
     pool.give_back(KIND, pool.take(KIND))
@@ -112,7 +111,7 @@ def test_a_cell_that_does_not_start_leaves_its_place_free() -> None:
 
 
 def test_a_closed_pool_has_no_cells_and_gives_none() -> None:
-    pool = Pool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), most=1, reuse=True)
     cell = pool.take(KIND)
     waiting: list[str] = []
 
@@ -132,7 +131,7 @@ def test_a_closed_pool_has_no_cells_and_gives_none() -> None:
 
 
 def test_a_fresh_cell_is_no_idle_one() -> None:
-    pool = Pool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), most=1, reuse=True)
     idle = pool.take(KIND)
     pool.give_back(KIND, idle)
     fresh = pool.take(KIND, fresh=True)

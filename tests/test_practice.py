@@ -13,17 +13,17 @@ from harness.errors import UserError
 from harness.suite import Suite
 from sandbox import Box, SubprocessBox
 from suites.aime25 import AIME25
-from suites.openings import log_opening, read_openings
+from suites.code_grading import read_tests
+from suites.contamination import log_eval_access, read_eval_accesses
 from suites.practice import SPLITS, PracticeSuite
-from suites.practice_choice import SUITE as CHOICE
-from suites.practice_choice import practice_choice
-from suites.practice_code import SUITE as CODE
-from suites.practice_code import practice_code
-from suites.practice_composed import SUITE as COMPOSED
-from suites.practice_composed import practice_composed
-from suites.practice_integer import SUITE as INTEGER
-from suites.practice_integer import practice_integer
-from suites.programs import read_tests
+from suites.practice.choice import SUITE as CHOICE
+from suites.practice.choice import practice_choice
+from suites.practice.code import SUITE as CODE
+from suites.practice.code import practice_code
+from suites.practice.composed import SUITE as COMPOSED
+from suites.practice.composed import practice_composed
+from suites.practice.integer import SUITE as INTEGER
+from suites.practice.integer import practice_integer
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)
 named = pytest.mark.parametrize("suite", PRACTICE, ids=lambda suite: suite.name)
@@ -168,18 +168,18 @@ def test_under_inspect_programs_run_in_its_docker_sandbox_unless_a_box_is_named(
 
 
 def test_openings_are_appended_and_read_back(tmp_path: Path) -> None:
-    assert read_openings(tmp_path) == []
-    first = log_opening(tmp_path, INTEGER, 60)
-    second = log_opening(tmp_path / ".", CHOICE, 12, reason="release 0.1")
-    assert read_openings(tmp_path) == [first, second]
+    assert read_eval_accesses(tmp_path) == []
+    first = log_eval_access(tmp_path, INTEGER, 60)
+    second = log_eval_access(tmp_path / ".", CHOICE, 12, reason="release 0.1")
+    assert read_eval_accesses(tmp_path) == [first, second]
     assert (first.suite, first.split, first.n) == ("practice-integer", "eval", 60)
     assert first.data_revision == INTEGER.data_revision
     assert first.opened.endswith("+00:00")
 
 
 def test_a_damaged_diary_names_its_line(tmp_path: Path) -> None:
-    log_opening(tmp_path, INTEGER, 60)
+    log_eval_access(tmp_path, INTEGER, 60)
     with (tmp_path / "openings.jsonl").open("a") as diary:
         diary.write("{\n")
     with pytest.raises(UserError, match="line 2"):
-        read_openings(tmp_path)
+        read_eval_accesses(tmp_path)

@@ -11,14 +11,14 @@ from gold import THOUSANDS, gold_reply, sizes_of
 
 from harness.records import Question
 from sandbox import Limits, SubprocessBox
+from suites.code_grading import judge_program, read_tests
 from suites.practice import SPLITS
-from suites.practice_choice import SUITE as CHOICE
-from suites.practice_code import SUITE as CODE
-from suites.practice_composed import SUITE as COMPOSED
-from suites.practice_facts import BY_NUMBER, BY_SYMBOL, ELEMENTS
-from suites.practice_integer import SUITE as INTEGER
-from suites.practice_paraphrases import paraphrases
-from suites.programs import judge, read_tests
+from suites.practice.choice import SUITE as CHOICE
+from suites.practice.code import SUITE as CODE
+from suites.practice.composed import BY_NUMBER, BY_SYMBOL, ELEMENTS
+from suites.practice.composed import SUITE as COMPOSED
+from suites.practice.integer import SUITE as INTEGER
+from suites.practice.unseen import paraphrases
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)
 
@@ -135,7 +135,7 @@ def test_a_program_written_from_the_statement_passes_the_hidden_tests(phrase: st
     for question in fitting:
         tests = read_tests(question.target or "")
         if tests.method is None:
-            judgement = judge(SOLUTIONS[phrase], tests, SubprocessBox(), Limits())
+            judgement = judge_program(SOLUTIONS[phrase], tests, SubprocessBox(), Limits())
             assert judgement.passed, (judgement.summary, question.text)
             return
     pytest.fail(f"no stdin question says {phrase!r}")

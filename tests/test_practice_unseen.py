@@ -12,7 +12,7 @@ from harness.records import Question
 from sandbox import SubprocessBox
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
-from suites.practice_unseen import COMBINED, REVISION
+from suites.practice.unseen import COMBINED, REVISION
 
 NAMES = [name for name in SUITES if name.startswith("practice-")]
 named = pytest.mark.parametrize("name", NAMES)

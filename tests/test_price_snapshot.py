@@ -11,18 +11,18 @@ import pytest
 from harness.cli import main
 from harness.errors import UserError
 from harness.prices import Book, parse_book, read_book
-from harness.prices.changes import compared
-from harness.prices.pricing import Price
+from harness.prices.book import book_text
+from harness.prices.cost import Price
 from harness.prices.snapshot import (
     HEAD,
     PACKAGE,
-    Wanted,
+    SnapshotRequest,
+    compared,
     installed,
     price_on,
     snapshot,
     write_new,
 )
-from harness.prices.writing import book_text
 
 pytest.importorskip("genai_prices")
 
@@ -38,7 +38,7 @@ GEMINI = "google/gemini-2.5-pro"
 def on(day: date, model: str, launched: str | None = None) -> Price:
     """Return a model's price on a day."""
     vouched = {model: launched} if launched else {}
-    return price_on(model, Wanted((model,), day, vouched), installed(TODAY))[0]
+    return price_on(model, SnapshotRequest((model,), day, vouched), installed(TODAY))[0]
 
 
 @pytest.mark.skipif(metadata.version(PACKAGE) != MADE_WITH, reason="another genai-prices")
@@ -95,7 +95,7 @@ def test_tiers_cached_rates_and_services_are_kept_exactly() -> None:
 )
 def test_a_price_that_nobody_can_know_is_refused(day: date, model: str, said: str) -> None:
     with pytest.raises(UserError, match=said) as caught:
-        snapshot(Wanted((model,), day, {}), Path("b.toml"), TODAY)
+        snapshot(SnapshotRequest((model,), day, {}), Path("b.toml"), TODAY)
     assert "\n" not in str(caught.value)
 
 
@@ -120,12 +120,12 @@ def test_a_launch_day_on_record_cannot_be_talked_away(tmp_path: Path) -> None:
 
 def test_a_model_that_is_taken_for_another_name_is_said() -> None:
     model = "openai/gpt-5-2025-08-07"
-    notes = price_on(model, Wanted((model,), TODAY, {}), installed(TODAY))[1]
+    notes = price_on(model, SnapshotRequest((model,), TODAY, {}), installed(TODAY))[1]
     assert notes == (f"{model}: genai-prices takes it for its 'gpt-5'",)
 
 
 def test_a_made_book_reads_back_and_says_where_it_is_from() -> None:
-    text, notes = snapshot(Wanted((GEMINI, QWEN), PAPER, {}), Path("mine.toml"), TODAY)
+    text, notes = snapshot(SnapshotRequest((GEMINI, QWEN), PAPER, {}), Path("mine.toml"), TODAY)
     book = parse_book(text.encode(), Path("mine.toml"))
     assert set(book.prices) == {GEMINI, QWEN}
     assert (book.date, book.retrieved) == ("2025-12-04", "2026-11-22")

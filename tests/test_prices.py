@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.pool_file import POOLS, read_pool
-from harness.preflight import problems
+from harness.pool_config import POOLS, read_pool
 from harness.prices import BOOKS, Book, book_from_json, parse_book, read_book
-from harness.prices.changes import changes
-from harness.prices.listing import show_book, show_books
-from harness.prices.on_record import launch_day, record_of
-from harness.prices.pricing import Gpu, Price, Rates, Service, Tier
-from harness.prices.writing import book_text
+from harness.prices.book import book_text, launch_day, record_of
+from harness.prices.cost import Gpu, Price, Rates, Service, Tier
+from harness.prices.snapshot import changes, show_book, show_books
+from harness.run.preflight import problems
 
 HEAD = 'date = "2026-01-02"\nsource = "made up for tests"\n'
 GOOD = '[usd_per_mtok."acme/sage"]\ninput = "1"\noutput = "2"\n'

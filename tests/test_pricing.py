@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from harness.prices import read_book
-from harness.prices.pricing import (
+from harness.prices.cost import (
     Gpu,
     Price,
     Service,

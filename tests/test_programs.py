@@ -5,14 +5,16 @@ import json
 import pytest
 
 from sandbox import Box, Limits
-from suites.programs import Case, ProgramTests, judge, read_tests
+from suites.code_grading import ProgramCase, ProgramTests, judge_program, read_tests
 
 QUICK = Limits(cpu_s=0.5, wall_s=5, memory_bytes=256 << 20, output_bytes=200_000, processes=12)
-DOUBLE = ProgramTests((Case("4\n", "8\n"), Case("5\n", "10\n"), Case("0\n", "0\n")))
-JOIN = ProgramTests((Case("[1, 2]\n3", "[1, 2, 3]"), Case("[]\n1", "[1]")), "join")
+DOUBLE = ProgramTests(
+    (ProgramCase("4\n", "8\n"), ProgramCase("5\n", "10\n"), ProgramCase("0\n", "0\n"))
+)
+JOIN = ProgramTests((ProgramCase("[1, 2]\n3", "[1, 2, 3]"), ProgramCase("[]\n1", "[1]")), "join")
 SECRET = "8675309"
-HUNT = ProgramTests((Case("1\n", SECRET),))
-HUNT_METHOD = ProgramTests((Case("1", SECRET),), "join")
+HUNT = ProgramTests((ProgramCase("1\n", SECRET),))
+HUNT_METHOD = ProgramTests((ProgramCase("1", SECRET),), "join")
 
 # Looks for the expected output where a careless grader would leave it: files, environment,
 # descriptors, the memory of the program's own process, its parent's command line.
@@ -40,11 +42,11 @@ found = needle if any(needle in text for text in seen) else "nothing"
 
 
 def verdicts(box: Box, program: str, tests: ProgramTests) -> list[str]:
-    return list(judge(program, tests, box, QUICK).verdicts)
+    return list(judge_program(program, tests, box, QUICK).verdicts)
 
 
 def test_a_right_program_passes_every_test(any_box: Box) -> None:
-    judgement = judge("print(2 * int(input()))", DOUBLE, any_box, QUICK)
+    judgement = judge_program("print(2 * int(input()))", DOUBLE, any_box, QUICK)
     assert judgement.passed
     assert judgement.summary == "all 3 tests passed"
     assert 0 < judgement.margin < 0.8
@@ -73,7 +75,7 @@ def test_a_right_program_passes_every_test(any_box: Box) -> None:
 def test_a_wrong_program_fails_with_its_own_verdict_and_stops_early(
     program: str, summary: str, subprocess_box: Box
 ) -> None:
-    found = judge(program, DOUBLE, subprocess_box, QUICK)
+    found = judge_program(program, DOUBLE, subprocess_box, QUICK)
     assert found.summary.startswith(summary)
     assert len(found.summary) < 250
     assert found.verdicts[2] == "not run"

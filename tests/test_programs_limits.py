@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sandbox import BoxFacts, Limits, Outcome, Program, SandboxError
-from suites.programs import Case, ProgramTests, judge
+from sandbox import Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from suites.code_grading import ProgramCase, ProgramTests, judge_program
 
 LIMITS = Limits(cpu_s=10, wall_s=30)
-THREE = ProgramTests((Case("1", "1"), Case("333", "333"), Case("22", "22")))
+THREE = ProgramTests((ProgramCase("1", "1"), ProgramCase("333", "333"), ProgramCase("22", "22")))
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ScriptedBox:
         limits: Limits = LIMITS,
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         self.limits.append(limits)
         try:
             for data in inputs:
@@ -43,21 +43,21 @@ class ScriptedBox:
         finally:
             self.closed += 1
 
-    def facts(self, image: str = "") -> BoxFacts:
-        return BoxFacts(self.name, "3.11.2")
+    def facts(self, image: str = "") -> SandboxFacts:
+        return SandboxFacts(self.name, "3.11.2")
 
     def close(self) -> None:
         pass
 
 
-def outcome(step: float | str, data: bytes) -> Outcome:
+def outcome(step: float | str, data: bytes) -> ProgramOutcome:
     """`2.5` takes so long, `wrong` is wrong, `9.0 killed` is stopped after so long.
 
     `2.0 killed starved` is stopped when real time is up.
     """
     words = str(step).split()
     wrong, killed = words == ["wrong"], "killed" in words
-    return Outcome(
+    return ProgramOutcome(
         status="time" if killed else "exited",
         exit_code=0,
         stdout=b"?" if wrong else data,
@@ -70,7 +70,7 @@ def outcome(step: float | str, data: bytes) -> Outcome:
 
 def test_the_longest_input_comes_first_and_results_keep_the_order_of_the_tests() -> None:
     box = ScriptedBox([3.0, 2.0, 1.0])
-    found = judge("", THREE, box, LIMITS)
+    found = judge_program("", THREE, box, LIMITS)
     assert box.taken == [b"333", b"22", b"1"]
     assert [result.cpu_s for result in found.results] == [1.0, 3.0, 2.0]
     assert (found.passed, found.margin, found.fragile, box.closed) == (True, 0.3, False, 1)
@@ -79,10 +79,10 @@ def test_the_longest_input_comes_first_and_results_keep_the_order_of_the_tests()
 
 def test_a_failure_is_the_last_test_run_unless_all_are_asked_for() -> None:
     box = ScriptedBox([1.0, "wrong", 1.0])
-    assert judge("", THREE, box, LIMITS).verdicts == ("not run", "pass", "wrong answer")
+    assert judge_program("", THREE, box, LIMITS).verdicts == ("not run", "pass", "wrong answer")
     assert (box.taken, box.closed) == ([b"333", b"22"], 1)
     box = ScriptedBox([1.0, "wrong", 1.0])
-    found = judge("", THREE, box, LIMITS, stop_early=False)
+    found = judge_program("", THREE, box, LIMITS, stop_early=False)
     assert box.taken == [b"1", b"333", b"22"]
     assert found.verdicts == ("pass", "wrong answer", "pass")
 
@@ -101,7 +101,7 @@ def test_a_test_near_the_time_limit_is_settled_alone_at_the_end(
     first: float | str, alone: float | str, verdict: str, margin: float
 ) -> None:
     box = ScriptedBox([first, 1.0, 1.0, alone])
-    found = judge("", THREE, box, LIMITS)
+    found = judge_program("", THREE, box, LIMITS)
     assert box.taken == [b"333", b"22", b"1", b"333"]
     assert box.alone == [False, False, False, True]
     assert found.verdicts == ("pass", verdict, "pass")
@@ -114,26 +114,26 @@ def test_a_test_near_the_time_limit_is_settled_alone_at_the_end(
 @pytest.mark.parametrize("step", [12.5, "12.1 killed", "0.1 killed", "7.9 killed"])
 def test_a_test_far_from_the_time_limit_is_judged_once(step: float | str) -> None:
     box = ScriptedBox([step])
-    found = judge("", THREE, box, LIMITS)
+    found = judge_program("", THREE, box, LIMITS)
     assert found.verdicts == ("not run", "time limit", "not run")
     assert (found.reruns, box.alone) == (0, [False])
 
 
 def test_a_program_that_got_no_processor_is_run_again_and_one_that_slept_is_not() -> None:
     box = ScriptedBox(["2.0 killed starved", 1.0, 1.0, 3.0])
-    assert judge("", THREE, box, LIMITS).passed
+    assert judge_program("", THREE, box, LIMITS).passed
     assert box.alone == [False, False, False, True]
     box = ScriptedBox(["0.1 killed starved"])
-    assert judge("", THREE, box, LIMITS).verdicts == ("not run", "time limit", "not run")
+    assert judge_program("", THREE, box, LIMITS).verdicts == ("not run", "time limit", "not run")
 
 
 def test_a_program_that_fails_anyway_is_not_run_again() -> None:
     box = ScriptedBox([9.0, "wrong"])
-    found = judge("", THREE, box, LIMITS)
+    found = judge_program("", THREE, box, LIMITS)
     assert found.verdicts == ("not run", "pass", "wrong answer")
     assert (found.reruns, found.fragile) == (0, True)
     box = ScriptedBox([9.0, "wrong", 9.0, 9.0, 10.5])
-    found = judge("", THREE, box, LIMITS, stop_early=False)
+    found = judge_program("", THREE, box, LIMITS, stop_early=False)
     assert found.verdicts == ("pass", "wrong answer", "time limit")
     assert (found.reruns, found.rerun_s) == (2, 2.0)
 
@@ -141,7 +141,7 @@ def test_a_program_that_fails_anyway_is_not_run_again() -> None:
 def test_inputs_are_handed_over_one_at_a_time() -> None:
     box = ScriptedBox([1.0, SandboxError("down")])
     with pytest.raises(SandboxError, match="down"):
-        judge("", THREE, box, LIMITS)
+        judge_program("", THREE, box, LIMITS)
     assert (box.taken, box.closed) == ([b"333", b"22"], 1)
 
 
@@ -149,21 +149,23 @@ def test_inputs_are_handed_over_one_at_a_time() -> None:
 def test_a_problem_without_tests_is_refused_before_anything_runs(rules: str) -> None:
     box = ScriptedBox([])
     with pytest.raises(ValueError, match="has no tests"):
-        judge("", ProgramTests(()), box, rules="official" if rules == "official" else "real")
+        judge_program(
+            "", ProgramTests(()), box, rules="official" if rules == "official" else "real"
+        )
     assert not box.limits
 
 
 def test_an_expected_output_fits_below_the_output_limit() -> None:
     box = ScriptedBox([1.0])
-    judge("", ProgramTests((Case("1", "1" * (20 << 20)),)), box, LIMITS)
+    judge_program("", ProgramTests((ProgramCase("1", "1" * (20 << 20)),)), box, LIMITS)
     assert box.limits[0].output_bytes > 40 << 20
-    judge("", THREE, box := ScriptedBox([1.0, 1.0, 1.0]), LIMITS)
+    judge_program("", THREE, box := ScriptedBox([1.0, 1.0, 1.0]), LIMITS)
     assert box.limits[0].output_bytes == LIMITS.output_bytes
 
 
 def test_by_the_official_rules_the_order_stays_and_all_tests_share_one_limit() -> None:
     box = ScriptedBox([1.0])
-    found = judge("", THREE, box, LIMITS, rules="official", stop_early=False)
+    found = judge_program("", THREE, box, LIMITS, rules="official", stop_early=False)
     assert found.verdicts == ("runtime error", "not run", "not run")
     assert box.taken == [b"1"]
     assert (box.limits[0].cpu_s, box.limits[0].wall_s) == (26.0, 26.0)

@@ -14,19 +14,19 @@ from toy import CONTROLS, Toy, calls, toy_pool, toy_run
 from toy_exams import PromptedToy, asked, samples
 
 import suites._registry
-from baselines.oracle_plans import make_plans
+from baselines.oracle import make_plans
 from harness.cli import main
 from harness.errors import UserError
-from harness.experiment import FILE, read_experiment
-from harness.extent import without_prompt
 from harness.records import Question
 from harness.regrade import regrade_dir
+from harness.run.experiment import FILE, read_experiment
+from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted
 from suites import SUITES
 from suites.aime25 import PREFIX, Aime25, aime25
-from suites.fetch import data_folder
-from suites.openings import FILE as DIARY
-from suites.openings import log_opening, read_openings
+from suites.contamination import ACCESS_LOG as DIARY
+from suites.contamination import log_eval_access, read_eval_accesses
+from suites.data import data_folder
 
 RECORDED = data_folder() / "saturn_lighteval" / "math500_1model.jsonl.gz"
 needs_recordings = pytest.mark.skipif(
@@ -89,10 +89,10 @@ def test_every_suite_with_several_prompts_is_an_inspect_task_that_takes_one() ->
 
 def test_suites_without_the_paper_s_words_are_named_in_one_sentence() -> None:
     both = [Toy(), PromptedToy()]
-    assert without_prompt(both, None) == without_prompt(both, "official") == ""
+    assert unknown_prompt_note(both, None) == unknown_prompt_note(both, "official") == ""
     said = "No paper prompt is known for toy: asked with the official one."
-    assert without_prompt(both[:1], "paper") == said
-    assert without_prompt(both[1:], "paper") == ""
+    assert unknown_prompt_note(both[:1], "paper") == said
+    assert unknown_prompt_note(both[1:], "paper") == ""
 
 
 def test_run_says_which_suites_have_no_paper_prompt(
@@ -165,7 +165,7 @@ def test_the_oracle_plans_for_the_same_words_and_the_diary_names_them(tmp_path: 
         make_plans(path, questions, *more)
 
     def note(log_dir: Path, suite: Any, n: int) -> None:
-        opened.append(log_opening(log_dir, suite, n).prompt)
+        opened.append(log_eval_access(log_dir, suite, n).prompt)
 
     assert toy_run(
         tmp_path / "run",
@@ -190,12 +190,12 @@ def test_grading_again_uses_the_words_of_the_log(tmp_path: Path) -> None:
 
 
 def test_a_diary_from_before_there_were_prompts_is_read(tmp_path: Path) -> None:
-    opening = asdict(log_opening(tmp_path, Aime25().prompted("paper"), 3))
+    opening = asdict(log_eval_access(tmp_path, Aime25().prompted("paper"), 3))
     assert opening["prompt"] == "paper"
     del opening["prompt"]
     with (tmp_path / DIARY).open("a") as diary:
         diary.write(json.dumps(opening) + "\n")
-    assert [one.prompt for one in read_openings(tmp_path)] == ["paper", "official"]
+    assert [one.prompt for one in read_eval_accesses(tmp_path)] == ["paper", "official"]
 
 
 def test_recorded_replies_answer_the_paper_s_words_and_the_report_says_so(

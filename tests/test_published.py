@@ -7,10 +7,10 @@ from pathlib import Path
 from reported import report
 from runs import Exam, sit
 
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
+from reports.blocks import ReportOptions
 from reports.published import Figure, figures, published
 from reports.report import write_report
-from reports.wanted import Wanted
 
 AVERAGE = "average"
 
@@ -73,11 +73,11 @@ def test_published_figures_stand_apart_and_only_where_they_are_asked_for(tmp_pat
     assert "No comparison and no verdict takes them in." in text
     with found.files[1].open() as file:
         assert [row["system"] for row in csv.DictReader(file)] == ["single:sage"]
-    asked = write_report([tmp_path / "logs"], tmp_path / "report", Wanted(published=True))
+    asked = write_report([tmp_path / "logs"], tmp_path / "report", ReportOptions(published=True))
     assert "Conductor-Recursive" in asked.text
     assert max(map(len, asked.text.splitlines())) <= 120
     assert asked.rows == found.rows
-    assert len(read_sittings([tmp_path / "logs"])[0]) == 1
+    assert len(load_runs([tmp_path / "logs"])[0]) == 1
 
 
 def test_a_suite_that_nobody_published_has_no_such_section(tmp_path: Path) -> None:

@@ -14,22 +14,18 @@ from toy import Toy, toy_pool, toy_run
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.answered import Answered
-from harness.ledger.detail_text import query_text
-from harness.ledger.details import Wanted, details
-from harness.ledger.gather import gather
-from harness.ledger.merge import merged
-from harness.ledger.plans import critical_path
-from harness.ledger.queries import query_rows
-from harness.ledger.query_row import QueryRow
-from harness.ledger.row import LedgerRow
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.tables import answers_of
+from harness.ledger.answers import AnswerRecord, critical_path
+from harness.ledger.call import Call
+from harness.ledger.columns import QueryRow
+from harness.ledger.export import answers_of
+from harness.ledger.join import merged
+from harness.ledger.runs import gather, sittings_below
+from harness.ledger.show import QuestionFilter, details, query_rows, query_text
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 
 
-def added(*rows: LedgerRow, said: Answered | None = answer()) -> QueryRow:  # noqa: B008 - frozen
+def added(*rows: Call, said: AnswerRecord | None = answer()) -> QueryRow:  # noqa: B008 - frozen
     """Return the one query that some rows are."""
     (found,) = query_rows(rows, [said] if said else [])
     return found
@@ -135,7 +131,7 @@ def test_replayed_replies_have_no_latency() -> None:
         assert (found.latency_s, found.critical_path_s) == (None, None)
 
 
-def step(number: int, seconds: float, **changes: Any) -> LedgerRow:
+def step(number: int, seconds: float, **changes: Any) -> Call:
     return row(call=f"c{number}", step=f"step {number}: sage", latency_s=seconds, **changes)
 
 
@@ -186,13 +182,13 @@ def conducted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path) -> None:
-    (found,) = details(conducted, Wanted("q1", "conductor-prompted"))
+    (found,) = details(conducted, QuestionFilter("q1", "conductor-prompted"))
     assert [one.name for one in found.conductor] == ["conductor: plan"]
     assert [one.name for one in found.steps] == ["step 1: sage", "step 2: clerk"]
     assert [len(one.rows) for one in found.steps] == [1, 1]
     assert found.row.verdict == "right"
     assert found.row.usd_list == Decimal("0.0000196")
-    text = query_text(conducted, Wanted("numbers/q1", "conductor-prompted"))
+    text = query_text(conducted, QuestionFilter("numbers/q1", "conductor-prompted"))
     for said in ("✓ right", "answer 1; target 1", "list price $0.0000196", "step 2: clerk"):
         assert said in text
     assert "reply: one [31m two\n" in text
@@ -200,13 +196,13 @@ def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path
 
 def test_a_reply_that_is_cut_ends_in_a_mark(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "x" * 101))
-    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, Wanted("q1"))
+    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, QuestionFilter("q1"))
     sit(tmp_path / "short", "single:sage", crew=Crew(sage=lambda heard: "y" * 100))
-    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", Wanted("q1"))
+    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", QuestionFilter("q1"))
 
 
 def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
-    text = query_text(conducted, Wanted("q2"))
+    text = query_text(conducted, QuestionFilter("q2"))
     assert text.count("numbers/q2, epoch 1: ") == 2
     assert "? unscored" in text
     assert "BoxDown" in text
@@ -214,20 +210,20 @@ def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
 
 def test_an_unknown_question_names_near_ones(conducted: Path) -> None:
     with pytest.raises(UserError, match=r"no question 'q9' here \(near: q"):
-        details(conducted, Wanted("q9"))
+        details(conducted, QuestionFilter("q9"))
     with pytest.raises(UserError, match="Nobody was asked"):
-        details(conducted, Wanted("q1", "oracle"))
+        details(conducted, QuestionFilter("q1", "oracle"))
     with pytest.raises(UserError, match="Nobody was asked"):
-        details(conducted, Wanted("q1", epoch=7))
+        details(conducted, QuestionFilter("q1", epoch=7))
 
 
 def test_a_failed_attempt_that_was_made_again_is_shown_apart(tmp_path: Path) -> None:
     sit(tmp_path, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
     sit(tmp_path, "pair", steps("sage", "clerk"))
-    (found,) = details(tmp_path, Wanted("q2"))
+    (found,) = details(tmp_path, QuestionFilter("q2"))
     assert (found.row.verdict, found.row.calls, found.row.discarded_calls) == ("right", 2, 2)
     assert len(found.discarded) == 2
-    assert "not graded (in no figure above)" in query_text(tmp_path, Wanted("q2"))
+    assert "not graded (in no figure above)" in query_text(tmp_path, QuestionFilter("q2"))
 
 
 class Private(Toy):
@@ -241,7 +237,7 @@ def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> Non
     logs = tmp_path / "logs"
     toy_pool(logs)
     toy_run(logs, Private(), limit=1, systems=("moa-lite",))
-    text = query_text(logs, Wanted("eval-0"))
+    text = query_text(logs, QuestionFilter("eval-0"))
     assert "Question eval-0 is what" not in text
     assert "synthesize" not in text
     assert "reply:" not in text
@@ -264,8 +260,8 @@ def test_the_command_shows_a_question_in_full(
 def test_an_exam_of_another_name_with_the_same_ids_is_told_apart(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", exam=Exam(name="one", size=1))
     sit(tmp_path, "single:sage", exam=Exam(name="two", size=1))
-    assert [one.row.suite for one in details(tmp_path, Wanted("q1"))] == ["one", "two"]
-    assert [one.row.suite for one in details(tmp_path, Wanted("two/q1"))] == ["two"]
+    assert [one.row.suite for one in details(tmp_path, QuestionFilter("q1"))] == ["one", "two"]
+    assert [one.row.suite for one in details(tmp_path, QuestionFilter("two/q1"))] == ["two"]
 
 
 def test_the_reports_figures_are_the_means_of_the_queries(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ import pytest
 from faulty_run import Left
 from providers import CLIENTS_WARN
 
-from harness.ledger.detail_text import query_text
-from harness.ledger.details import Wanted, details
-from harness.ledger.events import seconds_between
-from harness.ledger.export import export
+from harness.ledger.export import ask, export
 from harness.ledger.journal import read_lines
-from harness.ledger.sql import ask
+from harness.ledger.logs import seconds_between
+from harness.ledger.show import QuestionFilter, details, query_text
 
 pytestmark = CLIENTS_WARN
 
@@ -32,13 +30,13 @@ def test_a_second_try_took_from_its_own_beginning_to_the_end_of_the_call(retried
 
 def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Path) -> None:
     (question,) = {row.question for row in retried.rows}
-    (found,) = details(retried.folder, Wanted(question))
+    (found,) = details(retried.folder, QuestionFilter(question))
     counts = (found.row.calls, found.row.attempts, found.row.retries, found.row.failed)
     assert counts == (4, 7, 3, 3)
     billed = [row.usd for row in retried.rows if row.billable == "yes"]
     assert found.row.usd == sum(one for one in billed if one is not None)
     assert (found.row.n_unpriced, found.row.n_unknown) == (0, 0)
-    text = query_text(retried.folder, Wanted(question))
+    text = query_text(retried.folder, QuestionFilter(question))
     assert "calls 4, 3 retries, 3 failed attempts" in text
     assert "RateLimitError (429)" in text
     out = tmp_path / "tables"
@@ -49,7 +47,7 @@ def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Pa
 
 def test_a_reply_that_never_came_leaves_a_range_and_no_verdict(unanswered: Left) -> None:
     (stalled,) = [row for row in unanswered.of("olive") if row.error == "AttemptTimeoutError"]
-    wanted = Wanted(stalled.question, stalled.system)
+    wanted = QuestionFilter(stalled.question, stalled.system)
     (found,) = details(unanswered.folder, wanted)
     assert (found.row.verdict, found.row.usd, found.row.usd_list) == ("unscored", None, None)
     assert (found.row.n_unknown, found.row.usd_low) == (1, Decimal(0))

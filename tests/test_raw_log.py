@@ -30,10 +30,17 @@ from scripted import Heard
 from toy import calls, toy_pool
 
 from harness.errors import UserError
-from harness.file_limits import ZSTD, inflated
-from harness.ledger.attempts import entries, verdict
-from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
-from harness.ledger.raw_log import RawLog, naming, open_log
+from harness.files import ZSTD, inflate
+from harness.ledger.logs import (
+    CallEvent,
+    RawLog,
+    events_of,
+    lost_in,
+    naming,
+    open_log,
+    solver_seconds,
+)
+from harness.ledger.questions import entries, verdict
 from harness.records import PODIUM, SECONDS
 from harness.usage import usage_from
 
@@ -234,7 +241,7 @@ def test_a_sample_in_several_zstd_frames_is_read_whole() -> None:
     pack = zstandard.ZstdCompressor()
     parts = [b"a" * 1000, b"b" * 70_000, b"c"]
     data = b"".join(map(pack.compress, parts))
-    assert inflated(data, ZSTD, 71_001) == b"".join(parts)
+    assert inflate(data, ZSTD, 71_001) == b"".join(parts)
 
 
 def test_of_a_sample_written_twice_the_last_one_counts(one_log: Path, tmp_path: Path) -> None:

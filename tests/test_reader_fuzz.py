@@ -11,8 +11,7 @@ from fuzz_readers import FORMS, SEEDS, WORKERS, fuzz, read_by_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conductor.form import Form
-from conductor.reading import examine, read
+from conductor.plan_format import PlanFormat, examine_plan, read_plan
 
 TESTS = Path(__file__).parent
 
@@ -46,7 +45,7 @@ def test_a_lenient_reader_reads_what_is_strictly_right_as_the_strict_one_does(
     parts: list[str],
 ) -> None:
     text = "".join(parts)
-    strict = read(Form(), text, WORKERS)
-    lenient = examine(Form(lenient=True), text, WORKERS)
+    strict = read_plan(PlanFormat(), text, WORKERS)
+    lenient = examine_plan(PlanFormat(lenient=True), text, WORKERS)
     if not hasattr(strict, "reason"):
         assert (lenient.plan, lenient.forgave) == (strict, ())

@@ -13,7 +13,7 @@ from installed import ROOT, Installed
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
 from harness.cli.commands import build_parser
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from suites import SUITES
 

@@ -15,16 +15,15 @@ import suites._registry  # noqa: F401 - as in every process in which podium is i
 from harness.cassette import open_cassette
 from harness.errors import CassetteMiss, UserError
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Usage
 from harness.usage import usage_from
-from suites.aime25 import Aime25, aime25
-from suites.fetch import data_folder, local_rows, sources
-from suites.import_saturn import NAME, WORKERS, saturn_cassette
+from suites.aime25 import SATURN, SATURN_WORKERS, Aime25, aime25, saturn_cassette
+from suites.data import data_folder, local_rows, sources
 
 DATA = data_folder()
-FILES = ("aime25", NAME)
+FILES = ("aime25", SATURN)
 HERE = all((DATA / sources()[name].file).is_file() for name in FILES)
 pytestmark = pytest.mark.skipif(
     not HERE,
@@ -50,7 +49,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows() -> list[dict[str, Any]]:
-    return local_rows(NAME)
+    return local_rows(SATURN)
 
 
 def test_our_grades_are_the_recorded_verdicts_but_for_the_listed_pairs() -> None:
@@ -60,7 +59,7 @@ def test_our_grades_are_the_recorded_verdicts_but_for_the_listed_pairs() -> None
     for row in rows():
         grade = suite.grade(questions[row["problem_id"]], row["output"])
         if grade.value != row["metric"]:
-            pair = (WORKERS[row["model"]], row["problem_id"])
+            pair = (SATURN_WORKERS[row["model"]], row["problem_id"])
             found[pair] = (row["metric"], grade.extracted)
     assert found == DISAGREEMENTS
 
@@ -81,10 +80,10 @@ def test_no_reply_that_was_recorded_wrong_is_graded_right() -> None:
 def test_the_cassette_holds_every_reply_with_its_tokens_and_without_a_prompt() -> None:
     tape = open_cassette("saturn-aime25")
     assert len(tape.rows) == 120 * len(Aime25().prompts)
-    assert set(tape.workers) == set(WORKERS.values())
+    assert set(tape.workers) == set(SATURN_WORKERS.values())
     kept = {(row.worker, row.question): row for row in tape.rows.values()}
     for row in rows():
-        reply = kept[WORKERS[row["model"]], row["problem_id"]]
+        reply = kept[SATURN_WORKERS[row["model"]], row["problem_id"]]
         assert reply.text == row["output"]
         assert reply.usage
         assert reply.usage.reasoning is None, "the source counts thinking as output"
@@ -124,7 +123,7 @@ async def test_only_the_canonical_request_is_answered_and_only_once_an_epoch() -
 
 def test_the_pool_is_labelled_recorded_and_has_no_invented_price() -> None:
     spec = read_pool("recorded-aime25")
-    assert (spec.label, set(spec.names)) == ("recorded", set(WORKERS.values()))
+    assert (spec.label, set(spec.names)) == ("recorded", set(SATURN_WORKERS.values()))
     assert not read_book(spec.prices).prices
 
 
@@ -151,7 +150,7 @@ def test_a_replayed_eval_gives_the_recorded_accuracy_and_tokens(
     abstained = sum(pair[0] == worker for pair in DISAGREEMENTS)
     assert right == RIGHT[worker] - abstained
     tokens = sum((usage_from(sample.output.usage) or Usage() for sample in samples), Usage())
-    recorded = [row for row in rows() if WORKERS[row["model"]] == worker]
+    recorded = [row for row in rows() if SATURN_WORKERS[row["model"]] == worker]
     assert tokens.output == sum(row["out_tokens"] for row in recorded)
     assert tokens.reasoning is None
     assert tokens.input == sum(row["in_tokens"] for row in recorded)

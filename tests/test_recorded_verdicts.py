@@ -11,7 +11,7 @@ from boxes import DOCKER, needs
 from recorded_programs import Recorded, have, recorded
 
 from sandbox import Box, open_box
-from suites.programs import ProgramTests, judge
+from suites.code_grading import ProgramTests, judge_program
 
 pytestmark = pytest.mark.docker
 
@@ -65,8 +65,10 @@ def test_official_rules_pass_nothing_that_real_rules_fail(judged: list[Judged]) 
 
 
 def by_both(row: Recorded, box: Box) -> Judged:
-    real = judge(row.code, row.tests, box)
-    return Judged(row, real.passed, judge(row.code, row.tests, box, rules="official").passed)
+    real = judge_program(row.code, row.tests, box)
+    return Judged(
+        row, real.passed, judge_program(row.code, row.tests, box, rules="official").passed
+    )
 
 
 def methods() -> Iterator[Recorded]:

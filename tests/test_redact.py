@@ -12,11 +12,11 @@ from reported import report
 from runs import Crew, Exam, number, sit, steps
 from scripted import Heard
 
+from harness.audit.verify import verify
+from harness.cassette import record
 from harness.cli import main
 from harness.errors import UserError
-from harness.integrity.manifest import write_manifest
-from harness.integrity.tampering import verify
-from harness.record import record
+from harness.ledger.manifest import write_manifest
 from harness.records import Question
 from harness.redact import redact
 from harness.regrade import regrade_dir

@@ -12,18 +12,18 @@ import pandas as pd
 import pytest
 
 from baselines.mixture import moa_system
-from baselines.plan_set import GATHER, USE
-from baselines.self_consistency import self_consistency_system
+from baselines.oracle import GATHER, USE
 from baselines.single import single_system
+from baselines.voting import self_consistency_system
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.freeze import digest, frozen
+from harness.rehearsal.drawing import frozen_digest, workers_digest
 from harness.system import System, planned
 from harness.workflow import Step, Workflow
 from sandbox import open_box
 from suites import SUITES
-from suites.practice_paraphrases import paraphrases
+from suites.practice.unseen import paraphrases
 
 KINDS = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 LOOK_UP_THEN_COMPUTE = Workflow((Step("scholar", GATHER), Step("abacus", USE, reads=(0,))))
@@ -134,8 +134,8 @@ def _clear_pairs(accuracies: dict[str, float], margin: float = 0.2) -> list[tupl
 
 
 def test_the_rehearsal_is_what_was_frozen() -> None:
-    assert digest() == frozen()["sha256"], (
+    assert workers_digest() == frozen_digest()["sha256"], (
         "Rehearsal workers changed, and with them every rehearsal number: raise `version` in "
-        "harness/rehearsal/frozen.toml, put `python -m harness.rehearsal.freeze` there, and say it "
-        "under Scores in CHANGELOG.md."
+        "harness/rehearsal/frozen.toml, put there what `python -m harness.rehearsal.drawing` says, "
+        "and name it under Scores in CHANGELOG.md."
     )

@@ -8,8 +8,8 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
+from harness.ledger.totals import load_runs
 from harness.regrade import older_graders, regrade_dir
-from harness.sittings import read_sittings
 
 
 class Strict(Toy):
@@ -36,7 +36,7 @@ class Unlucky(Toy):
 
 def verdicts(log_dir: Path) -> list[float | None]:
     """Return the verdicts a report would show."""
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     return [attempt.value for attempt in sitting.attempts]
 
 
@@ -44,7 +44,7 @@ def test_what_could_not_be_graded_is_unscored_with_its_reason_and_no_zero(tmp_pa
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     assert toy_run(log_dir, Unlucky()).finished
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     assert Counter(attempt.value for attempt in sitting.attempts) == {1.0: 6, None: 6}
     reasons = {attempt.reason for attempt in sitting.attempts if attempt.value is None}
     assert any("the disk is full" in reason for reason in reasons)
@@ -78,7 +78,7 @@ def test_spend_is_not_counted_twice_after_a_regrade(tmp_path: Path) -> None:
     toy_pool(log_dir)
     toy_run(log_dir, Unlucky())
     regrade_dir(log_dir, {"toy": Toy()}, None)
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     assert len(rows_in(*sitting.paths)) == 12
 
 
@@ -91,7 +91,7 @@ def test_a_new_scorer_version_grades_whole_logs_only(tmp_path: Path) -> None:
     (result,) = regrade_dir(log_dir, {"toy": Strict()}, None, everything=True)
     assert result.graded == 12
     assert verdicts(log_dir) == [0.0] * 12
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     assert sitting.facts.suite_version == "2-A"
 
 

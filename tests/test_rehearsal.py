@@ -14,9 +14,9 @@ from inspect_ai.solver import generate
 from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool, pool_models, slot_model
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.tokens import count, cut
+from harness.rehearsal.chat import count_tokens, cut_tokens
 from harness.workflow import Step, Workflow
 
 POWER = "Find the remainder when 17^25 is divided by 41. Put your final answer in \\boxed{}."
@@ -50,7 +50,7 @@ def test_the_provider_serves_a_real_eval_offline(tmp_path: object) -> None:
 def test_usage_is_always_set_and_adds_up() -> None:
     output = asyncio.run(model("abacus").generate(POWER))
     assert output.usage is not None
-    assert output.usage.output_tokens == count(output.completion)
+    assert output.usage.output_tokens == count_tokens(output.completion)
     assert output.usage.total_tokens == output.usage.input_tokens + output.usage.output_tokens
 
 
@@ -133,4 +133,6 @@ def test_unknown_workers_and_arguments_are_refused_with_the_known_ones() -> None
 
 def test_cutting_keeps_exactly_so_many_tokens() -> None:
     text = "Interplanetary travel costs 12345 coins."
-    assert [count(cut(text, n)) for n in range(count(text) + 1)] == list(range(count(text) + 1))
+    assert [count_tokens(cut_tokens(text, n)) for n in range(count_tokens(text) + 1)] == list(
+        range(count_tokens(text) + 1)
+    )

@@ -5,9 +5,8 @@ import random
 import pytest
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 
-from harness.rehearsal.chat import Asked, final_answer
-from harness.rehearsal.checking import agreed_program
-from harness.rehearsal.minds import respond
+from harness.rehearsal.chat import AnswerKind, final_answer
+from harness.rehearsal.provider import agreed_program, respond
 from harness.rehearsal.workers import find_worker
 
 RIDDLE = "How old is the captain? Put your final answer in \\boxed{}."
@@ -38,7 +37,7 @@ def block(code: str) -> str:
     ],
 )
 def test_the_majority_of_those_who_answer_is_kept_in_the_form_asked_for(
-    question: str, asked: Asked, replies: tuple[str, ...], wanted: str
+    question: str, asked: AnswerKind, replies: tuple[str, ...], wanted: str
 ) -> None:
     reply = gather(question, *replies)
     assert final_answer(reply, asked) == wanted

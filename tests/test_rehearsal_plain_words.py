@@ -9,9 +9,8 @@ import pytest
 from rehearsal_help import ask, is_right, prompt
 from test_rehearsal_programs import passes, text_of
 
-from harness.rehearsal.chat import final_answer
-from harness.rehearsal.everyday import usual_words
-from harness.rehearsal.program_everyday import learnt_words
+from harness.rehearsal.chat import final_answer, usual_words
+from harness.rehearsal.programs import learnt_words
 
 Item = dict[str, Any]
 

@@ -10,12 +10,10 @@ from inspect_ai.model import ChatMessageUser
 from rehearsal_help import QUESTIONS, accuracy, ask, prompt
 
 from harness.pool import Pool, pool_models
-from harness.pool_file import POOLS, read_pool
+from harness.pool_config import POOLS, read_pool
 from harness.prices import read_book
-from harness.rehearsal.calibrate import as_toml, measure, phi
-from harness.rehearsal.chat import final_answer
-from harness.rehearsal.drawing import cards, draw
-from harness.rehearsal.tokens import count
+from harness.rehearsal.chat import count_tokens, final_answer
+from harness.rehearsal.drawing import calibration_toml, draw_pool, measure_replies, phi, role_cards
 from harness.rehearsal.workers import WORKERS
 
 SHIPPED = [
@@ -35,16 +33,16 @@ def test_a_shipped_pool_is_read_set_up_and_priced(name: str) -> None:
     book = read_book(spec.prices)
     assert all(worker.price_ref in book.prices for worker in spec.workers)
     assert set(pool_models(spec)) == {*spec.names, "conductor"}
-    assert all(worker.card == cards()[worker.model.split("/")[1]] for worker in spec.workers)
+    assert all(worker.card == role_cards()[worker.model.split("/")[1]] for worker in spec.workers)
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_a_drawn_pool_is_what_its_seed_draws(seed: int) -> None:
-    assert (POOLS / f"drawn-{seed}.toml").read_text(encoding="utf-8") == draw(seed)
+    assert (POOLS / f"drawn-{seed}.toml").read_text(encoding="utf-8") == draw_pool(seed)
 
 
 def test_other_seeds_draw_other_pools() -> None:
-    assert len({draw(seed) for seed in range(20)}) == 20
+    assert len({draw_pool(seed) for seed in range(20)}) == 20
 
 
 def _answers(pool: Pool, name: str) -> list[str | None]:
@@ -92,7 +90,7 @@ def test_the_dominant_worker_is_best_and_cheapest() -> None:
 def test_the_calibration_is_what_the_data_says() -> None:
     if not (DATA / "lcb_leaderboard_matrix").is_dir():
         pytest.skip("the recorded replies are not on this machine (PODIUM_DATA)")
-    assert as_toml(measure(DATA)) == CALIBRATION.read_text(encoding="utf-8")
+    assert calibration_toml(measure_replies(DATA)) == CALIBRATION.read_text(encoding="utf-8")
 
 
 def test_workers_are_as_accurate_in_their_field_as_real_models_are() -> None:
@@ -116,11 +114,12 @@ def test_reply_lengths_keep_the_measured_ratio_of_wordy_to_terse() -> None:
     measured = tomllib.loads(CALIBRATION.read_text(encoding="utf-8"))["routerbench"]
     texts = [prompt("integer", item) for item in QUESTIONS["integer"]]
     lengths = {
-        name: sum(count(ask(name, text)) for text in texts) for name in ("sage", "swift", "abacus")
+        name: sum(count_tokens(ask(name, text)) for text in texts)
+        for name in ("sage", "swift", "abacus")
     }
     assert 1.2 < lengths["sage"] / lengths["swift"] < 1.6 * measured["tokens_ratio"]
 
 
 def test_every_worker_has_a_card_and_a_price() -> None:
-    assert set(cards()) == set(WORKERS)
+    assert set(role_cards()) == set(WORKERS)
     assert {f"rehearsal/{name}" for name in WORKERS} <= set(read_book("rehearsal").prices)

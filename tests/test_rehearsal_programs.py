@@ -13,9 +13,8 @@ import pytest
 from rehearsal_help import ask
 
 from harness.rehearsal.chat import final_answer
-from harness.rehearsal.program_families import FAMILIES
-from harness.rehearsal.program_samples import read_samples, read_starter
-from harness.rehearsal.program_source import source
+from harness.rehearsal.program_inputs import read_samples, read_starter
+from harness.rehearsal.programs import FAMILIES, source
 from sandbox import Program, SubprocessBox
 
 Item = dict[str, Any]

@@ -6,7 +6,7 @@ import time
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 from rehearsal_help import QUESTIONS
 
-from harness.rehearsal.minds import respond
+from harness.rehearsal.provider import respond
 from harness.rehearsal.workers import WORKERS
 
 SCRAPS = (

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 from toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
 
-from conductor.checkpoint import identity, read_about
-from conductor.training.releasing import Seed, finished, median, plans, release, seed_of
+from conductor.checkpoint import checkpoint_digest, read_info
+from conductor.training.model_card import (
+    SeedRun,
+    greedy_plans,
+    median_seed,
+    read_seed,
+    release,
+    run_ended,
+)
 from harness.errors import UserError
 
 PROMPTS = ("What is 1 + 1?\n\nPlan:", "Name a metal.\n\nPlan:")
@@ -48,9 +55,9 @@ def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) 
     to, start = tmp_path / "out" / "trained", tmp_path / "out" / "untrained"
     said = release(runs, to, prompts, start)
     assert "seed 2 of 3 seeds (seed 0: 0.700, seed 1: 0.900, seed 2: 0.800)" in said
-    assert plans(to, PROMPTS) == plans(runs[2] / "best", PROMPTS)
-    assert plans(start, PROMPTS) == plans(runs[2] / "start", PROMPTS)
-    assert plans(to, PROMPTS) != plans(start, PROMPTS)
+    assert greedy_plans(to, PROMPTS) == greedy_plans(runs[2] / "best", PROMPTS)
+    assert greedy_plans(start, PROMPTS) == greedy_plans(runs[2] / "start", PROMPTS)
+    assert greedy_plans(to, PROMPTS) != greedy_plans(start, PROMPTS)
     assert sorted(path.name for path in (to / "log").iterdir()) == ["seed-0", "seed-1", "seed-2"]
     for name in ("metrics.jsonl", "cpu.jsonl"):
         assert (to / "log" / "seed-1" / name).read_text() == (runs[1] / name).read_text()
@@ -58,8 +65,8 @@ def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) 
     said = (to / "README.md").read_text()
     assert "2 of 2 greedy plans" in said
     assert "highest of its seed's validations, so it is optimistic" in said
-    assert read_about(to).summary.endswith("seed 2 of 3 seeds")
-    assert read_about(start).reward == ""
+    assert read_info(to).summary.endswith("seed 2 of 3 seeds")
+    assert read_info(start).reward == ""
 
 
 def test_weights_are_halved_where_every_plan_stays_the_same(tmp_path: Path) -> None:
@@ -88,22 +95,22 @@ def test_weights_stay_as_they_are_where_a_plan_would_change(tmp_path: Path) -> N
 def test_a_release_replaces_the_one_before_as_a_whole(tmp_path: Path) -> None:
     first, second = run(tmp_path / "a", 0, 0.5), run(tmp_path / "b", 1, 0.5)
     release([first], tmp_path / "out", prompts)
-    before = identity(tmp_path / "out")
+    before = checkpoint_digest(tmp_path / "out")
     release([second], tmp_path / "out", prompts)
-    assert identity(tmp_path / "out") != before
+    assert checkpoint_digest(tmp_path / "out") != before
     assert [path.name for path in (tmp_path / "out" / "log").iterdir()] == ["seed-1"]
 
 
 def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:
-    seeds = [Seed(Path(), at, worth, 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
-    assert median(seeds).seed == 3
+    seeds = [SeedRun(Path(), at, worth, 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
+    assert median_seed(seeds).seed == 3
 
 
 def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5, steps=3)
-    assert not finished(made)
+    assert not run_ended(made)
     with pytest.raises(UserError, match="--resume goes on"):
-        seed_of(made)
+        read_seed(made)
 
 
 def add(made: Path, line: dict[str, Any]) -> None:
@@ -114,15 +121,15 @@ def add(made: Path, line: dict[str, Any]) -> None:
 def test_a_validation_that_was_graded_in_part_ranks_nothing(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5)
     add(made, {"step": 6, "validation": {"correct": 1.0, "masked": 0.9}})
-    assert (seed_of(made).correct, seed_of(made).step) == (0.5, 2)
+    assert (read_seed(made).correct, read_seed(made).step) == (0.5, 2)
 
 
 def test_a_training_whose_last_validation_is_owed_has_not_ended(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5)
     add(made, {"step": 5})
-    assert not finished(made)
+    assert not run_ended(made)
     add(made, {"step": 5, "validation": {"correct": None}})
-    assert finished(made)
+    assert run_ended(made)
 
 
 def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> None:
@@ -132,7 +139,7 @@ def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> N
         said = json.loads(path.read_text())
         said["config"]["validation"]["patience"] = patience
         path.write_text(json.dumps(said))
-        assert finished(made) is ended
+        assert run_ended(made) is ended
 
 
 def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:
@@ -158,4 +165,4 @@ def test_seeds_that_graders_of_two_versions_rewarded_are_refused(tmp_path: Path)
 def test_a_folder_without_a_training_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "best")
     with pytest.raises(UserError, match="no training"):
-        seed_of(tmp_path)
+        read_seed(tmp_path)

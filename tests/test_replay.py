@@ -29,18 +29,18 @@ from moody import HEAD
 from scripted import script
 from toy import PRICES, calls, choose, make_plans, toy_catalogue, toy_pool, toy_run
 
-from harness.compose import Request
 from harness.errors import UserError
-from harness.job import Controls
-from harness.ledger.asking import TaskJournal, recording
 from harness.ledger.journal import SampleRef, read_lines
-from harness.ledger.request import Offered
-from harness.ledger.spending import spent
+from harness.ledger.recorder import TaskJournal, recording
+from harness.ledger.totals import spent
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Question, Reply
 from harness.reply_cache import FOLDER, PaidReplies
-from harness.run import run
+from harness.request import Offered
+from harness.run.catalogue import RunRequest
+from harness.run.evaluate import Controls
+from harness.run.run import run
 from harness.workflow import Sampling
 
 CENT = Decimal("0.01")
@@ -278,7 +278,7 @@ class Interrupted(Whole):
 
 def judged(tmp_path: Path, suite: Whole) -> Path:
     """Let the pupil sit the exam, and return the log directory."""
-    asked = Request(
+    asked = RunRequest(
         suites=("rlpr",),
         systems=("single:pupil",),
         pool=str(judging.pool_file(tmp_path)),

@@ -16,10 +16,10 @@ from runs import BOOK, Exam, number, sit, steps
 from scripted import script
 
 from harness.errors import UserError
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
+from reports.build import build_rows
 from reports.plot import figure_of
 from reports.report import Report
-from reports.tables import build_rows
 
 
 def test_the_terminal_table_fits_120_columns(made: Report) -> None:
@@ -76,7 +76,7 @@ def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
     unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
     sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
     sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
-    sittings, _ = read_sittings([logs, tmp_path / "more"])
+    sittings, _ = load_runs([logs, tmp_path / "more"])
     figure = figure_of(build_rows(sittings))
     boxes = texts_of(figure)
     assert len(boxes) > 10

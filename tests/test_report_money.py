@@ -10,11 +10,11 @@ from reported import report, row_of, rows_of
 from runs import BOOK, facts, sit
 from tampered import intent_of, journal
 
-from harness.ledger.journal import Head, Outcome, open_journal
+from harness.ledger.journal import CallOutcome, Head, open_journal
 from harness.prices import Book
-from harness.prices.pricing import Gpu, Price
+from harness.prices.cost import Gpu, Price
 from harness.records import Usage
-from reports.money import paid_cell
+from reports.build import paid_cell
 
 HEAD = Head("numbers single:sage", "numbers", "single:sage", "live", "test-book", "0" * 64)
 CALL = Decimal("0.000016")
@@ -61,9 +61,11 @@ def test_calls_that_all_ended_are_paid_exactly_and_graders_apart(tmp_path: Path)
     made = open_journal(tmp_path / "logs", HEAD)
     for scope in ("inference", "inference", "scoring"):
         call = made.intent(intent_of(scope=scope))
-        made.outcome(call, Outcome(event=None, usage=Usage(input=3, output=1)))
+        made.outcome(call, CallOutcome(event=None, usage=Usage(input=3, output=1)))
     refused = made.intent(intent_of())
-    made.outcome(refused, Outcome(event=None, usage=None, error="RateLimitError", http_status=429))
+    made.outcome(
+        refused, CallOutcome(event=None, usage=None, error="RateLimitError", http_status=429)
+    )
     made.close()
     row = row_of(report(tmp_path).rows, "single:sage")
     assert row.usd_paid_per_query == row.usd_paid_low == row.usd_paid_high == CALL

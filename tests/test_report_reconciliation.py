@@ -8,12 +8,12 @@ from reported import EXAM, report
 from runs import Crew, failing_on, number, sit, steps
 from scripted import Heard
 
-from harness.sittings import read_sittings
-from reports.reconciliation import reconciliation
+from harness.ledger.totals import load_runs
+from reports.report import reconciliation
 
 
 def lines_of(logs: Path) -> tuple[str, ...]:
-    sittings, _ = read_sittings([logs])
+    sittings, _ = load_runs([logs])
     return reconciliation(sittings)
 
 
@@ -70,8 +70,8 @@ def test_calls_that_a_retry_forgot_are_a_named_difference(tmp_path: Path) -> Non
 def test_an_attempt_that_a_later_log_made_again_in_full_is_in_neither_total(tmp_path: Path) -> None:
     sit(tmp_path / "one", "single:sage", seed=1)
     sit(tmp_path / "two", "single:sage", seed=1)
-    (older,) = read_sittings([tmp_path / "one"])[0]
-    (newer,) = read_sittings([tmp_path / "two"])[0]
+    (older,) = load_runs([tmp_path / "one"])[0]
+    (newer,) = load_runs([tmp_path / "two"])[0]
     replaced = {
         kind._replace(counted=False, newest=False): sums for kind, sums in older.spend.items()
     }
@@ -92,7 +92,7 @@ def test_a_killed_run_has_no_totals_to_compare_with(tmp_path: Path) -> None:
 
 def test_what_no_cause_explains_is_called_unexplained(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage")
-    (sitting,) = read_sittings([tmp_path])[0]
+    (sitting,) = load_runs([tmp_path])[0]
     ((kind, sums),) = sitting.spend.items()
     more = replace(sums, input=sums.input + 3, output=sums.output + 6)
     (line,) = reconciliation([replace(sitting, spend={kind: more})])

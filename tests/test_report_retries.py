@@ -8,14 +8,13 @@ from audited import rows_below, sat
 from faulty_run import Left, run
 from providers import Act, failing, rate_limited, stalling
 
-from harness.sittings import read_sittings
-from harness.totals import SystemTotals, system_totals
+from harness.ledger.totals import SystemTotals, load_runs, system_totals
 
 TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 8"
 
 
 def totals(folder: Path) -> SystemTotals:
-    (sitting,), _ = read_sittings([folder])
+    (sitting,), _ = load_runs([folder])
     return system_totals(sitting)
 
 

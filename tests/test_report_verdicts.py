@@ -11,10 +11,10 @@ import pytest
 from reported import report, right_up_to, row_of
 from runs import Crew, Exam, sit, steps
 
+from harness.ledger.totals import load_runs
 from harness.records import Grade, Question
-from harness.sittings import read_sittings
 from harness.suite import Split
-from reports.pass_at import pass_at
+from reports.tries import pass_at_ks
 
 DOCKER = {
     "box": "docker",
@@ -111,7 +111,7 @@ def test_another_image_is_another_sitting_even_in_one_directory(tmp_path: Path) 
     sit_code(tmp_path, "single:sage", **DOCKER)
     newer = {**DOCKER, "box_facts": {**DOCKER["box_facts"], "image_id": "sha256:0"}}  # type: ignore[dict-item]
     sit(tmp_path / "logs" / "new", "single:sage", exam=CodeExam(), **newer)
-    sittings, _ = read_sittings([tmp_path / "logs"])
+    sittings, _ = load_runs([tmp_path / "logs"])
     assert len(sittings) == 2
 
 
@@ -132,11 +132,11 @@ def test_an_exam_is_broken_down_by_difficulty_and_platform(tmp_path: Path) -> No
 
 def test_several_tries_give_pass_at_k_without_bias(tmp_path: Path) -> None:
     values = {"a": [1.0, 0.0, 0.0, 0.0, 0.0], "b": [0.0] * 5}
-    one, five = pass_at(values)
+    one, five = pass_at_ks(values)
     assert (one.k, one.value) == (1, pytest.approx(0.1))
     assert (five.k, five.value, five.questions) == (5, 0.5, 2)
-    assert pass_at({"a": [1.0, 0.0]}) == ()
-    assert pass_at({"a": [0.5] * 5}) == ()
+    assert pass_at_ks({"a": [1.0, 0.0]}) == ()
+    assert pass_at_ks({"a": [0.5] * 5}) == ()
 
 
 def test_a_report_has_pass_at_k_where_questions_were_asked_often_enough(tmp_path: Path) -> None:

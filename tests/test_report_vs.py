@@ -13,16 +13,16 @@ from runs import BOOK, Crew, Exam, Heard, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.votes import vote
-from harness.sittings import read_sittings
-from reports.breakdown import Comparison, compare
-from reports.intervals import adjusted, difference
-from reports.row import Row
-from reports.wanted import EVERYTHING, Wanted
+from harness.ledger.answers import answer_key
+from harness.ledger.totals import load_runs
+from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.derived import Comparison, compare
+from reports.intervals import difference, holm_adjusted
+from reports.row import TableRow
 
 
-def shown(logs: Path, wanted: Wanted = EVERYTHING) -> Comparison:
-    sittings, _ = read_sittings([logs])
+def shown(logs: Path, wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
+    sittings, _ = load_runs([logs])
     return compare(sittings, wanted)
 
 
@@ -35,7 +35,7 @@ def three(logs: Path) -> None:
 
 def test_a_report_holds_all_against_the_system_that_is_named(tmp_path: Path) -> None:
     three(tmp_path / "logs")
-    rows = shown(tmp_path / "logs", Wanted(vs="pair")).rows
+    rows = shown(tmp_path / "logs", ReportOptions(vs="pair")).rows
     assert row_of(rows, "pair").verdict == "reference"
     sage, clerk = row_of(rows, "single:sage"), row_of(rows, "single:clerk")
     assert (sage.reference, sage.reference_rule) == ("pair", "named by --vs")
@@ -51,7 +51,7 @@ def test_a_report_holds_all_against_the_system_that_is_named(tmp_path: Path) -> 
 def test_a_reference_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     three(tmp_path / "logs")
     with pytest.raises(UserError, match=r"no system 'oracle' .* pair, single:clerk, single:sage"):
-        shown(tmp_path / "logs", Wanted(vs="oracle"))
+        shown(tmp_path / "logs", ReportOptions(vs="oracle"))
 
 
 def test_one_system_only_cannot_be_compared(
@@ -92,16 +92,16 @@ def test_many_comparisons_make_a_verdict_harder() -> None:
     alone = difference(better, base)
     assert alone is not None
     assert (alone.verdict, alone.p_value) == ("better", 2 / 64)
-    many = adjusted([alone] * 10)
+    many = holm_adjusted([alone] * 10)
     assert {one.verdict for one in many if one} == {"inconclusive"}
     assert {one.p_holm for one in many if one} == {20 / 64}
-    assert adjusted([None, alone]) == [None, alone]
+    assert holm_adjusted([None, alone]) == [None, alone]
 
 
 def test_costs_of_a_row_are_those_of_its_questions(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     three(logs)
-    rows, (sittings, _) = shown(logs).rows, read_sittings([logs])
+    rows, (sittings, _) = shown(logs).rows, load_runs([logs])
     for sitting in sittings:
         row = row_of(rows, sitting.facts.system)
         usd = [float(one.totals.usd or 0) for one in sitting.attempts]
@@ -127,7 +127,7 @@ def test_an_unpriced_system_has_no_dollars_and_is_on_no_frontier(tmp_path: Path)
     assert clerk.tokens_per_correct is not None
 
 
-def derived(rows: Sequence[Row], name: str) -> Row:
+def derived(rows: Sequence[TableRow], name: str) -> TableRow:
     (row,) = [row for row in rows if row.system.startswith(name)]
     return row
 
@@ -145,7 +145,7 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     assert "of equal ones the cheapest" in row.derived
     usd = {
         sitting.facts.system: [float(one.totals.usd or 0) for one in sitting.attempts]
-        for sitting in read_sittings([logs])[0]
+        for sitting in load_runs([logs])[0]
     }
     sage, clerk = usd["single:sage"], usd["single:clerk"]
     assert clerk[3] < sage[3], "both are right on question 4"
@@ -170,10 +170,10 @@ def test_a_majority_of_epochs_is_self_consistency_for_free(tmp_path: Path) -> No
     assert sage.usd_per_query is not None
     assert vote5.usd_per_query == 5 * sage.usd_per_query
     # Of the ten ways to draw three of five tries, seven hold two or three right ones.
-    three_of = shown(logs, Wanted(maj=3))
+    three_of = shown(logs, ReportOptions(maj=3))
     assert derived(three_of.derived, "self-consistency(maj@3").accuracy == pytest.approx(0.7)
     with pytest.raises(UserError, match="A majority of 8 needs 8 epochs, and these logs have 5"):
-        shown(logs, Wanted(maj=8))
+        shown(logs, ReportOptions(maj=8))
 
 
 def test_derived_rows_are_in_the_files_and_printed_when_asked(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_derived_rows_change_no_verdict_and_no_adjusted_p(tmp_path: Path) -> Non
 def test_votes_tell_options_apart_and_not_letters() -> None:
     first = {"question": {"permutation": [2, 0, 1, 3]}}
     later = {**first, "asked": {"permutation": [0, 1, 2, 3]}}
-    assert vote(first, "A") == vote(later, "C") != vote(later, "A")
-    assert vote(first, "0d1e") is None, "a letter's digest, from a log without texts"
-    assert vote({}, "70") == vote({"question": {}}, "70") != vote({}, "71")
-    assert vote({}, None) is vote({}, "") is None
-    assert "70" not in str(vote({}, "70"))
+    assert answer_key(first, "A") == answer_key(later, "C") != answer_key(later, "A")
+    assert answer_key(first, "0d1e") is None, "a letter's digest, from a log without texts"
+    assert answer_key({}, "70") == answer_key({"question": {}}, "70") != answer_key({}, "71")
+    assert answer_key({}, None) is answer_key({}, "") is None
+    assert "70" not in str(answer_key({}, "70"))

@@ -12,14 +12,13 @@ from runs import Crew, Exam, Heard, number, sit, steps, wrong
 from scripted import ReplyFunction
 
 from harness.cli import main
-from harness.sittings import read_sittings
-from reports.breakdown import compare
+from harness.ledger.totals import load_runs
+from reports.blocks import ReportOptions
+from reports.derived import compare
+from reports.markdown import TERMS
 from reports.published import averages, figures, published_text
 from reports.report import write_report
-from reports.route_rows import Routed, Routing, route_rows
-from reports.route_table import route_text
-from reports.terms import TERMS
-from reports.wanted import Wanted
+from reports.routes import RouteComparison, RoutedSystem, route_rows, route_text
 
 
 def pair(logs: Path, exam: Exam = EXAM) -> None:
@@ -29,9 +28,9 @@ def pair(logs: Path, exam: Exam = EXAM) -> None:
 
 def test_cochrans_q_leaves_out_what_looks_at_targets(tmp_path: Path) -> None:
     pair(tmp_path)
-    (before,) = compare(read_sittings([tmp_path])[0]).fields
+    (before,) = compare(load_runs([tmp_path])[0]).fields
     sit(tmp_path, "oracle", exam=EXAM, uses_targets=True)
-    (after,) = compare(read_sittings([tmp_path])[0]).fields
+    (after,) = compare(load_runs([tmp_path])[0]).fields
     assert before.cochran is not None
     assert before.cochran == after.cochran
     assert after.cochran is not None
@@ -79,7 +78,9 @@ def test_published_means_over_several_suites_are_shown_with_how_they_count_token
 
 def test_who_asks_for_published_figures_of_a_suite_without_any_is_told_so(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", exam=EXAM)
-    said = write_report([tmp_path / "logs"], tmp_path / "report", Wanted(published=True)).text
+    said = write_report(
+        [tmp_path / "logs"], tmp_path / "report", ReportOptions(published=True)
+    ).text
     assert "Nobody published figures of numbers." in said
     assert "11203" in said
     assert max(map(len, said.splitlines())) <= 120
@@ -129,10 +130,10 @@ def test_questions_of_one_contest_taken_together_are_a_check_of_a_router_table()
     unknown = np.full(40, np.nan)
     systems = [("best-single", "anchor", base), ("router-a", "router", better)]
     systems += [("oracle-router", "anchor", better), ("single:a", "single", base)]
-    shown = Routing(
+    shown = RouteComparison(
         "made-up", "nowhere", "recorded", "by hand", 1, tuple(map(str, range(40))), 1, 0, "", 1,
         "best-single", "single:a", "oracle-router",
-        tuple(Routed(name, kind, scores, unknown, unknown, None)  # pyright: ignore[reportArgumentType] - a kind
+        tuple(RoutedSystem(name, kind, scores, unknown, unknown, None)  # pyright: ignore[reportArgumentType] - a kind
               for name, kind, scores in systems), {}, (),
         clusters=tuple(f"contest {at // 5}" for at in range(40)),
     )  # fmt: skip

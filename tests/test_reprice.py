@@ -11,10 +11,10 @@ from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.runs import sittings_below
 from harness.prices import Book
-from harness.prices.pricing import Price
-from harness.reprice import Repriced, repriced, show_repriced, write_repriced
+from harness.prices.cost import Price
+from harness.prices.reprice import Repriced, repriced, show_repriced, write_repriced
 
 SAGE, CLERK = BOOK.prices["scripted/sage"], BOOK.prices["scripted/clerk"]
 

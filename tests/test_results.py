@@ -18,7 +18,7 @@ from training_page import found_seeds, learnt, training_page
 
 from conductor.checkpoint import RELEASED as FOLDER
 from harness.errors import UserError
-from reports.contest import contest
+from reports.scores import scored_systems
 
 CONFIGS = [one for one in TITLES if (FOLDER / RELEASED[one] / "log").is_dir()]
 
@@ -119,7 +119,7 @@ def test_of_two_evaluations_of_a_pool_the_later_one_counts(tmp_path: Path) -> No
     sit(tmp_path / "first" / "logs" / "first", "single:clerk", exam=EXAM)
     found = pools([tmp_path / "first", tmp_path / "second"])
     assert list(found) == ["first"]
-    means = {one.name: round(6 * one.mean) for one in contest(found["first"]).contestants}
+    means = {one.name: round(6 * one.mean) for one in scored_systems(found["first"]).contestants}
     assert means["single:sage"] == 5
     assert set(means) == {"single:sage", "single:clerk"}
 

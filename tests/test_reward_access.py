@@ -13,9 +13,9 @@ from serving import listening, service_of, train
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.rewards.access import is_loopback, read_token
 from harness.rewards.client import RewardClient, ServiceRefusal
-from harness.rewards.items import RewardItem
+from harness.rewards.launch import is_loopback, read_token
+from harness.rewards.outcome import RewardItem
 from suites import SUITES
 
 SUITE = SUITES["practice-integer"]

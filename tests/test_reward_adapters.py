@@ -17,14 +17,20 @@ from rewarded import Graded, exam_of, exams, same
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.for_openrlhf import openrlhf_reward
-from harness.rewards.for_trl import TrlReward, rows
-from harness.rewards.for_verifiers import verifiers_reward
-from harness.rewards.for_verl import compute_score, verl_reward
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.labels import BadBody
-from harness.rewards.trainer import NoValue, replicated, text_of
+from harness.rewards.client import BadBody
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.trainers import (
+    NoValue,
+    TrlReward,
+    completion_text,
+    compute_score,
+    openrlhf_reward,
+    replicated,
+    trl_rows,
+    verifiers_reward,
+    verl_reward,
+)
 
 
 def flaky(question: Question, reply: str) -> Grade:
@@ -110,11 +116,11 @@ def test_trl_asks_for_the_epoch_of_a_row_and_numbers_equal_completions() -> None
 def test_the_rows_of_a_data_set_hold_no_target() -> None:
     exam = exam_of(Graded())
     for chat in (True, False):
-        made_rows = rows(exam, chat=chat)
+        made_rows = trl_rows(exam, chat=chat)
         assert len(made_rows) == 10
         assert set(made_rows[0]) == {"prompt", "suite", "question"}
     secret = Question("q", "Say it.", "text", "the-target")
-    assert "the-target" not in str(rows(exam_of(Graded(), [secret])))
+    assert "the-target" not in str(trl_rows(exam_of(Graded(), [secret])))
 
 
 def test_only_what_the_assistant_says_last_is_the_completion() -> None:
@@ -124,10 +130,10 @@ def test_only_what_the_assistant_says_last_is_the_completion() -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "se"}, {"text": "cond"}]},
         {"role": "tool", "content": "1"},
     ]
-    assert text_of(turns) == "second"
-    assert text_of([]) == ""
-    assert text_of([{"role": "assistant", "content": None}]) == ""
-    assert text_of([{"role": "assistant", "tool_calls": [{"id": "1"}]}]) == ""
+    assert completion_text(turns) == "second"
+    assert completion_text([]) == ""
+    assert completion_text([{"role": "assistant", "content": None}]) == ""
+    assert completion_text([{"role": "assistant", "tool_calls": [{"id": "1"}]}]) == ""
 
 
 def test_equal_items_are_numbered_in_their_order() -> None:

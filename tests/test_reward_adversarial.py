@@ -12,8 +12,8 @@ from rewarded import Graded, Ran, exam_of, loaded, made_up_rlpr, needs_image, sa
 from harness.errors import UserError
 from harness.extract import extract_program
 from harness.records import Grade, Question
-from harness.rewards.adversarial import attacks, refuse_gullible
-from harness.rewards.core import PAPER, Reward, RewardSettings
+from harness.rewards.reward import PAPER, Reward, RewardSettings
+from harness.rewards.splits import attacks, refuse_gullible
 from harness.suite import Split, Suite
 from sandbox import Box, Program
 from suites import SUITES

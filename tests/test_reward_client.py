@@ -20,10 +20,9 @@ from serving import listening, service_of, train
 
 from harness.errors import TooManyMasked, UserError
 from harness.records import Usage
-from harness.rewards.bodies import ScoreBody, read_items
-from harness.rewards.client import RewardClient
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.wire import items_json, outcomes_from, outcomes_json
+from harness.rewards.client import RewardClient, items_json, outcomes_from, outcomes_json
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.server import ScoreBody, read_items
 from suites import SUITES
 
 INTEGER = SUITES["practice-integer"]
@@ -200,7 +199,7 @@ BARE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from harness.rewards.client import RewardClient
-from harness.rewards.items import RewardItem
+from harness.rewards.outcome import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
 print(asyncio.run(RewardClient(sys.argv[2]).score(items))[0].value)
 roots = {name.split(".")[0] for name in sys.modules}

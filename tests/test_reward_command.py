@@ -23,10 +23,9 @@ from harness.boxes import Boxes
 from harness.cli import main
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.core import as_reply
-from harness.rewards.hosting import bound, listen
-from harness.rewards.launch import Parts, ServeRequest, launch
-from harness.rewards.service import as_user
+from harness.rewards.launch import RewardHooks, ServeRequest, bound_socket, listen, serve_rewards
+from harness.rewards.reward import as_reply
+from harness.rewards.server import user_prompt
 from suites import SUITES
 
 INTEGER, CODE = SUITES["practice-integer"], SUITES["practice-code"]
@@ -77,18 +76,18 @@ def test_a_port_that_is_taken_is_refused(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_reply_is_not_held_back_until_an_acknowledgement_comes() -> None:
-    with bound("127.0.0.1", 0) as taken:
+    with bound_socket("127.0.0.1", 0) as taken:
         listen(taken)
         with socket.create_connection(taken.getsockname()), taken.accept()[0] as accepted:
             assert accepted.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY for these only
 
 
-ANY = Parts(lambda *_: as_reply, lambda _: as_user)
+ANY = RewardHooks(lambda *_: as_reply, lambda _: user_prompt)
 
 
 def refusal(suite: Toy, boxes: Boxes | None = None) -> str:
     with pytest.raises(UserError) as raised:
-        launch(ServeRequest(("toy",)), toy_catalogue(suite, boxes), ANY, say=print)
+        serve_rewards(ServeRequest(("toy",)), toy_catalogue(suite, boxes), ANY, say=print)
     return str(raised.value)
 
 

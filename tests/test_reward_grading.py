@@ -14,9 +14,9 @@ import pytest
 from rewarded import QUICK, Graded, Ran, alive, exams, items, score, values
 
 from harness.records import Grade, Question
-from harness.rewards.core import Answered, Reward, RewardSettings
-from harness.rewards.deadline import Deadline, DeadlineBox, DeadlinePassed
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.rewards.grading import Deadline, DeadlineBox, DeadlinePassed
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings, Rollout
 from sandbox import IMAGE, Box, Program
 
 
@@ -123,9 +123,9 @@ def test_a_programs_own_time_limit_is_a_graded_0(subprocess_box: Box) -> None:
 
 
 def test_an_answer_that_took_all_the_time_leaves_none_to_its_program(subprocess_box: Box) -> None:
-    async def slowly(item: RewardItem, question: Question) -> Answered:
+    async def slowly(item: RewardItem, question: Question) -> Rollout:
         await anyio.sleep(0.6)
-        return Answered("import time\ntime.sleep(5)")
+        return Rollout("import time\ntime.sleep(5)")
 
     settings = RewardSettings(timeout_s=1.2, max_masked=1.0)
     reward = Reward(exams(Ran()), slowly, settings, subprocess_box)

@@ -26,22 +26,23 @@ from lcb_rows import exam as livecodebench
 from rewarded import Graded, exam_of, loaded, made_up_rlpr, needs_image, same, served
 from serving import post
 
+from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Grade, Question
-from harness.rewards.adversarial import attacks
 from harness.rewards.client import RewardClient
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.for_openrlhf import openrlhf_reward
-from harness.rewards.for_trl import TrlReward
-from harness.rewards.for_verifiers import verifiers_reward
-from harness.rewards.for_verl import verl_reward
-from harness.rewards.items import RewardItem, Scores
-from harness.rewards.trainer import NoValue
-from harness.solver import ask_differently
+from harness.rewards.outcome import RewardItem, RewardScorer
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import attacks
+from harness.rewards.trainers import (
+    NoValue,
+    TrlReward,
+    openrlhf_reward,
+    verifiers_reward,
+    verl_reward,
+)
 from harness.suite import Suite, Varied, at_epoch
-from harness.task import as_scorer, keep_files_private, sample
 from sandbox import IMAGE, Box
 from suites import SUITES
-from suites.fetch import fetch_rows
+from suites.data import fetch_rows
 
 HOSTILE = "\\boxed{" * 2000 + "}" * 1000 + "<think>Answer: \x00" + "9" * 20000
 
@@ -130,7 +131,9 @@ def sat(
     return found
 
 
-def by_adapter(reward: Scores, url: str, said: Sequence[Said]) -> dict[str, list[float | None]]:
+def by_adapter(
+    reward: RewardScorer, url: str, said: Sequence[Said]
+) -> dict[str, list[float | None]]:
     """Return what every adapter makes of the replies; None for what it says has no value.
 
     A label names no epoch, so what is asked by label is asked of the first epoch only; the others
@@ -183,7 +186,7 @@ def by_label(url: str, path: str, one: Said) -> float | None:
     return body["rewards"][0]
 
 
-def verl(reward: Scores, item: RewardItem) -> float | None:
+def verl(reward: RewardScorer, item: RewardItem) -> float | None:
     extra = {"question": item.question, "epoch": item.epoch}
     compute = verl_reward(reward, on_unscored="zero")
     said: Any = asyncio.run(compute(item.suite, item.completion, "", extra))  # pyright: ignore[reportArgumentType]
@@ -191,7 +194,7 @@ def verl(reward: Scores, item: RewardItem) -> float | None:
     return None if said["unscored"] else said["score"]
 
 
-def verifiers(reward: Scores, one: Said) -> float | None:
+def verifiers(reward: RewardScorer, one: Said) -> float | None:
     task = SimpleNamespace(id=f"{one.item.suite}/{one.item.question}")
     trace = SimpleNamespace(last_reply=one.item.completion)
     if one.item.epoch > 1 and isinstance(SUITES.get(one.item.suite), Varied):
@@ -202,7 +205,7 @@ def verifiers(reward: Scores, one: Said) -> float | None:
         return None
 
 
-def openrlhf(reward: Scores, one: Said) -> float | None:
+def openrlhf(reward: RewardScorer, one: Said) -> float | None:
     label = f"{one.item.suite}/{one.item.question}"
     if one.item.epoch > 1 and isinstance(SUITES.get(one.item.suite), Varied):
         return one.value

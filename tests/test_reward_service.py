@@ -10,10 +10,10 @@ from serving import get, listening, post, service_of, train
 from toy import Toy
 
 from harness.records import Grade, Question
-from harness.rewards.core import PAPER, RewardSettings
-from harness.rewards.items import Status
-from harness.rewards.labels import BadBody, completion_of, item_of
-from harness.rewards.service import MOST_BYTES
+from harness.rewards.client import BadBody, completion_of, item_of
+from harness.rewards.outcome import Status
+from harness.rewards.reward import PAPER, RewardSettings
+from harness.rewards.server import MOST_BYTES
 from suites import SUITES
 
 INTEGER, CODE = SUITES["practice-integer"], SUITES["practice-code"]

@@ -14,8 +14,8 @@ from toy import Toy
 
 from harness.records import Grade, Question
 from harness.rewards.client import RewardClient
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import Reward, RewardSettings
 from sandbox import Box
 from suites import SUITES
 

@@ -13,8 +13,8 @@ from rewarded import Graded, Ran, exam_of, exams, items, score, values
 
 from harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
 from harness.records import Grade, Question, Usage
-from harness.rewards.core import PAPER, Answered, Reward, RewardSettings
-from harness.rewards.items import RewardItem, Status
+from harness.rewards.outcome import RewardItem, Status
+from harness.rewards.reward import PAPER, Reward, RewardSettings, Rollout
 from sandbox import SandboxError
 from suites.livecodebench import LIVECODEBENCH
 
@@ -77,10 +77,10 @@ def test_a_grade_that_is_none_has_no_value() -> None:
 
 @pytest.mark.parametrize("status", [Status.WORKER_ERROR, Status.INVALID_ACTION])
 def test_why_there_is_no_answer_is_not_repeated_of_an_unpublishable_suite(status: Status) -> None:
-    async def leak(item: RewardItem, question: Question) -> Answered:
+    async def leak(item: RewardItem, question: Question) -> Rollout:
         if status is Status.WORKER_ERROR:
             raise WorkerError(f"refused: {question.text}")
-        return Answered(None, status, reason=f"no workflow: {question.text}")
+        return Rollout(None, status, reason=f"no workflow: {question.text}")
 
     (outcome,) = score(Reward(exams(Graded(publishable=False)), leak), items(("q1", "1")))
     assert outcome.status is status
@@ -90,9 +90,9 @@ def test_why_there_is_no_answer_is_not_repeated_of_an_unpublishable_suite(status
 def test_the_answerer_sees_no_target_and_its_text_is_graded() -> None:
     seen: list[Question] = []
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         seen.append(question)
-        return Answered(item.completion[::-1], usage=Usage(3, 4), usd=Decimal("0.25"), calls=2)
+        return Rollout(item.completion[::-1], usage=Usage(3, 4), usd=Decimal("0.25"), calls=2)
 
     reward = Reward({"graded": exam_of(Graded(lambda q, r: Grade(float(r == "ba"), r)))}, answer)
     (outcome,) = score(reward, items(("q1", "ab")))
@@ -105,9 +105,9 @@ def test_the_answerer_sees_no_target_and_its_text_is_graded() -> None:
 def test_equal_completions_are_carried_out_anew_and_graded_once() -> None:
     carried: list[int] = []
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         carried.append(item.replicate)
-        return Answered(item.completion)
+        return Rollout(item.completion)
 
     suite = Graded()
     asked = [RewardItem("graded", "q1", "1", replicate=k) for k in range(3)]
@@ -118,7 +118,7 @@ def test_equal_completions_are_carried_out_anew_and_graded_once() -> None:
 
 
 def test_whose_failure_it_was_decides_whether_there_is_a_value() -> None:
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         if item.completion == "down":
             raise WorkerError("sage gave no reply")
         if item.completion == "money":
@@ -126,8 +126,8 @@ def test_whose_failure_it_was_decides_whether_there_is_a_value() -> None:
         if item.completion == "bug":
             raise KeyError("oops")
         if item.completion in ("invalid_action", "policy_fault"):
-            return Answered(None, Status(item.completion), reason="no workflow")
-        return Answered(item.completion)
+            return Rollout(None, Status(item.completion), reason="no workflow")
+        return Rollout(item.completion)
 
     said = ("1", "2", "invalid_action", "policy_fault", "down", "money", "bug")
     settings = RewardSettings(max_masked=1.0, values=PAPER)
@@ -147,12 +147,12 @@ def test_whose_failure_it_was_decides_whether_there_is_a_value() -> None:
 def test_an_answerer_is_cancelled_at_its_deadline() -> None:
     ended: list[str] = []
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         try:
             await anyio.sleep(60 if item.completion == "slow" else 0)
         finally:
             ended.append(item.completion)
-        return Answered(item.completion)
+        return Rollout(item.completion)
 
     started = time.monotonic()
     reward = Reward(exams(Graded()), answer, RewardSettings(timeout_s=2.0, max_masked=1.0))
@@ -164,13 +164,13 @@ def test_an_answerer_is_cancelled_at_its_deadline() -> None:
 def test_no_more_items_are_worked_on_at_once_than_asked_for() -> None:
     at_once, most = 0, 0
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
         await anyio.sleep(0.01)
         at_once -= 1
-        return Answered(item.completion)
+        return Rollout(item.completion)
 
     reward = Reward(exams(Graded()), answer, RewardSettings(most=3))
     score(reward, items(*((f"q{n % 10}", str(n)) for n in range(20))))
@@ -180,9 +180,9 @@ def test_no_more_items_are_worked_on_at_once_than_asked_for() -> None:
 def test_once_the_money_is_spent_no_other_item_is_begun() -> None:
     begun: list[str] = []
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         begun.append(item.question)
-        return Answered(item.completion, usd=Decimal("0.4"))
+        return Rollout(item.completion, usd=Decimal("0.4"))
 
     settings = RewardSettings(most=1, max_usd=Decimal("1.0"), max_masked=1.0)
     reward = Reward(exams(Graded()), answer, settings)
@@ -195,7 +195,7 @@ def test_once_the_money_is_spent_no_other_item_is_begun() -> None:
 def test_too_large_a_share_without_a_value_ends_the_work_at_once() -> None:
     begun: list[str] = []
 
-    async def answer(item: RewardItem, question: Question) -> Answered:
+    async def answer(item: RewardItem, question: Question) -> Rollout:
         begun.append(item.completion)
         raise WorkerError("down")
 
@@ -222,14 +222,14 @@ def test_work_that_was_cut_short_is_refused_though_others_went_well_meanwhile() 
     async def at_once() -> None:
         go = anyio.Event()
 
-        async def answer(item: RewardItem, question: Question) -> Answered:
+        async def answer(item: RewardItem, question: Question) -> Rollout:
             if item.completion == "slow":
                 await anyio.sleep_forever()
             if item.completion != "known":
                 await go.wait()
             if item.completion == "bad":
                 raise WorkerError("down")
-            return Answered("1")
+            return Rollout("1")
 
         settings = RewardSettings(most=64, masked_after=4)
         reward = Reward(exams(Graded()), answer, settings)

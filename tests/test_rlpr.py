@@ -15,15 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import PodiumError, UserError
-from harness.judges import JudgeError
+from harness.judge import JudgeError
 from harness.records import Question
 from suites import SUITES
-from suites.fetch import sources
-from suites.hub import hub_rows
-from suites.quantities import alike, quantity
-from suites.rlpr import RLPR, Rlpr
-from suites.rlpr_rows import asked, of_split, questions
-from suites.rlpr_rules import kind_of, stated
+from suites.data import hub_rows, sources
+from suites.quantities import parse_quantity, same_quantity
+from suites.rlpr import (
+    RLPR,
+    Rlpr,
+    reference_kind,
+    rlpr_questions,
+    split_questions,
+    stated_answers,
+    without_system_message,
+)
 
 SYSTEM = "Think in <think> </think>, then answer in <answer> answer here </answer>."
 PROSE = "It falls, because warm air rises."
@@ -67,7 +72,7 @@ def test_a_local_parquet_file_becomes_questions_in_three_splits(tmp_path: Path) 
     assert suite.load("eval") == found["eval"]
     first = found["train"][0]
     assert first.text.startswith(f"{SYSTEM}\n\nWhat ")
-    assert asked(first).startswith("What ")
+    assert without_system_message(first).startswith("What ")
     assert (first.kind, first.topic) == ("text", "Physics")
     assert first.id.startswith("rlpr-")
 
@@ -82,7 +87,7 @@ def test_a_local_file_pins_itself_by_its_digest(tmp_path: Path) -> None:
 def test_the_hubs_own_loader_gives_the_same_questions(tmp_path: Path) -> None:
     data = folder(tmp_path)
     loaded = hub_rows(str(data / "rlpr"), None, None, "train")
-    assert questions(loaded, "the hub") == questions(ROWS, "here")
+    assert rlpr_questions(loaded, "the hub") == rlpr_questions(ROWS, "here")
 
 
 def test_columns_may_be_json_text_as_in_copies_of_the_data() -> None:
@@ -94,13 +99,13 @@ def test_columns_may_be_json_text_as_in_copies_of_the_data() -> None:
         }
         for one in ROWS
     ]
-    assert questions(packed, "packed") == questions(ROWS, "here")
+    assert rlpr_questions(packed, "packed") == rlpr_questions(ROWS, "here")
 
 
 def test_json_lines_are_read_as_problems(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in ROWS))
-    assert list(RLPR.read_problems(path)) == questions(ROWS, "here")
+    assert list(RLPR.read_problems(path)) == rlpr_questions(ROWS, "here")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +123,7 @@ def test_a_row_of_another_form_is_refused_with_row_and_column(
     changed: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UserError, match=said.replace(".", r"\.")):
-        questions([{**ROWS[0], **changed}], "the file")
+        rlpr_questions([{**ROWS[0], **changed}], "the file")
 
 
 @pytest.mark.parametrize("column", ["prompt", "reward_model"])
@@ -147,21 +152,25 @@ def test_without_hub_and_file_the_sentence_says_where_to_put_it(
 
 
 def test_rows_that_are_alike_are_one_question_and_two_answers_are_two() -> None:
-    twice = questions([ROWS[0], ROWS[0], row("What is 0 times 2?", "zero")], "here")
+    twice = rlpr_questions([ROWS[0], ROWS[0], row("What is 0 times 2?", "zero")], "here")
     assert len(twice) == 2
     assert len({question.id for question in twice}) == 2
 
 
 def test_ids_depend_on_nothing_but_the_row() -> None:
-    alone = questions(ROWS[7:8], "here")
-    assert alone[0] in questions(list(reversed(ROWS)), "there")
+    alone = rlpr_questions(ROWS[7:8], "here")
+    assert alone[0] in rlpr_questions(list(reversed(ROWS)), "there")
 
 
 def test_a_text_with_two_answers_is_never_in_two_splits() -> None:
     rows = [row(f"Question {n // 2}?", str(n)) for n in range(200)]
-    made = questions(rows, "here")
+    made = rlpr_questions(rows, "here")
     where = {
-        text: {split for split in RLPR.splits if any(q.text == text for q in of_split(made, split))}
+        text: {
+            split
+            for split in RLPR.splits
+            if any(q.text == text for q in split_questions(made, split))
+        }
         for text in {question.text for question in made}
     }
     assert {len(splits) for splits in where.values()} == {1}
@@ -169,7 +178,7 @@ def test_a_text_with_two_answers_is_never_in_two_splits() -> None:
 
 def test_the_papers_77700_questions_would_be_split_as_it_says() -> None:
     many = [Question(id=str(n), text=str(n), kind="text", target="1") for n in range(77_700)]
-    sizes = [len(of_split(many, split)) for split in RLPR.splits]
+    sizes = [len(split_questions(many, split)) for split in RLPR.splits]
     assert sizes == [46_620, 15_540, 15_540]
 
 
@@ -194,7 +203,7 @@ def test_the_part_for_rules_leaves_out_what_only_a_model_can_judge(tmp_path: Pat
     ],
 )  # fmt: skip
 def test_what_a_reference_is_decides_who_grades_it(reference: str, kind: str) -> None:
-    assert kind_of(reference) == kind
+    assert reference_kind(reference) == kind
     assert RLPR.needs_judge(questioned(reference)) is (kind == "text")
 
 
@@ -245,10 +254,10 @@ def test_a_sealed_question_cannot_be_graded() -> None:
 @given(st.text(max_size=400) | st.text("<>/answer{}\\boxed=,.0123456789 %^$eE-()", max_size=400))
 @settings(max_examples=300, deadline=None)
 def test_no_text_breaks_what_reads_replies_and_references(text: str) -> None:
-    stated(text)
-    kind_of(text)
-    found = quantity(text)
-    assert found is None or alike(found, found)
+    stated_answers(text)
+    reference_kind(text)
+    found = parse_quantity(text)
+    assert found is None or same_quantity(found, found)
 
 
 def test_reading_100_kilobytes_of_anything_is_quick() -> None:
@@ -265,7 +274,7 @@ def test_reading_100_kilobytes_of_anything_is_quick() -> None:
         text = noise * (100_000 // len(noise))
         started = time.process_time()
         RLPR.grade(questioned("5 m"), text)
-        kind_of(text)
+        reference_kind(text)
         assert time.process_time() - started < 2.0, noise
 
 
@@ -277,6 +286,6 @@ def test_the_pin_says_what_nobody_could_check() -> None:
 
 
 def test_topics_and_sources_are_kept_for_breakdowns() -> None:
-    made = questions([*ROWS, row("Why?", "1", ability="History")], "here")
+    made = rlpr_questions([*ROWS, row("Why?", "1", ability="History")], "here")
     assert Counter(question.topic for question in made) == {"Physics": 51, "History": 1}
     assert made[0].metadata["data_source"] == "WebInstruct-verified"

@@ -13,22 +13,21 @@ from lcb_rows import MEMBERS, PROBLEMS, all_rows, needs_data, pinned
 
 from harness.errors import UserError
 from harness.records import Question
-from harness.rewards.exams import (
-    Exam,
-    exam_of,
+from harness.rewards.splits import (
+    SuiteSplit,
+    load_split,
+    load_training_split,
     overlaps,
     question_digest,
     refuse_overlap,
-    training_exam,
-    without_shared,
+    without_overlap,
 )
 from harness.suite import Split
 from suites import SUITES
-from suites.bare import INSTRUCTIONS, bare
-from suites.fetch import data_folder
-from suites.livecodebench import LIVECODEBENCH_TRAIN, LiveCodeBench
-from suites.livecodebench_question import SYSTEM, user_prompt
-from suites.mmlu import Mmlu, questions
+from suites.contamination import INSTRUCTIONS, strip_instruction
+from suites.data import data_folder
+from suites.livecodebench import LIVECODEBENCH_TRAIN, SYSTEM, LiveCodeBench, user_prompt
+from suites.mmlu import Mmlu, mmlu_questions
 
 DECLARED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "shared_questions.toml").read_text(encoding="utf-8")
@@ -42,23 +41,23 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def here(split: Split) -> tuple[Exam, ...]:
+def here(split: Split) -> tuple[SuiteSplit, ...]:
     """Return that split of every suite whose data is here, contests by their statements."""
-    found = list[Exam]()
+    found = list[SuiteSplit]()
     for suite in SUITES.values():
         if split in suite.splits:
             try:
-                found.append(exam_of(suite, split))
+                found.append(load_split(suite, split))
             except UserError:  # its data is absent
                 continue
     if (data_folder() / PROBLEMS).is_file():
         members = json.loads((data_folder() / MEMBERS).read_text())
         new = set(members["v6"]) - set(members["v5"])
         if split == "train":
-            found.append(Exam(LIVECODEBENCH_TRAIN, contests(members["v1"])))
+            found.append(SuiteSplit(LIVECODEBENCH_TRAIN, contests(members["v1"])))
         if split == "eval":
             found = [exam for exam in found if exam.suite.name != "livecodebench"]
-            found.append(Exam(SUITES["livecodebench"], contests(new)))
+            found.append(SuiteSplit(SUITES["livecodebench"], contests(new)))
     return tuple(found)
 
 
@@ -74,8 +73,8 @@ def contests(ids: Iterable[str]) -> dict[str, Question]:
     }
 
 
-def exam(*asked: Question) -> Exam:
-    return Exam(NUMBERS, {question.id: question for question in asked})
+def exam(*asked: Question) -> SuiteSplit:
+    return SuiteSplit(NUMBERS, {question.id: question for question in asked})
 
 
 def open_question(text: str, id: str = "a") -> Question:
@@ -99,33 +98,35 @@ def test_a_sign_a_number_or_their_order_makes_another_question(other: str) -> No
 def test_a_planted_duplicate_is_found_whatever_its_form_and_instruction() -> None:
     taught = open_question("The sum of 3 and x is 10; find x.", "planted")
     asked = open_question(f"the SUM of 3 and x is 10 - find x!\n\n{INSTRUCTIONS[1]}", "exam")
-    (found,) = overlaps([exam(taught)], [exam(asked)], bare)
+    (found,) = overlaps([exam(taught)], [exam(asked)], strip_instruction)
     assert (found.question, found.asked) == ("planted", "exam")
     assert overlaps([exam(taught)], [exam(asked)]) == []
 
 
 def choice(stem: str, *options: str, id: str) -> Question:
     row = {"question": stem, "choices": [*options], "answer": 0, "subject": "s", "id": id}
-    return questions([row])[0]
+    return mmlu_questions([row])[0]
 
 
 def test_options_belong_to_a_choice_in_any_order_and_an_open_question_is_its_stem() -> None:
     one = choice("Which is true?", "1", "2", "3", "4", id="one")
     turned = choice("Which is true?", "4", "2", "3", "1", id="turned")
     another = choice("Which is true?", "5", "2", "3", "1", id="another")
-    assert [found.asked for found in overlaps([exam(one)], [exam(turned, another)], bare)] == [
-        "turned"
-    ]
+    assert [
+        found.asked for found in overlaps([exam(one)], [exam(turned, another)], strip_instruction)
+    ] == ["turned"]
     stem = open_question("Which is true", "stem")
-    assert len(overlaps([exam(stem)], [exam(one, another)], bare)) == 2
-    assert len(overlaps([exam(one)], [exam(stem)], bare)) == 1
+    assert len(overlaps([exam(stem)], [exam(one, another)], strip_instruction)) == 2
+    assert len(overlaps([exam(one)], [exam(stem)], strip_instruction)) == 1
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "eval"])
 def test_no_instruction_is_left_around_a_question(split: Split) -> None:
     """A line that half of a suite's questions begin or end with would be an instruction."""
     for sat in here(split):
-        texts = [bare(question).strip().splitlines() for question in sat.questions.values()]
+        texts = [
+            strip_instruction(question).strip().splitlines() for question in sat.questions.values()
+        ]
         for at in (0, -1):
             lines = [text[at] for text in texts]
             most = max(lines.count(line) for line in set(lines[:50]))
@@ -140,15 +141,15 @@ def test_an_exam_teaches_nothing() -> None:
     with pytest.raises(
         UserError, match=r"'eval' of suite 'practice-integer' teaches nothing.*train"
     ):
-        training_exam(NUMBERS, "eval")
+        load_training_split(NUMBERS, "eval")
     with pytest.raises(UserError, match=r"'aime25' teaches nothing.*name another suite"):
-        training_exam(SUITES["aime25"], "eval")
+        load_training_split(SUITES["aime25"], "eval")
     with pytest.raises(UserError, match="'aime25' has no 'train' split"):
-        training_exam(SUITES["aime25"])
+        load_training_split(SUITES["aime25"])
 
 
 def test_what_teaches_is_addressed_by_id_and_may_be_cut() -> None:
-    sat = training_exam(NUMBERS, limit=3)
+    sat = load_training_split(NUMBERS, limit=3)
     assert list(sat.questions) == [question.id for question in NUMBERS.load("train")[:3]]
     assert sat.questions["practice-integer-train-0001"].target is not None
 
@@ -160,7 +161,7 @@ def test_an_overlap_is_refused_in_one_sentence_with_its_first_pair_and_the_count
     asked = exam(open_question("1+1", "e1"), open_question("2+2", "e2"))
     with pytest.raises(UserError, match=r"^2 questions .* first t1 of .* is e1 of [^.]*\.$"):
         refuse_overlap([shared], [asked])
-    left = without_shared(shared, [asked])
+    left = without_overlap(shared, [asked])
     assert list(left.questions) == ["t3"]
     refuse_overlap([left], [asked])
 
@@ -178,7 +179,7 @@ def test_v1_teaches_under_a_name_of_its_own_and_is_an_exam_under_another(tmp_pat
     with pytest.raises(UserError, match="has no 'eval' split; it has: train"):
         suite.load("eval")
     with pytest.raises(UserError, match="teaches nothing"):
-        training_exam(suite, "eval")
+        load_training_split(suite, "eval")
     assert SUITES["livecodebench-train@2023-05-01.."].name == "livecodebench-train@2023-05-01.."
 
 
@@ -192,14 +193,14 @@ def test_v1_loads_as_what_teaches(tmp_path: Path) -> None:
         pinned=pinned(tmp_path, files),
         splits=("train",),
     )
-    assert list(training_exam(suite).questions) == ["1873_A", "abc301_a"]
+    assert list(load_training_split(suite).questions) == ["1873_A", "abc301_a"]
 
 
 # --- the data ---------------------------------------------------------------------------------
 
 
 def test_no_question_that_teaches_is_asked_in_an_exam_but_those_declared() -> None:
-    found = overlaps(here("train"), here("eval"), bare)
+    found = overlaps(here("train"), here("eval"), strip_instruction)
     whole = [tuple(pair) for pair in DECLARED["whole"]]
     pairs = {(one.question, one.asked) for one in found if (one.suite, one.exam) not in whole}
     named = {exam.suite.name for exam in (*here("train"), *here("eval"))}
@@ -214,9 +215,9 @@ def test_what_is_declared_can_be_left_out_of_what_teaches() -> None:
     for taught in here("train"):
         if ids & taught.questions.keys():
             others = [exam for exam in here("eval") if exam.suite.name in ("mmlu", "mbpp")]
-            left = without_shared(taught, others, bare)
+            left = without_overlap(taught, others, strip_instruction)
             assert taught.questions.keys() - left.questions.keys() <= ids
-            refuse_overlap([left], others, bare)
+            refuse_overlap([left], others, strip_instruction)
 
 
 @needs_data
@@ -227,24 +228,24 @@ def test_the_175_new_problems_are_none_of_v1() -> None:
     titles = {id: row["question_title"].casefold() for id, row in all_rows().items()}
     assert {titles[id] for id in v1} & {titles[id] for id in new} == set()
     taught, asked = (
-        Exam(LIVECODEBENCH_TRAIN, contests(v1)),
-        Exam(SUITES["livecodebench"], contests(new)),
+        SuiteSplit(LIVECODEBENCH_TRAIN, contests(v1)),
+        SuiteSplit(SUITES["livecodebench"], contests(new)),
     )
-    assert overlaps([taught], [asked], bare) == []
-    whole = Exam(SUITES["livecodebench-v6"], contests(members["v6"]))
-    assert len(overlaps([taught], [whole], bare)) == 400
+    assert overlaps([taught], [asked], strip_instruction) == []
+    whole = SuiteSplit(SUITES["livecodebench-v6"], contests(members["v6"]))
+    assert len(overlaps([taught], [whole], strip_instruction)) == 400
 
 
 def test_mmlu_repeats_itself_as_often_as_declared() -> None:
     try:
-        val, test = exam_of(Mmlu(), "validation"), exam_of(Mmlu())
+        val, test = load_split(Mmlu(), "validation"), load_split(Mmlu())
     except UserError as error:
         pytest.skip(str(error))
     assert (
-        len({one.question for one in overlaps([val], [test], bare)})
+        len({one.question for one in overlaps([val], [test], strip_instruction)})
         == DECLARED["mmlu_validation_in_test"]
     )
-    again = overlaps([test], [test], bare)
+    again = overlaps([test], [test], strip_instruction)
     firsts: dict[str, str] = {}
     for one in again:
         firsts.setdefault(one.question, one.asked)

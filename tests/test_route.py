@@ -9,20 +9,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.judging.anchors import at_random, best_single, oracle
-from baselines.judging.judged import Contest, Judged, Judgement, judge
-from baselines.judging.splits import Fold, Split, in_folds
-from baselines.routing.router import Embedder, Estimates, Examples, Router
+from baselines.route_eval import (
+    EvaluatedSystem,
+    Fold,
+    RouterEvaluation,
+    RouterField,
+    Split,
+    best_single_worker,
+    evaluate_routers,
+    oracle_choices,
+    random_figures,
+    split_in_folds,
+)
+from baselines.routers.router import Embedder, Estimates, Examples, Router
 from harness.errors import UserError
-from harness.learning.learned import Arrays
-from harness.learning.matrix import Asked, Floats, Matrix
-from reports.route_rows import FrontierPoint, Routed, Routing, detectable_effect, route_rows
-from reports.route_table import headline, route_text, write_route
+from harness.learning.fit import Arrays
+from harness.learning.matrix import Floats, Matrix, MatrixQuestion
+from reports.routes import (
+    FrontierPoint,
+    RouteComparison,
+    RoutedSystem,
+    detectable_effect,
+    headline,
+    route_rows,
+    route_text,
+    write_route,
+)
 
 
 def matrix_of(scores: Sequence[Sequence[float]], usd: Sequence[Sequence[float]]) -> Matrix:
     names = ("cheap", "dear", "other")[: len(scores[0])]
-    asked = tuple(Asked(f"q{n}", f"Say {n}") for n in range(len(scores)))
+    asked = tuple(MatrixQuestion(f"q{n}", f"Say {n}") for n in range(len(scores)))
     tokens = np.full((len(scores), len(names)), np.nan)
     return Matrix("m", "made up", "recorded", names, asked, np.array(scores), np.array(usd), tokens)
 
@@ -58,13 +75,13 @@ class Remembering:
         return Estimates(scores, np.tile([0.01, 0.1], (len(embeddings), 1)))
 
 
-def judged_by(matrix: Matrix, k: int = 4) -> Judgement:
+def judged_by(matrix: Matrix, k: int = 4) -> RouterEvaluation:
     routers: list[Router] = [Remembering()]
     embedder: Embedder = LastDigit()
-    return judge(matrix, in_folds(matrix, k, 0), Contest(routers, embedder, 0))
+    return evaluate_routers(matrix, split_in_folds(matrix, k, 0), RouterField(routers, embedder, 0))
 
 
-def row(found: Judgement, name: str) -> Judged:
+def row(found: RouterEvaluation, name: str) -> EvaluatedSystem:
     (one,) = [one for one in found.rows if one.system == name]
     return one
 
@@ -84,31 +101,33 @@ def test_the_oracle_asks_the_cheapest_of_the_best_and_the_cheapest_where_nobody_
     matrix = matrix_of(
         [[1, 1, 0], [0, 1, 1], [0, 0, 0]], [[0.1, 0.2, 0.3], [0.1, 0.3, 0.2], [3, 2, 1]]
     )
-    assert oracle(matrix).tolist() == [0, 2, 2]
-    found = judge(matrix, Split("s", (Fold(np.array([0]), np.array([1, 2])),)), Contest((), None))
+    assert oracle_choices(matrix).tolist() == [0, 2, 2]
+    found = evaluate_routers(
+        matrix, Split("s", (Fold(np.array([0]), np.array([1, 2])),)), RouterField((), None)
+    )
     assert "so on 1 of 2 questions" in found.notes[-1]
     assert row(found, "oracle-router").figures.usd.tolist() == [0.2, 1.0]
 
 
 def test_unknown_prices_leave_the_oracles_scores_and_take_its_dollars() -> None:
     matrix = matrix_of([[0, 1], [1, 0]], [[0.1, np.nan], [0.1, 0.2]])
-    assert oracle(matrix).tolist() == [1, 0]
-    found = judge(matrix, in_folds(matrix, 2, 0), Contest((), None))
+    assert oracle_choices(matrix).tolist() == [1, 0]
+    found = evaluate_routers(matrix, split_in_folds(matrix, 2, 0), RouterField((), None))
     assert np.isnan(row(found, "oracle-router").figures.usd).any()
     assert not [one for one in found.rows if one.system == "cheapest-single"]
 
 
 def test_a_random_worker_is_its_expected_value() -> None:
-    figures = at_random(matrix_of([[1, 0, 0], [1, 1, 0]], [[1, 2, 3], [3, 3, 3]]))
+    figures = random_figures(matrix_of([[1, 0, 0], [1, 1, 0]], [[1, 2, 3], [3, 3, 3]]))
     assert figures.scores.tolist() == [1 / 3, 2 / 3]
     assert figures.usd.tolist() == [2, 3]
 
 
 def test_the_best_single_worker_is_chosen_on_what_teaches_and_hindsight_is_flagged() -> None:
     matrix = matrix_of([[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 2]] * 4)
-    assert best_single(matrix.rows([0, 1])) == 0
+    assert best_single_worker(matrix.rows([0, 1])) == 0
     fold = Fold(np.array([0, 1]), np.array([2, 3]))
-    found = judge(matrix, Split("s", (fold,)), Contest((), None))
+    found = evaluate_routers(matrix, Split("s", (fold,)), RouterField((), None))
     assert row(found, "best-single").figures.scores.tolist() == [0, 0]
     hindsight = row(found, "best-single (hindsight)")
     assert hindsight.figures.scores.tolist() == [1, 1]
@@ -129,7 +148,9 @@ def test_a_sweep_over_the_willingness_to_pay_rises_from_the_cheapest_worker() ->
             n = len(embeddings)
             return Estimates(np.tile([0.2, 1.0], (n, 1)), np.tile([0.01, 0.1], (n, 1)))
 
-    found = judge(matrix, in_folds(matrix, 2, 0), Contest([Knowing()], LastDigit()))
+    found = evaluate_routers(
+        matrix, split_in_folds(matrix, 2, 0), RouterField([Knowing()], LastDigit())
+    )
     points = found.frontiers["router-knowing"]
     assert [(round(one.score, 3), round(one.usd, 3)) for one in points] == [(0.2, 0.01), (1.0, 0.1)]
     assert points[-1].willingness is None
@@ -138,16 +159,16 @@ def test_a_sweep_over_the_willingness_to_pay_rises_from_the_cheapest_worker() ->
 def test_a_matrix_with_gaps_is_not_judged() -> None:
     matrix = matrix_of([[1, np.nan], [0, 1]], [[1, 1]] * 2)
     with pytest.raises(UserError, match="some scores are unknown"):
-        judge(matrix, in_folds(matrix, 2, 0), Contest((), None))
+        evaluate_routers(matrix, split_in_folds(matrix, 2, 0), RouterField((), None))
 
 
-def routed(system: str, scores: Floats, kind: str = "router", usd: float = np.nan) -> Routed:
+def routed(system: str, scores: Floats, kind: str = "router", usd: float = np.nan) -> RoutedSystem:
     n = scores.size
     unknown = np.full(n, np.nan)
-    return Routed(system, kind, scores, np.full(n, usd), unknown, 0.5)  # pyright: ignore[reportArgumentType] - a kind
+    return RoutedSystem(system, kind, scores, np.full(n, usd), unknown, 0.5)  # pyright: ignore[reportArgumentType] - a kind
 
 
-def routing(n: int, *routers: Routed, usd: float = np.nan) -> Routing:
+def routing(n: int, *routers: RoutedSystem, usd: float = np.nan) -> RouteComparison:
     base = np.arange(n) % 2 == 0
     anchors = (
         routed("best-single", base.astype(float), "anchor", usd),
@@ -156,7 +177,7 @@ def routing(n: int, *routers: Routed, usd: float = np.nan) -> Routing:
         routed("single:a", base.astype(float), "single", usd),
         routed("single:b", np.zeros(n), "single", usd / 10),
     )
-    return Routing(
+    return RouteComparison(
         "made-up", "nowhere", "recorded", "by hand", 2, tuple(f"q{i}" for i in range(n)), 1, 0,
         "tfidf", 1, "best-single", "single:a", "oracle-router", anchors, {}, ("A note.",),
     )  # fmt: skip
@@ -186,9 +207,12 @@ def test_a_reference_that_changes_from_fold_to_fold_is_said_to_be_weak() -> None
     folds = (Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.array([2, 3]), np.array([0, 1])))
     assert (
         "this reference is a little weak"
-        in judge(matrix, Split("s", folds), Contest((), None)).notes[0]
+        in evaluate_routers(matrix, Split("s", folds), RouterField((), None)).notes[0]
     )
-    assert "weak" not in judge(matrix, Split("s", folds[:1]), Contest((), None)).notes[0]
+    assert (
+        "weak"
+        not in evaluate_routers(matrix, Split("s", folds[:1]), RouterField((), None)).notes[0]
+    )
 
 
 def test_a_small_difference_is_inconclusive_and_p_values_count_the_routers() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
+from baselines.verdict_data import EPOCHS, VERDICTS
 from harness.cli import main
-from suites.fetch import data_folder
+from suites.data import data_folder
 
 AIME = (data_folder() / "saturn_lighteval" / "aime25_4models.jsonl.gz").is_file()
 needs_aime = pytest.mark.skipif(not AIME, reason="AIME25 replies are absent; see PODIUM_DATA")

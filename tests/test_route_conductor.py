@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from toy_checkpoint import Toy, parrot
 
-from baselines.judging.splits import split_of
-from baselines.matrices import Given, read_matrix
-from conductor.study import Declared, about_of, study_of, write_study
-from conductor.verdict_reward import ONE_STEP
+from baselines.route_eval import split_matrix
+from baselines.verdict_data import SourceRequest, read_matrix
+from conductor.checkpoint import write_study
+from conductor.verdict_reward import ONE_STEP, StudySource, split_verdicts, study_info
 from harness.cli import main
 from harness.learning.matrix import Matrix
 
@@ -36,11 +36,11 @@ def plan(model: int) -> str:
 
 def checkpoint(folder: Path, named: str, says: str, seed: int = 0) -> Matrix:
     """Write a checkpoint that always says the same, of a study of a source; return the judged."""
-    matrix = read_matrix(named, Given(Path("nowhere")))
-    (fold,) = split_of(matrix, SPLIT, 0).folds
-    study = study_of(Declared(named, "routerbench", SPLIT), matrix.rows(fold.train))
+    matrix = read_matrix(named, SourceRequest(Path("nowhere")))
+    (fold,) = split_matrix(matrix, SPLIT, 0).folds
+    study = split_verdicts(StudySource(named, "routerbench", SPLIT), matrix.rows(fold.train))
     parrot(folder, says, Toy(form=ONE_STEP))
-    write_study(about_of(study, ONE_STEP, seed), folder)
+    write_study(study_info(study, ONE_STEP, seed), folder)
     return matrix.rows(np.sort(fold.test))
 
 

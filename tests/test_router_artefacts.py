@@ -11,18 +11,23 @@ import topics
 from scripted import scripted_pool
 
 from baselines import SYSTEMS, _registry
-from baselines.extras import needed
-from baselines.routing.embedders import EMBEDDERS, embedder
-from baselines.routing.learning import ROUTERS, policy, rows_sha256, texts_of, train
-from baselines.routing.router import choose
-from baselines.routing.solvers import routed_system
+from baselines.common import import_extra
+from baselines.routers.router import EMBEDDERS, choose_workers, load_embedder
+from baselines.routers.systems import (
+    ROUTERS,
+    load_router,
+    question_texts,
+    router_system,
+    rows_sha256,
+    train_router,
+)
 from baselines.single import single_system
+from harness.context import RunContext, run_context
 from harness.errors import UserError
-from harness.learning.learned import Learned, read_learned, write_learned
-from harness.place import Place, standing_at
+from harness.inspect_adapters import system_of
+from harness.learning.fit import Artifact, read_artifact, write_artifact
 from harness.records import Question
-from harness.rewards.exams import question_digest
-from harness.solver import system_of
+from harness.rewards.splits import question_digest
 
 EACH = pytest.mark.parametrize("name", list(ROUTERS))
 TAUGHT = topics.two_topics(60, seed=0)
@@ -30,42 +35,44 @@ ASKED = topics.two_topics(40, seed=1)
 
 
 @cache
-def taught(name: str, seed: int = 5) -> Learned:
+def taught(name: str, seed: int = 5) -> Artifact:
     """Return what a router with default settings has learnt."""
-    return train(ROUTERS[name](), TAUGHT, seed)
+    return train_router(ROUTERS[name](), TAUGHT, seed)
 
 
 @EACH
 @pytest.mark.parametrize("seed", [5, 7])
 def test_a_saved_router_chooses_what_it_chose_before(name: str, seed: int, tmp_path: Path) -> None:
     learned = taught(name, seed)
-    write_learned(learned, tmp_path / "router.npz")
-    with standing_at(Place(log_dir=tmp_path)):
-        read = read_learned("router.npz", name, learned.sha256)
-    before, after = (policy(one).estimate(texts_of(ASKED)) for one in (learned, read))
+    write_artifact(learned, tmp_path / "router.npz")
+    with run_context(RunContext(log_dir=tmp_path)):
+        read = read_artifact("router.npz", name, learned.sha256)
+    before, after = (load_router(one).estimate(question_texts(ASKED)) for one in (learned, read))
     assert np.array_equal(before.score, after.score)
     assert np.array_equal(before.usd, after.usd)
-    assert choose(before, 0.05).tolist() == choose(after, 0.05).tolist()
+    assert choose_workers(before, 0.05).tolist() == choose_workers(after, 0.05).tolist()
     assert read.sha256 == learned.sha256
 
 
 @EACH
 def test_the_same_rows_and_seed_teach_the_same_bytes(name: str) -> None:
-    assert train(ROUTERS[name](), TAUGHT, 5).as_bytes() == taught(name).as_bytes()
+    assert train_router(ROUTERS[name](), TAUGHT, 5).as_bytes() == taught(name).as_bytes()
 
 
 @EACH
 def test_a_question_is_routed_alike_alone_and_among_others(name: str) -> None:
-    trained = policy(taught(name))
-    together = choose(trained.estimate(texts_of(ASKED))).tolist()
-    assert [int(choose(trained.estimate([text]))[0]) for text in texts_of(ASKED)] == together
+    trained = load_router(taught(name))
+    together = choose_workers(trained.estimate(question_texts(ASKED))).tolist()
+    assert [
+        int(choose_workers(trained.estimate([text]))[0]) for text in question_texts(ASKED)
+    ] == together
 
 
 def test_an_artefact_says_what_taught_it() -> None:
     about = taught("router-knn").about
     assert (about.system, about.embedder, about.workers) == ("router-knn", "tfidf", topics.WORKERS)
     assert about.settings == {"seed": 5, "k": None}
-    assert about.questions == tuple(question_digest(text) for text in texts_of(TAUGHT))
+    assert about.questions == tuple(question_digest(text) for text in question_texts(TAUGHT))
     assert (about.calls, about.suites) == (180, ("topics",))
 
 
@@ -82,10 +89,10 @@ def test_other_scores_or_costs_are_other_rows() -> None:
 def test_a_router_is_of_no_use_with_another_embedder() -> None:
     learned = taught("router-knn")
     with pytest.raises(UserError, match=r"trained on 'tfidf'.*with 'wordllama' it must be trained"):
-        policy(learned, "wordllama")
-    stranger = Learned(replace(learned.about, embedder="oracle-bone"), learned.arrays)
+        load_router(learned, "wordllama")
+    stranger = Artifact(replace(learned.about, embedder="oracle-bone"), learned.arrays)
     with pytest.raises(UserError, match="no embedder 'oracle-bone'; there are tfidf, wordllama"):
-        policy(stranger)
+        load_router(stranger)
 
 
 @EACH
@@ -94,56 +101,56 @@ def test_an_artefact_that_lacks_a_part_is_refused(name: str) -> None:
     for lost in (part for part in learned.arrays if part != "router/known"):
         left = {part: values for part, values in learned.arrays.items() if part != lost}
         with pytest.raises(UserError, match="damaged"):
-            policy(Learned(learned.about, left))
+            load_router(Artifact(learned.about, left))
     fewer = replace(learned.about, workers=topics.WORKERS[:2])
     with pytest.raises(UserError, match="damaged"):
-        policy(Learned(fewer, learned.arrays))
+        load_router(Artifact(fewer, learned.arrays))
     with pytest.raises(UserError, match="damaged"):
-        policy(Learned(replace(learned.about, settings={"depth": 3}), learned.arrays))
+        load_router(Artifact(replace(learned.about, settings={"depth": 3}), learned.arrays))
 
 
 def test_a_question_without_text_teaches_no_router() -> None:
     silent = replace(TAUGHT, questions=tuple(replace(one, text="") for one in TAUGHT.questions))
     with pytest.raises(UserError, match="60 of 60 questions have no text"):
-        train(ROUTERS["router-knn"](), silent)
+        train_router(ROUTERS["router-knn"](), silent)
 
 
 def test_what_must_not_be_published_is_put_into_no_artefact() -> None:
     with pytest.raises(UserError, match="must not be published"):
-        train(ROUTERS["router-knn"](), replace(TAUGHT, publishable=False))
+        train_router(ROUTERS["router-knn"](), replace(TAUGHT, publishable=False))
 
 
 def test_an_extra_that_is_absent_is_named() -> None:
     with pytest.raises(UserError, match=r"pip install '\.\[embeddings\]'"):
-        needed("no_such_package", "embeddings")
+        import_extra("no_such_package", "embeddings")
 
 
 def test_questions_without_a_word_are_refused() -> None:
     wordless = replace(TAUGHT, questions=tuple(replace(one, text="?!") for one in TAUGHT.questions))
     with pytest.raises(UserError, match="found no word"):
-        train(ROUTERS["router-knn"](), wordless)
+        train_router(ROUTERS["router-knn"](), wordless)
 
 
 @pytest.mark.parametrize("name", list(EMBEDDERS))
 def test_an_embedder_gives_each_text_its_own_vector_of_length_one(name: str) -> None:
-    used = embedder(name)
-    fitted = used.fit(texts_of(TAUGHT))
-    vectors = used.embed(fitted, [*texts_of(ASKED), ""])
+    used = load_embedder(name)
+    fitted = used.fit(question_texts(TAUGHT))
+    vectors = used.embed(fitted, [*question_texts(ASKED), ""])
     assert np.allclose(np.linalg.norm(vectors[:-1], axis=1), 1)
-    assert np.array_equal(vectors[3], used.embed(fitted, [texts_of(ASKED)[3]])[0])
+    assert np.array_equal(vectors[3], used.embed(fitted, [question_texts(ASKED)[3]])[0])
     assert np.isfinite(vectors).all()
 
 
 def test_words_that_were_never_seen_are_worth_nothing() -> None:
-    used = embedder("tfidf")
-    assert not used.embed(used.fit(texts_of(TAUGHT)), ["zebra"]).any()
+    used = load_embedder("tfidf")
+    assert not used.embed(used.fit(question_texts(TAUGHT)), ["zebra"]).any()
 
 
 def test_the_embedder_whose_weights_come_along_routes_as_well() -> None:
-    learned = train(
-        ROUTERS["router-logistic"](), topics.two_topics(200, 0), 0, embedder("wordllama")
+    learned = train_router(
+        ROUTERS["router-logistic"](), topics.two_topics(200, 0), 0, load_embedder("wordllama")
     )
-    chosen = choose(policy(learned).estimate(texts_of(ASKED)))
+    chosen = choose_workers(load_router(learned).estimate(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 
@@ -154,10 +161,10 @@ QUESTION = Question(id="q", text="sort the string array and parse the tree", kin
 def test_a_trained_router_asks_one_worker_the_question_and_nothing_else(
     name: str, tmp_path: Path
 ) -> None:
-    learned = train(ROUTERS[name](), topics.two_topics(200, seed=0))
-    write_learned(learned, tmp_path / "router.npz")
+    learned = train_router(ROUTERS[name](), topics.two_topics(200, seed=0))
+    write_artifact(learned, tmp_path / "router.npz")
     make = getattr(_registry, SYSTEMS[name].solver.removeprefix("baselines/"))
-    with standing_at(Place(log_dir=tmp_path)):
+    with run_context(RunContext(log_dir=tmp_path)):
         system = system_of(lambda: make("router.npz", learned.sha256))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     answer = anyio.run(system, QUESTION, rig.pool)
@@ -174,7 +181,7 @@ def test_an_untrained_router_is_refused_before_it_is_asked_anything(name: str) -
 
 
 def test_a_pool_without_the_workers_a_router_knows_is_refused() -> None:
-    system = routed_system(taught("router-knn"))
+    system = router_system(taught("router-knn"))
     rig = scripted_pool(algebraist="A", newcomer="B")
     with pytest.raises(UserError, match=r"trained on workers that this pool lacks \(programmer"):
         anyio.run(system, QUESTION, rig.pool)
@@ -182,7 +189,7 @@ def test_a_pool_without_the_workers_a_router_knows_is_refused() -> None:
 
 
 def test_a_question_that_taught_a_router_does_not_examine_it() -> None:
-    system = routed_system(taught("router-knn"))
+    system = router_system(taught("router-knn"))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     seen = Question(id="seen", text=TAUGHT.questions[4].text.upper(), kind="text")
     with pytest.raises(UserError, match="taught by seen"):
@@ -192,14 +199,14 @@ def test_a_question_that_taught_a_router_does_not_examine_it() -> None:
 
 def test_a_willingness_needs_prices_before_the_first_question() -> None:
     unpriced = replace(TAUGHT, usd=np.full_like(TAUGHT.usd, np.nan))
-    learned = train(ROUTERS["router-mf"](), unpriced)
-    routed_system(learned)
+    learned = train_router(ROUTERS["router-mf"](), unpriced)
+    router_system(learned)
     with pytest.raises(UserError, match="no known price"):
-        routed_system(learned, willingness=1.0)
+        router_system(learned, willingness=1.0)
 
 
 def test_a_willingness_of_next_to_nothing_asks_the_cheapest() -> None:
-    system = routed_system(taught("router-knn"), willingness=0.001)
+    system = router_system(taught("router-knn"), willingness=0.001)
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     assert anyio.run(system, QUESTION, rig.pool).text == "C"
 

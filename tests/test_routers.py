@@ -7,16 +7,30 @@ import numpy as np
 import pytest
 import topics
 
-from baselines.routing.cluster import ClusterRouter, balance, near_weights
-from baselines.routing.contrast import Losses, cluster_slope, worker_slope
-from baselines.routing.contrastive import ContrastiveRouter
-from baselines.routing.descent import Parts, parts
-from baselines.routing.factors import FactorsRouter
-from baselines.routing.knn import KnnRouter
-from baselines.routing.learning import ROUTERS, Policy, policy, texts_of, train
-from baselines.routing.logistic import LogisticRouter
-from baselines.routing.mlp import MlpRouter
-from baselines.routing.router import Examples, Router, choose
+from baselines.routers.contrastive import (
+    ContrastiveLosses,
+    ContrastiveRouter,
+    cluster_slope,
+    worker_slope,
+)
+from baselines.routers.models import (
+    ClusterRouter,
+    FactorsRouter,
+    KnnRouter,
+    LogisticRouter,
+    MlpRouter,
+    balance,
+    near_weights,
+)
+from baselines.routers.optimisers import HeldOutSplit, hold_out
+from baselines.routers.router import Examples, Router, choose_workers
+from baselines.routers.systems import (
+    ROUTERS,
+    TrainedRouter,
+    load_router,
+    question_texts,
+    train_router,
+)
 from harness.errors import UserError
 from harness.learning.matrix import Floats, Matrix
 
@@ -26,15 +40,17 @@ ASKED = topics.two_topics(300, seed=1)
 
 
 @cache
-def trained(name: str) -> Policy:
+def trained(name: str) -> TrainedRouter:
     """Return a router with default settings that has learnt two topics."""
-    return policy(train(ROUTERS[name](), TAUGHT, seed=3))
+    return load_router(train_router(ROUTERS[name](), TAUGHT, seed=3))
 
 
 def routed(name: str, taught: Matrix, asked: Matrix, willingness: float | None = None) -> list[int]:
     """Return whom a router with default settings sends each question to."""
-    learned = train(ROUTERS[name](), taught, seed=3)
-    return choose(policy(learned).estimate(texts_of(asked)), willingness).tolist()
+    learned = train_router(ROUTERS[name](), taught, seed=3)
+    return choose_workers(
+        load_router(learned).estimate(question_texts(asked)), willingness
+    ).tolist()
 
 
 def mean_of(asked: Matrix, chosen: list[int]) -> float:
@@ -43,7 +59,7 @@ def mean_of(asked: Matrix, chosen: list[int]) -> float:
 
 @EACH
 def test_a_question_goes_to_the_specialist_of_its_topic(name: str) -> None:
-    chosen = choose(trained(name).estimate(texts_of(ASKED)))
+    chosen = choose_workers(trained(name).estimate(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 
@@ -88,8 +104,8 @@ def test_where_nothing_explains_the_scores_a_router_is_right_by_chance_alone(nam
 @EACH
 def test_who_is_willing_to_pay_less_pays_less(name: str) -> None:
     sweep = (None, 1.0, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
-    estimate = trained(name).estimate(texts_of(ASKED))
-    paid = [float(np.mean(np.array(topics.USD)[choose(estimate, one)])) for one in sweep]
+    estimate = trained(name).estimate(question_texts(ASKED))
+    paid = [float(np.mean(np.array(topics.USD)[choose_workers(estimate, one)])) for one in sweep]
     assert paid == sorted(paid, reverse=True)
     assert paid[-1] < paid[0]
 
@@ -105,7 +121,7 @@ def test_a_router_learns_from_a_handful_of_questions(name: str) -> None:
 def test_without_a_single_score_there_is_nothing_to_learn(name: str) -> None:
     ungraded = replace(TAUGHT, scores=np.full_like(TAUGHT.scores, np.nan))
     with pytest.raises(UserError, match="no score to learn from"):
-        train(ROUTERS[name](), ungraded)
+        train_router(ROUTERS[name](), ungraded)
 
 
 def fitted_on(count: int) -> Examples:
@@ -171,8 +187,8 @@ def test_balance_scales_accuracy_and_cost_within_a_cluster() -> None:
 
 
 def test_several_clusters_and_a_balance_route_as_well() -> None:
-    learned = train(ClusterRouter(clusters=8, top_k=3, alpha=0.9), TAUGHT, 3)
-    chosen = choose(policy(learned).estimate(texts_of(ASKED)))
+    learned = train_router(ClusterRouter(clusters=8, top_k=3, alpha=0.9), TAUGHT, 3)
+    chosen = choose_workers(load_router(learned).estimate(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 
@@ -205,7 +221,7 @@ def test_the_slope_of_the_contrast_between_workers_is_that_of_its_loss() -> None
         rng.normal(size=(6, 5)),
         rng.permuted(np.tile([0, 0.2, 0.4, 0.7, 1], (6, 1)), axis=1),
     )
-    slope = worker_slope(near, scores, Losses(2, 2, 0.0, 3), rng)
+    slope = worker_slope(near, scores, ContrastiveLosses(2, 2, 0.0, 3), rng)
     for at in np.ndindex(near.shape):
         step = np.zeros_like(near)
         step[at] = 1e-6
@@ -223,6 +239,6 @@ def test_questions_of_one_cluster_are_drawn_together_and_others_pushed_apart() -
 
 
 def test_held_out_questions_are_no_part_of_what_is_learnt_from() -> None:
-    found: Parts = parts(50, np.random.default_rng(0))
+    found: HeldOutSplit = hold_out(50, np.random.default_rng(0))
     assert len(found.held_out) == 10
     assert sorted([*found.learn.tolist(), *found.held_out.tolist()]) == list(range(50))

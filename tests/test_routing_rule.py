@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.routing.router import Estimates, Votes, choose, rank_scores
+from baselines.routers.router import Estimates, Votes, choose_workers, rank_scores
 from harness.errors import UserError
 from harness.learning.matrix import mean_known
 
@@ -17,44 +17,44 @@ def estimates(score: list[list[float]], usd: list[list[float]]) -> Estimates:
 
 
 def test_without_a_willingness_the_highest_score_wins_whatever_it_costs() -> None:
-    assert choose(estimates([[0.5, 0.6]], [[0.01, 9.0]])).tolist() == [1]
-    assert choose(estimates([[0.5, 0.6]], [[0.01, 9.0]]), float("inf")).tolist() == [1]
+    assert choose_workers(estimates([[0.5, 0.6]], [[0.01, 9.0]])).tolist() == [1]
+    assert choose_workers(estimates([[0.5, 0.6]], [[0.01, 9.0]]), float("inf")).tolist() == [1]
 
 
 def test_a_willingness_is_dollars_per_right_answer() -> None:
     # One tenth of a right answer more for 2 dollars more: worth it from 20 dollars per answer on.
     expected = estimates([[0.5, 0.6]], [[1.0, 3.0]])
-    assert choose(expected, 19.9).tolist() == [0]
-    assert choose(expected, 20.1).tolist() == [1]
+    assert choose_workers(expected, 19.9).tolist() == [0]
+    assert choose_workers(expected, 20.1).tolist() == [1]
 
 
 def test_ties_go_to_the_cheaper_and_then_to_the_earlier_in_the_pool() -> None:
-    assert choose(estimates([[0.5, 0.5, 0.5]], [[2.0, 1.0, 1.0]])).tolist() == [1]
-    assert choose(estimates([[0.5, 0.5]], [[NAN, 1.0]])).tolist() == [1]
-    assert choose(estimates([[0.5, 0.5]], [[NAN, NAN]])).tolist() == [0]
+    assert choose_workers(estimates([[0.5, 0.5, 0.5]], [[2.0, 1.0, 1.0]])).tolist() == [1]
+    assert choose_workers(estimates([[0.5, 0.5]], [[NAN, 1.0]])).tolist() == [1]
+    assert choose_workers(estimates([[0.5, 0.5]], [[NAN, NAN]])).tolist() == [0]
 
 
 def test_scores_that_differ_by_less_than_arithmetic_can_tell_are_a_tie() -> None:
-    assert choose(estimates([[0.1 + 0.2, 0.3]], [[2.0, 1.0]])).tolist() == [1]
+    assert choose_workers(estimates([[0.1 + 0.2, 0.3]], [[2.0, 1.0]])).tolist() == [1]
 
 
 def test_a_worker_without_a_known_score_is_never_chosen() -> None:
-    assert choose(estimates([[NAN, 0.0]], [[1.0, 1.0]])).tolist() == [1]
+    assert choose_workers(estimates([[NAN, 0.0]], [[1.0, 1.0]])).tolist() == [1]
     with pytest.raises(UserError, match="knows no worker's score"):
-        choose(estimates([[NAN, NAN]], [[1.0, 1.0]]))
+        choose_workers(estimates([[NAN, NAN]], [[1.0, 1.0]]))
 
 
 def test_an_unknown_price_leaves_only_scores_to_choose_by() -> None:
     expected = estimates([[0.5, 0.6]], [[NAN, 1.0]])
-    assert choose(expected).tolist() == [1]
+    assert choose_workers(expected).tolist() == [1]
     with pytest.raises(UserError, match=r"no known price.*leave the willingness out"):
-        choose(expected, 1.0)
+        choose_workers(expected, 1.0)
 
 
 @pytest.mark.parametrize("willingness", [0.0, -1.0, NAN])
 def test_a_willingness_that_is_no_price_is_refused(willingness: float) -> None:
     with pytest.raises(UserError, match="more than 0"):
-        choose(estimates([[0.5, 0.6]], [[1.0, 3.0]]), willingness)
+        choose_workers(estimates([[0.5, 0.6]], [[1.0, 3.0]]), willingness)
 
 
 TENTHS = st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -67,7 +67,7 @@ def test_who_is_willing_to_pay_more_never_pays_less(
 ) -> None:
     score, usd = [one[0] for one in rows], [one[1] for one in rows]
     expected = estimates([score], [usd])
-    chosen = [int(choose(expected, float(one))[0]) for one in sorted(willing)]
+    chosen = [int(choose_workers(expected, float(one))[0]) for one in sorted(willing)]
     paid = [usd[at] for at in chosen]
     assert paid == sorted(paid)
     assert [score[at] for at in chosen] == sorted(score[at] for at in chosen)
@@ -78,7 +78,7 @@ def test_no_other_worker_does_better_than_the_chosen(
     rows: list[tuple[float, float]], willingness: float | None
 ) -> None:
     score, usd = [one[0] for one in rows], [one[1] for one in rows]
-    at = int(choose(estimates([score], [usd]), willingness)[0])
+    at = int(choose_workers(estimates([score], [usd]), willingness)[0])
     price = 1 / willingness if willingness else 0.0
     values = [one - price * paid for one, paid in zip(score, usd, strict=True)]
     assert values[at] >= max(values) - 1e-9
@@ -91,14 +91,14 @@ def test_votes_count_one_over_the_rank_of_a_worker_in_each_group() -> None:
     assert rank_scores(score, usd).tolist() == [[1, 1 / 2, 1 / 3], [1 / 3, 1, 1 / 2]]
     weights = np.array([[0.6, 0.4], [0.4, 0.6]])
     voted = Estimates(weights @ score, weights @ usd, Votes(weights, score, score, usd))
-    assert choose(voted).tolist() == [0, 1]
+    assert choose_workers(voted).tolist() == [0, 1]
 
 
 def test_voting_groups_weigh_dollars_by_the_same_willingness() -> None:
     score, usd = np.array([[0.5, 0.6]]), np.array([[1.0, 3.0]])
     weights = np.ones((1, 1))
     voted = Estimates(score, usd, Votes(weights, score, score, usd))
-    assert [int(choose(voted, paid)[0]) for paid in (19.9, 20.1)] == [0, 1]
+    assert [int(choose_workers(voted, paid)[0]) for paid in (19.9, 20.1)] == [0, 1]
 
 
 def test_a_mean_of_nothing_known_is_unknown() -> None:

@@ -16,13 +16,11 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
-from harness.eval_set import mean_score
-from harness.experiment import read_experiment
 from harness.ledger import IN_FLIGHT
-from harness.ledger.spent import spent_in_logs
+from harness.ledger.totals import load_runs, spent_in_logs, system_totals
 from harness.regrade import regrade_dir
-from harness.sittings import read_sittings
-from harness.totals import system_totals
+from harness.run.evaluate import mean_score
+from harness.run.experiment import read_experiment
 
 SCRIPT = Path(__file__).with_name("toy.py")
 
@@ -70,7 +68,7 @@ def test_a_failed_question_stays_unanswered_and_only_it_is_asked_again(tmp_path:
     assert toy_run(log_dir).finished
     asked = Counter(calls(log_dir))
     assert {question for question, times in asked.items() if times > 1} == {"ada eval-3"}
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     assert [attempt.value for attempt in sitting.attempts] == [1.0] * 12
 
 
@@ -104,7 +102,7 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     begun, finished = len(calls(log_dir)), len(calls(log_dir, "end"))
     Path(f"{log_dir}.slow").unlink()
     subprocess.run(command, check=True)
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     lost = [call for call in rows_in(*sitting.paths) if call.error == IN_FLIGHT]
     assert len(lost) == begun - finished > 0
     assert all(call.usage is None and not call.counted for call in lost)
@@ -155,7 +153,7 @@ def test_best_single_is_chosen_on_train_and_its_calls_are_kept_apart(tmp_path: P
     assert experiment is not None
     assert dict(experiment.entries[0].args) == {"worker": "ada", "chosen_on": "train", "n": 12}
     assert experiment.entries[0].reference_allowed
-    sittings, _ = read_sittings([log_dir])
+    sittings, _ = load_runs([log_dir])
     purposes = Counter((one.facts.purpose, one.facts.split) for one in sittings)
     assert purposes == {("selection", "train"): 2, ("eval", "eval"): 1}
 
@@ -164,7 +162,7 @@ def test_choosing_the_best_single_does_not_stand_in_for_sitting_the_exam(tmp_pat
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     assert toy_run(log_dir, systems=("single", "best-single"), limit=3).finished
-    sittings, _ = read_sittings([log_dir])
+    sittings, _ = load_runs([log_dir])
     sat = {one.facts.system for one in sittings if one.facts.purpose == "eval"}
     assert sat == {"single:ada", "single:bob", "best-single"}
     assert {f"bob eval-{n}" for n in range(3)} <= set(calls(log_dir))

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from toy import Toy, calls, toy_catalogue, toy_pool, toy_run
 
-from harness.boxes import Boxes, OpenBox, inspected, opened
+from harness.boxes import Boxes, OpenBox, inspect_box, open_run_box
 from harness.cli import main
 from harness.errors import UserError
-from harness.experiment import read_experiment
+from harness.ledger.totals import load_runs
 from harness.records import Grade, Question
 from harness.regrade import box_for_logs, regrade_dir
-from harness.sittings import read_sittings
+from harness.run.experiment import read_experiment
 
 
 @dataclass
@@ -77,7 +77,7 @@ def test_a_box_is_opened_once_asked_first_and_closed_at_the_end(tmp_path: Path) 
 
 def test_the_log_says_what_programs_ran_on(tmp_path: Path) -> None:
     run_boxed(tmp_path / "run", Cupboard())
-    ((sitting,), _) = read_sittings([tmp_path / "run"])
+    ((sitting,), _) = load_runs([tmp_path / "run"])
     assert sitting.facts.box == "docker"
     assert sitting.facts.box_facts is not None
     assert sitting.facts.box_facts.short == "Python 3.11.2, toy-image aaa"
@@ -126,7 +126,7 @@ def test_less_than_one_program_at_a_time_is_refused(tmp_path: Path) -> None:
 
 def test_a_box_is_closed_when_a_run_breaks_off(tmp_path: Path) -> None:
     cupboard = Cupboard()
-    with pytest.raises(KeyboardInterrupt), opened(cupboard.boxes, "docker", []):
+    with pytest.raises(KeyboardInterrupt), open_run_box(cupboard.boxes, "docker", []):
         raise KeyboardInterrupt
     assert cupboard.diary == ["open docker None", "close docker"]
 
@@ -167,9 +167,9 @@ def test_after_all_was_graded_in_another_box_log_and_experiment_say_so(tmp_path:
     run_boxed(log_dir, cupboard, box="bwrap")
     newer = Cupboard(image_id="sha256:bbb")
     suites = {"toy": Boxed(newer)}
-    with opened(newer.boxes, "docker", suites.values()) as box:
+    with open_run_box(newer.boxes, "docker", suites.values()) as box:
         regrade_dir(log_dir, suites, box, everything=True)
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     assert sitting.facts.box == "docker"
     assert sitting.facts.box_facts is not None
     assert sitting.facts.box_facts.image_id == "sha256:bbb"
@@ -183,9 +183,9 @@ def test_an_inspected_box_says_what_it_is_or_what_it_lacks() -> None:
     cupboard = Cupboard()
     suites = [Toy(), Boxed(cupboard)]
     said = "Box 'docker': Python 3.11.2, toy-image aaa, 1 third-party package."
-    assert inspected(cupboard.boxes, "docker", suites) == ([said], [])
+    assert inspect_box(cupboard.boxes, "docker", suites) == ([said], [])
     cupboard.missing = "There is no image toy-image."
-    assert inspected(cupboard.boxes, "docker", suites) == (
+    assert inspect_box(cupboard.boxes, "docker", suites) == (
         [],
         ["for toy: There is no image toy-image."],
     )
@@ -195,7 +195,7 @@ def test_what_suites_of_several_images_lack_alike_is_said_once() -> None:
     cupboard = Cupboard(missing="The engine is down.")
     suites = [Boxed(cupboard), Boxed(cupboard)]
     suites[1].name, suites[1].image = "other", "other-image"
-    _, missing = inspected(cupboard.boxes, "docker", suites)
+    _, missing = inspect_box(cupboard.boxes, "docker", suites)
     assert missing == ["for toy, other: The engine is down."]
 
 

@@ -12,11 +12,10 @@ from toy import CONTROLS, calls, toy_pool, toy_run
 from toy_exams import JudgedToy, VariedToy, asked, samples
 
 from harness.errors import UserError
-from harness.experiment import FILE, read_experiment
-from harness.judges import refuse_judged_plans
-from harness.sittings import read_sittings
-from harness.totals import system_totals
-from reports.tables import build_rows
+from harness.judge import refuse_judged_plans
+from harness.ledger.totals import load_runs, system_totals
+from harness.run.experiment import FILE, read_experiment
+from reports.build import build_rows
 
 BOTH: dict[str, Any] = {"more": (VariedToy(),), "suites": ("toy", "varied"), "limit": 2}
 
@@ -164,7 +163,7 @@ def test_a_report_calls_the_mean_over_epochs_what_it_is(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     toy_run(log_dir, **BOTH)
-    sittings, _ = read_sittings([log_dir])
+    sittings, _ = load_runs([log_dir])
     found = {row.suite: row for row in build_rows(sittings)}
     varied = found["varied"]
     assert (varied.epochs, varied.n_asked, varied.n_graded, varied.accuracy) == (4, 8, 8, 0.5)
@@ -197,7 +196,7 @@ def test_a_pool_s_grader_judges_every_epoch_and_costs_no_system_anything(tmp_pat
     assert Counter(calls(log_dir)) == {
         f"{who} eval-{n}": 2 for who in ("ada", "bob") for n in range(2)
     }
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     found = system_totals(sitting)
     assert (found.n_graded, found.calls, found.usd) == (4, 1, Decimal("0.01"))
     assert found.usd_grading == 4 * Decimal("0.01")

@@ -13,9 +13,9 @@ from toy import Toy, calls, toy_pool, toy_run
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.experiment import locked, read_experiment
+from harness.ledger.totals import load_runs
 from harness.regrade import regrade_dir
-from harness.sittings import read_sittings
+from harness.run.experiment import lock_experiment, read_experiment
 
 
 def test_a_moved_experiment_is_the_same_experiment_the_oracle_included(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_oracles_plans_are_named_below_the_log_directory_and_grow_with_it(
     log_dir.rename(moved)
     words[-1] = str(moved)
     assert main(["run", *words, "--system", "oracle"]) == 0
-    sittings, _ = read_sittings([moved])
+    sittings, _ = load_runs([moved])
     sat = {one.facts.system: [attempt.value for attempt in one.attempts] for one in sittings}
     assert {system: len(values) for system, values in sat.items()} == {
         "oracle": 2,
@@ -125,7 +125,10 @@ def test_two_runs_in_one_directory_are_one_too_many(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     toy_run(log_dir, limit=1)
-    with locked(log_dir), pytest.raises(UserError, match="Another podium run is writing to"):
+    with (
+        lock_experiment(log_dir),
+        pytest.raises(UserError, match="Another podium run is writing to"),
+    ):
         toy_run(log_dir, limit=1)
     assert toy_run(log_dir, limit=1).finished
 

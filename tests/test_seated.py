@@ -15,30 +15,29 @@ from scripted import scripted_pool
 from toy_checkpoint import Sizes, Toy, parrot, write_checkpoint
 
 from conductor.checkpoint import (
-    About,
+    CheckpointInfo,
     cards_digest,
-    read_about,
-    released,
-    rewarded,
+    grader_versions,
+    read_info,
+    released_names,
     taught_digests,
-    write_about,
+    write_info,
 )
-from conductor.form import Form
-from conductor.seated import conductor, conductor_served, seat, trained_system
-from harness.asked import read_request
+from conductor.plan_format import PlanFormat
+from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
 from harness.cli import main
-from harness.cli.parts import catalogue, controls
-from harness.compose import Request, seat_of
-from harness.doctor import examine_run
-from harness.errors import UserError
-from harness.field import matched_with, moved_graders, refusal
-from harness.logs import find_logs
-from harness.pool_file import POOLS, read_pool
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.errors import TaskRefusal, UserError
+from harness.ledger.runs import find_logs
+from harness.pool_config import POOLS, read_pool
 from harness.records import Question
-from harness.refusal import Refusal
-from harness.rewards.exams import question_digest
-from suites.bare import bare
-from suites.practice_integer import practice_integer
+from harness.rewards.splits import question_digest
+from harness.run.catalogue import RunRequest, conductor_override
+from harness.run.doctor import examine_run
+from harness.run.request import read_request
+from harness.run.systems import match_target, moved_graders, why_unfit
+from suites.contamination import strip_instruction
+from suites.practice.integer import practice_integer
 
 PLAN = 'model_id = [1]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
 POOL = read_pool("rehearsal")
@@ -64,13 +63,13 @@ def podium_run(toy: Path, logs: Path, *more: object) -> int:
 def test_what_is_written_beside_weights_is_read_back(toy: Path) -> None:
     about = replace(
         Toy().described(),
-        form=Form(layout="compact", access="binary", max_steps=3),
+        form=PlanFormat(layout="compact", access="binary", max_steps=3),
         taught=("00ff" * 4,),
         reward="cost-aware",
         steps=120,
     )
-    written = write_about(about, toy)
-    assert read_about(toy) == written == replace(about, weights_sha256=written.weights_sha256)
+    written = write_info(about, toy)
+    assert read_info(toy) == written == replace(about, weights_sha256=written.weights_sha256)
     assert len(written.weights_sha256) == 64
 
 
@@ -78,19 +77,19 @@ def test_other_weights_than_those_described_are_refused(toy: Path) -> None:
     with (toy / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(UserError, match=r"is not the file that podium\.json describes"):
-        read_about(toy)
+        read_info(toy)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"form": {"layout": "round"}}'])
 def test_a_damaged_description_is_refused(toy: Path, content: str) -> None:
     (toy / "podium.json").write_text(content)
     with pytest.raises(UserError, match=r"podium\.json is damaged or of another version"):
-        read_about(toy)
+        read_info(toy)
 
 
 def test_a_folder_without_a_description_is_no_conductor(toy: Path) -> None:
     (toy / "podium.json").unlink()
-    assert "has no podium.json" in str(refusal(f"conductor@{toy}", catalogue(), POOL))
+    assert "has no podium.json" in str(why_unfit(f"conductor@{toy}", whole_catalogue(), POOL))
 
 
 def test_digests_of_cards_depend_on_their_order() -> None:
@@ -102,7 +101,7 @@ def test_digests_of_cards_depend_on_their_order() -> None:
 
 
 def test_a_checkpoint_is_asked_by_its_own_form() -> None:
-    about = replace(Toy().described(), form=Form(layout="compact", cards=False))
+    about = replace(Toy().described(), form=PlanFormat(layout="compact", cards=False))
     rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
     answer = anyio.run(trained_system(about), Question("q", "What is 2 + 2?", "integer"), rig.pool)
     assert rig.heard[0].last == "What is 2 + 2?\n\nModels:\n0:\n1:\n\nPlan:"
@@ -198,7 +197,7 @@ def test_a_served_checkpoint_is_asked_at_the_pools_conductor(toy: Path, tmp_path
 
 
 def test_a_served_checkpoint_must_be_named() -> None:
-    said = str(refusal("conductor-served", catalogue(), POOL))
+    said = str(why_unfit("conductor-served", whole_catalogue(), POOL))
     assert said.endswith("as in conductor-served@FOLDER.")
 
 
@@ -217,7 +216,7 @@ THEN = {"practice-integer": "0-A", "practice-code": "0-A"}
 
 
 def moved_since(named: str, then: Mapping[str, str] = THEN) -> str:
-    now = catalogue().suites
+    now = whole_catalogue().suites
     moves = (f"{name} {old} (now {now[name].version})" for name, old in then.items())
     return f"{named} learnt from graders that have moved since: {', '.join(moves)}."
 
@@ -236,8 +235,10 @@ def test_a_run_says_once_which_graders_of_a_checkpoint_have_moved(
 
 def test_a_doctor_notes_which_graders_of_a_checkpoint_have_moved(tmp_path: Path) -> None:
     toy = learnt(tmp_path / "toy", graders=THEN, steps=3)
-    request = Request(("practice-integer",), (f"conductor@{toy}",), "rehearsal", tmp_path / "new")
-    found = examine_run(request, catalogue(), controls())
+    request = RunRequest(
+        ("practice-integer",), (f"conductor@{toy}",), "rehearsal", tmp_path / "new"
+    )
+    found = examine_run(request, whole_catalogue(), controls())
     assert not found.problems
     assert moved_since(f"conductor@{toy}") in found.notes
 
@@ -245,13 +246,13 @@ def test_a_doctor_notes_which_graders_of_a_checkpoint_have_moved(tmp_path: Path)
 def test_checkpoints_that_the_same_graders_rewarded_share_a_sentence(tmp_path: Path) -> None:
     one, other = (f"conductor@{learnt(tmp_path / at, graders=THEN, steps=3)}" for at in "ab")
     systems = [one, "single:sage", other, "conductor-prompted"]
-    assert moved_graders(systems, catalogue()) == [moved_since(f"{one}, {other}")]
+    assert moved_graders(systems, whole_catalogue()) == [moved_since(f"{one}, {other}")]
 
 
 def test_graders_that_nobody_wrote_down_are_said_to_be_unknown(tmp_path: Path) -> None:
     name = f"conductor@{learnt(tmp_path / 'old', steps=3)}"
     said = f"{name} learnt from graders whose versions nobody wrote down."
-    assert moved_graders([name], catalogue()) == [said]
+    assert moved_graders([name], whole_catalogue()) == [said]
 
 
 @pytest.mark.parametrize(
@@ -261,20 +262,20 @@ def test_what_no_grader_rewarded_has_none_that_moved(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
     name = f"conductor@{learnt(tmp_path / 'toy', **changes)}"
-    assert moved_graders([name], catalogue()) == []
+    assert moved_graders([name], whole_catalogue()) == []
 
 
 def test_graders_that_stand_where_they_stood_are_not_mentioned(tmp_path: Path) -> None:
-    now = {name: catalogue().suites[name].version for name in THEN}
+    now = {name: whole_catalogue().suites[name].version for name in THEN}
     name = f"conductor@{learnt(tmp_path / 'toy', graders=now, steps=3)}"
-    assert moved_graders([name], catalogue()) == []
+    assert moved_graders([name], whole_catalogue()) == []
 
 
-@pytest.mark.parametrize("name", [name for name in released() if name != "untrained"])
+@pytest.mark.parametrize("name", [name for name in released_names() if name != "untrained"])
 def test_a_released_checkpoint_tells_its_graders_by_the_log_of_its_seed(name: str) -> None:
     folder = Path(conductor_folder(name))
-    found = rewarded(folder) or {}
-    assert tuple(sorted(found)) == tuple(sorted(read_about(folder).suites))
+    found = grader_versions(folder) or {}
+    assert tuple(sorted(found)) == tuple(sorted(read_info(folder).suites))
     assert all(version.endswith("-A") for version in found.values())
 
 
@@ -284,7 +285,7 @@ def test_an_older_checkpoint_tells_its_graders_by_the_manifest_of_its_training(
     folder = learnt(tmp_path / "run" / "best", suites=("practice-code",), steps=3)
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_text('{"data": {"practice-code": {"version": "1-A", "publishable": true}}}')
-    assert rewarded(folder) == {"practice-code": "1-A"}
+    assert grader_versions(folder) == {"practice-code": "1-A"}
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_a_manifest_of_something_else_says_nothing_of_a_checkpoint(
 ) -> None:
     folder = learnt(tmp_path / "best", suites=("practice-code",), steps=3)
     (tmp_path / "manifest.json").write_text(content)
-    assert rewarded(folder) is None
+    assert grader_versions(folder) is None
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -321,38 +322,38 @@ def test_a_conductor_of_one_pool_is_refused_on_a_part_of_it_and_in_another_order
     system: str, workers: tuple[str, ...], tmp_path: Path
 ) -> None:
     spec = read_pool(pool_of(tmp_path, *workers))
-    said = str(refusal(system, catalogue(), spec))
+    said = str(why_unfit(system, whole_catalogue(), spec))
     assert said.startswith(f"{system} {FIXED}")
     assert "take conductor-adaptive, which reads the workers' cards, or conductor-prompted" in said
-    assert refusal("conductor-adaptive", catalogue(), spec) is None
+    assert why_unfit("conductor-adaptive", whole_catalogue(), spec) is None
 
 
 def test_a_conductor_of_one_pool_conducts_the_same_workers_under_another_name(
     tmp_path: Path,
 ) -> None:
     spec = read_pool(pool_of(tmp_path, *POOL.names))
-    assert refusal("conductor", catalogue(), spec) is None
+    assert why_unfit("conductor", whole_catalogue(), spec) is None
 
 
 def test_a_folder_is_refused_on_another_pool_as_a_released_checkpoint_is(tmp_path: Path) -> None:
     spec, folder = read_pool("openrouter"), conductor_folder("trained")
     for system in (f"conductor@{folder}", f"conductor-served@{folder}"):
-        assert f"{system} {FIXED}" in str(refusal(system, catalogue(), spec))
-    assert refusal(f"conductor@{conductor_folder('adaptive')}", catalogue(), spec) is None
+        assert f"{system} {FIXED}" in str(why_unfit(system, whole_catalogue(), spec))
+    assert why_unfit(f"conductor@{conductor_folder('adaptive')}", whole_catalogue(), spec) is None
 
 
 def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: Path) -> None:
-    request = Request(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
-    found = read_request(request, catalogue(), ready=False)
+    request = RunRequest(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
+    found = read_request(request, whole_catalogue(), ready=False)
     assert "conductor-adaptive" in found.systems
     (line,) = [line for line in found.left_out if FIXED in line]
     assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")
 
 
 def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_sentence() -> None:
-    with pytest.raises(Refusal, match="This checkpoint was trained for the 8 workers of pool"):
+    with pytest.raises(TaskRefusal, match="This checkpoint was trained for the 8 workers of pool"):
         conductor(pool="openrouter")
-    with pytest.raises(Refusal, match="take conductor-adaptive"):
+    with pytest.raises(TaskRefusal, match="take conductor-adaptive"):
         conductor_served(conductor_folder("cost-aware"), pool="openrouter")
     assert conductor("adaptive", pool="openrouter")
     assert conductor(pool="rehearsal", order="random")
@@ -360,7 +361,7 @@ def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_
 
 def test_roles_that_a_conductor_was_not_trained_for_are_refused_before_it_plans() -> None:
     rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
-    system = trained_system(read_about(Path(conductor_folder("trained"))))
+    system = trained_system(read_info(Path(conductor_folder("trained"))))
     rig.pool.spec = None
     with pytest.raises(UserError, match="this eval has others, or another order"):
         anyio.run(system, Question("q", "Why?", "integer"), rig.pool)
@@ -372,7 +373,7 @@ def test_a_checkpoint_that_reads_cards_says_whether_its_workers_changed_in_train
     drawn: bool | None, refused: bool, tmp_path: Path
 ) -> None:
     folder = learnt(tmp_path / "carded", workers=POOL.names, drawn=drawn)
-    found = refusal(f"conductor@{folder}", catalogue(), read_pool("openrouter"))
+    found = why_unfit(f"conductor@{folder}", whole_catalogue(), read_pool("openrouter"))
     assert (found is not None) == refused
 
 
@@ -384,8 +385,8 @@ def learnt(folder: Path, **changes: Any) -> Path:
 def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = catalogue().suites["practice-integer"].load("eval")[1]
-    folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], bare))
+    asked = whole_catalogue().suites["practice-integer"].load("eval")[1]
+    folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], strip_instruction))
     assert podium_run(folder, tmp_path / "logs") != 0
     said = capsys.readouterr().err
     assert "1 questions of practice-integer taught checkpoint" in said
@@ -416,23 +417,23 @@ def test_a_checkpoint_too_small_for_the_prompt_gives_wrong_answers_and_no_crash(
 
 @pytest.mark.parametrize("name", ["conductor@", "conductor@no/such/folder", "conductor@has space"])
 def test_a_name_that_is_no_checkpoint_is_refused(name: str) -> None:
-    assert refusal(name, catalogue(), POOL) is not None
+    assert why_unfit(name, whole_catalogue(), POOL) is not None
 
 
 def test_controls_are_matched_with_the_trained_conductor_where_it_is_there(toy: Path) -> None:
     names = ["single:sage", "conductor-prompted", f"conductor@{toy}"]
-    assert matched_with(None, names) == f"conductor@{toy}"
-    assert matched_with(None, names[:2]) == "conductor-prompted"
-    assert matched_with("single:sage", names) == "single:sage"
+    assert match_target(None, names) == f"conductor@{toy}"
+    assert match_target(None, names[:2]) == "conductor-prompted"
+    assert match_target("single:sage", names) == "single:sage"
 
 
 def test_every_released_checkpoint_is_a_row_that_can_be_seated() -> None:
-    parts = catalogue()
-    for name in released():
+    parts = whole_catalogue()
+    for name in released_names():
         system = "conductor" if name == "trained" else f"conductor-{name}"
-        seated = seat_of(system, parts)
-        assert seated == seat(name)
-        assert read_about(Path(conductor_folder(name))).role == "practice"
+        seated = conductor_override(system, parts)
+        assert seated == conductor_slot(name)
+        assert read_info(Path(conductor_folder(name))).role == "practice"
 
 
 def conductor_folder(name: str) -> str:
@@ -441,6 +442,6 @@ def conductor_folder(name: str) -> str:
 
 def test_json_of_a_description_holds_no_text_of_a_question(tmp_path: Path) -> None:
     question = Question("q", "What is the secret word?", "text")
-    about: About = replace(Toy().described(), taught=taught_digests([question]))
+    about: CheckpointInfo = replace(Toy().described(), taught=taught_digests([question]))
     folder = learnt(tmp_path / "quiet", taught=about.taught)
     assert "secret" not in json.dumps(json.loads((folder / "podium.json").read_text()))

@@ -8,12 +8,12 @@ import pytest
 from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
 from toy_checkpoint import Toy, write_checkpoint
 
-from conductor.form import Form
-from conductor.seated import conductor, taught
-from conductor.study import About, write_study
+from conductor.checkpoint import StudyInfo, write_study
+from conductor.plan_format import PlanFormat
+from conductor.trained import conductor, suite_refusal
 from harness.cli import main
 from harness.errors import UserError
-from suites.practice_integer import practice_integer
+from suites.practice.integer import practice_integer
 
 EXAM = "practice-integer"
 
@@ -24,16 +24,16 @@ def folder(tmp_path: Path) -> Path:
     return write_checkpoint(tmp_path / "study", Toy(about=about))
 
 
-def study(part: str, id: str) -> About:
+def study(part: str, id: str) -> StudyInfo:
     """Return a study of toy questions, with another one for one of its parts."""
     values: dict[str, Any] = {"taught": ("q-1",), "validated": ("q-2",), part: (id,)}
     said = {"source": "toy", "pinned": "toy", "exam": EXAM, "split": "share:0.5"}
-    return About(**said, split_seed=0, workers=("sage",), form=Form(), seed=0, **values)
+    return StudyInfo(**said, split_seed=0, workers=("sage",), form=PlanFormat(), seed=0, **values)
 
 
 def test_it_is_refused_on_its_exam_whichever_questions_are_asked(folder: Path) -> None:
-    assert "learnt from recorded verdicts" in str(taught(str(folder), EXAM, ()))
-    assert taught(str(folder), "practice-choice", ()) is None
+    assert "learnt from recorded verdicts" in str(suite_refusal(str(folder), EXAM, ()))
+    assert suite_refusal(str(folder), "practice-choice", ()) is None
 
 
 @pytest.mark.parametrize("system", ["conductor", "conductor-served"])

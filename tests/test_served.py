@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 from toy_checkpoint import Sizes, speaker
 
-from conductor.checkpoint import folder_of
+from conductor.checkpoint import checkpoint_folder
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PODIUM_SERVING"),
@@ -57,7 +57,7 @@ TOY = "toy"
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A toy of random weights, then the released one; vLLM's attention takes 32 numbers a head."""
     if request.param != TOY:
-        return folder_of(request.param)
+        return checkpoint_folder(request.param)
     folder = tmp_path_factory.mktemp("speaker")
     return speaker(folder, sizes=Sizes(hidden=64, inner=96, context=4096))
 

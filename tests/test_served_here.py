@@ -14,8 +14,8 @@ from providers import CLIENTS_WARN, Server, serve
 from providers.checkpoint_server import NAME, serve_checkpoint
 
 from harness.cli import main
-from harness.logs import find_logs
-from harness.pool_file import read_pool
+from harness.ledger.runs import find_logs
+from harness.pool_config import read_pool
 
 pytestmark = CLIENTS_WARN
 

@@ -12,11 +12,10 @@ from lcb_rows import DOUBLE, all_rows, exam, needs_data, only, row
 
 from harness.records import Question
 from harness.suite import PubliclyTested
-from sandbox import IMAGE, Box, BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from suites import SUITES
-from suites.practice_code import SUITE
-from suites.programs import read_tests
-from suites.shown_tests import method_shown, shown_tests
+from suites.code_grading import read_tests, shown_tests, starter_method
+from suites.practice.code import SUITE
 
 QUESTIONS = SUITE.load("eval")
 TWO_SIDED = [
@@ -45,13 +44,13 @@ class Watched:
         limits: Limits = Limits(),  # noqa: B008 - the box's own signature
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         self.programs.append(program)
         given = list(inputs)
         self.inputs += given
         yield from self.box.run(program, given, limits, alone=alone)
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         return self.box.facts(image)
 
     def close(self) -> None:
@@ -61,7 +60,7 @@ class Watched:
 class Down(Watched):
     """A box whose engine does not answer."""
 
-    def run(self, *_: Any, **__: Any) -> Generator[Outcome]:
+    def run(self, *_: Any, **__: Any) -> Generator[ProgramOutcome]:
         raise SandboxError("the engine is down")
         yield
 
@@ -110,9 +109,9 @@ def test_every_shown_test_is_in_the_text_of_the_question(question: Question) -> 
 
 def test_a_method_is_found_in_starter_code_that_is_no_whole_python() -> None:
     helper = "class Solution:\n    def deep(self, x: List[int]) -> int:\n        "
-    assert method_shown(f"# class Node:\n#     def f(self): ...\n{helper}") == "deep"
-    assert method_shown("") is None
-    assert method_shown("def f(") is None
+    assert starter_method(f"# class Node:\n#     def f(self): ...\n{helper}") == "deep"
+    assert starter_method("") is None
+    assert starter_method("def f(") is None
 
 
 @BOTH
@@ -201,7 +200,7 @@ def test_a_box_that_fails_is_no_programs_fault(subprocess_box: Box) -> None:
 def test_the_starter_code_of_all_1055_problems_names_the_method_that_is_tested() -> None:
     for problem in all_rows().values():
         named = json.loads(problem["metadata"]).get("func_name")
-        assert method_shown(problem["starter_code"]) == named, problem["question_id"]
+        assert starter_method(problem["starter_code"]) == named, problem["question_id"]
 
 
 def test_livecodebench_tries_what_the_statement_shows_and_never_reads_the_hidden_tests(

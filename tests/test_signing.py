@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from tampered import journal
 
+from harness.audit.verify import check, make_key, sign
 from harness.cli import main
 from harness.errors import UserError
-from harness.integrity.manifest import FILE, SIGNATURE, write_manifest
-from harness.integrity.signing import check, make_key, sign
+from harness.ledger.manifest import FILE, SIGNATURE, write_manifest
 
 
 @pytest.fixture

@@ -9,15 +9,14 @@ import pytest
 from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.audit import audit
+from harness.budget import Spend
 from harness.cli import main
 from harness.errors import SpendLimit, UserError
-from harness.ledger.merge import rows_of
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.spent import spent_in_logs
-from harness.logs import find_logs
-from harness.prices.pricing import Service
+from harness.ledger.join import rows_of
+from harness.ledger.runs import find_logs, sittings_below
+from harness.ledger.totals import spent_in_logs
+from harness.prices.cost import Service
 from harness.records import Usage
-from harness.spend import Spend
 
 SAGE = "scripted/sage"
 PRICED = Usage(input=1_000_000)

@@ -9,12 +9,12 @@ import moody
 import pytest
 from runs import BOOK
 
+from harness.budget import SPEND, Spend
 from harness.errors import SpendLimit
-from harness.ledger.billing import TEMPLATE, Attempted, upper_bound
-from harness.ledger.spending import standing
-from harness.prices.pricing import Price, Rates, Tier
+from harness.ledger.call import TEMPLATE, Attempted, upper_bound
+from harness.ledger.totals import spent_so_far
+from harness.prices.cost import Price, Rates, Tier
 from harness.records import Usage
-from harness.spend import SPEND, Spend
 
 SAGE = "scripted/sage"
 ONE = Usage(input=500_000)
@@ -77,7 +77,7 @@ def test_the_meter_of_a_run_and_the_sum_of_its_journals_are_one(tmp_path: Path) 
     finally:
         SPEND.reset(token)
     assert spend.spent > 0
-    assert spend.gone == standing(tmp_path, spend.book).usd
+    assert spend.gone == spent_so_far(tmp_path, spend.book).usd
 
 
 @pytest.mark.parametrize(

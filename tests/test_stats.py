@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from inspect_ai.scorer import SampleScore, Score, ci, ci_wilson, pass_at, stderr
-from scipy import stats
+from scipy import stats as scipy_stats
 from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import cochrans_q
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
@@ -14,18 +14,30 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
-from reports.stats import resampling, tries
-from reports.stats.many import cochran_q, holm
-from reports.stats.means import clustered_error, standard_error, t_interval
-from reports.stats.paired import mcnemar, pairs_of, sign_flips, t_test
-from reports.stats.power import Variance, detectable, of_accuracies, of_draws, questions_needed
-from reports.stats.proportions import clopper_pearson, effective_wilson, wilson
-from reports.stats.resampling import (
+from reports import stats
+from reports.stats import (
+    Variance,
     bca_interval,
     bca_ratio,
     bootstrap_means,
+    clopper_pearson,
+    clustered_error,
+    cochran_q,
+    detectable,
+    effective_wilson,
+    holm,
+    mcnemar,
+    pairs_of,
+    questions_needed,
     resampled_counts,
     resampled_means,
+    sign_flips,
+    standard_error,
+    t_interval,
+    t_test,
+    variance_of_accuracies,
+    variance_of_draws,
+    wilson,
 )
 
 
@@ -98,7 +110,7 @@ def test_the_bca_interval_is_scipys_from_the_same_draws(kind: str) -> None:
     counts = resampled_counts(37, 900, seed=5)
     ours = bca_interval(values, resampled_means(counts, values[:, None])[:, 0])
     rng = np.random.default_rng(5)
-    theirs = stats.bootstrap((values,), np.mean, n_resamples=900, rng=rng).confidence_interval
+    theirs = scipy_stats.bootstrap((values,), np.mean, n_resamples=900, rng=rng).confidence_interval
     assert ours == pytest.approx((theirs.low, theirs.high))
 
 
@@ -106,7 +118,7 @@ def test_the_bca_interval_of_a_ratio_is_scipys_paired_one() -> None:
     top, below = drawn(25), 1 + drawn(25, seed=2)
     counts = resampled_counts(25, 900, seed=5)
     means = resampled_means(counts, np.column_stack((top, below)))
-    theirs = stats.bootstrap(
+    theirs = scipy_stats.bootstrap(
         (top, below),
         lambda one, other, axis: one.sum(axis=axis) / other.sum(axis=axis),
         paired=True,
@@ -129,7 +141,7 @@ def test_resamples_are_the_same_for_the_same_seed_and_skip_gaps() -> None:
 
 def test_resamples_made_some_at_a_time_are_those_made_at_once() -> None:
     values = drawn(3000, 2)
-    assert resampling.CELLS < 3000 * 2000
+    assert stats.CELLS < 3000 * 2000
     at_once = resampled_means(resampled_counts(3000, 2000), values)
     assert bootstrap_means(values, 2000) == pytest.approx(at_once)
 
@@ -149,13 +161,15 @@ def test_mcnemars_exact_test_is_that_of_statsmodels(b: int, c: int) -> None:
 
 def test_the_paired_t_test_is_scipys() -> None:
     ours, theirs = drawn(20), drawn(20, seed=2)
-    assert t_test(ours - theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert t_test(ours - theirs) == pytest.approx(scipy_stats.ttest_rel(ours, theirs).pvalue)
     assert t_test([0.5, 0.5]) is None
 
 
 def test_all_sign_flips_of_few_questions_are_scipys_exact_permutation_test() -> None:
     deltas = drawn(9) - 0.3
-    found = stats.permutation_test((deltas,), np.mean, permutation_type="samples", n_resamples=2**9)
+    found = scipy_stats.permutation_test(
+        (deltas,), np.mean, permutation_type="samples", n_resamples=2**9
+    )
     assert sign_flips(deltas) == pytest.approx(found.pvalue)
 
 
@@ -200,7 +214,7 @@ def test_holms_adjustment_is_that_of_statsmodels() -> None:
 @pytest.mark.parametrize(("n", "right", "k"), [(8, 3, 2), (10, 0, 5), (5, 5, 1), (6, 1, 6)])
 def test_pass_at_k_is_inspects(n: int, right: int, k: int) -> None:
     tried = [Score(value=float(at < right)) for at in range(n)]
-    assert tries.pass_at(n, right, k) == pytest.approx(pass_at(k)(tried).as_float())
+    assert stats.pass_at_k(n, right, k) == pytest.approx(pass_at(k)(tried).as_float())
 
 
 def brute(answers: str, right: str, k: int) -> float:
@@ -218,16 +232,16 @@ def brute(answers: str, right: str, k: int) -> float:
 def test_maj_at_k_is_a_vote_in_every_subset(answers: str, k: int) -> None:
     given = [None if one == "-" else one for one in answers]
     grades = [float(one == "a") for one in answers]
-    assert tries.maj_at(given, grades, k) == pytest.approx(brute(answers, "a", k))
+    assert stats.maj_at_k(given, grades, k) == pytest.approx(brute(answers, "a", k))
 
 
 def test_maj_at_k_of_many_tries_is_drawn_and_close() -> None:
     answers = "aaaaaaaaabbbbbbbccc"
     grades = [float(one == "a") for one in answers]
     exact = brute(answers, "a", 5)
-    assert tries.maj_at(answers, grades, 5) == pytest.approx(exact, abs=0.03)
+    assert stats.maj_at_k(answers, grades, 5) == pytest.approx(exact, abs=0.03)
     with pytest.raises(ValueError, match="maj@20 needs 20 tries, and there are 19"):
-        tries.maj_at(answers, grades, 20)
+        stats.maj_at_k(answers, grades, 20)
 
 
 @pytest.mark.parametrize(("n", "points"), [(30, 16), (198, 6.3), (175, 6.7), (1055, 2.7)], ids=str)
@@ -248,16 +262,16 @@ def test_variance_parts_are_recovered_from_draws() -> None:
     truth = rng.random((2, 4000))
     truth[1] = (truth[0] + truth[1]) / 2
     draws = (rng.random((2, 4000, 4)) < truth[:, :, None]).astype(float)
-    found = of_draws(draws[0], draws[1])
+    found = variance_of_draws(draws[0], draws[1])
     assert found.between == pytest.approx((truth[0] - truth[1]).var(), abs=0.01)
     assert found.within == pytest.approx((truth * (1 - truth)).mean(axis=1).sum(), abs=0.01)
     assert found.at(4) == pytest.approx((draws[0] - draws[1]).mean(axis=1).var(ddof=1))
-    single = of_draws(draws[0, :, :1], draws[1, :, :1])
+    single = variance_of_draws(draws[0, :, :1], draws[1, :, :1])
     assert single.within == 0.0
     assert Variance(0.1, 0.2).at(4) == pytest.approx(0.15)
 
 
 def test_the_variance_of_two_accuracies_falls_with_their_correlation() -> None:
-    assert of_accuracies(0.8, 0.8, 0.0).between == pytest.approx(0.32)
-    assert of_accuracies(0.8, 0.8, 0.5).between == pytest.approx(0.16)
-    assert of_accuracies(0.8, 0.8, 1.0).between == 0.0
+    assert variance_of_accuracies(0.8, 0.8, 0.0).between == pytest.approx(0.32)
+    assert variance_of_accuracies(0.8, 0.8, 0.5).between == pytest.approx(0.16)
+    assert variance_of_accuracies(0.8, 0.8, 1.0).between == 0.0

@@ -5,40 +5,51 @@ from pathlib import Path
 
 import pytest
 
-from conductor.study import (
-    Declared,
-    Study,
-    about_of,
-    questions,
-    read_study,
+from conductor.checkpoint import read_study, write_study
+from conductor.verdict_reward import (
+    ONE_STEP,
+    StudySource,
+    VerdictDataset,
     refuse_taught,
-    rows,
-    study_of,
-    write_study,
+    split_verdicts,
+    study_info,
+    verdict_exams,
+    verdict_pool,
+    verdict_questions,
+    verdict_rows,
 )
-from conductor.study_exam import exams_of, pool_of
-from conductor.verdict_reward import ONE_STEP
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
-DECLARED = Declared("toy", "toy-exam", "share:0.5", split_seed=3)
+DECLARED = StudySource("toy", "toy-exam", "share:0.5", split_seed=3)
 
 
-def matrix_of(asked: list[Asked], workers: tuple[str, ...] = ("Ada (High)", "bo")) -> Matrix:
-    cells = [Cell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)]
-    return assembled(About("toy", "made up", publishable=False), asked, cells)
+def matrix_of(
+    asked: list[MatrixQuestion], workers: tuple[str, ...] = ("Ada (High)", "bo")
+) -> Matrix:
+    cells = [
+        MatrixCell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)
+    ]
+    return assemble_matrix(MatrixSource("toy", "made up", publishable=False), asked, cells)
 
 
-def texts(count: int, dated: bool = False) -> list[Asked]:
+def texts(count: int, dated: bool = False) -> list[MatrixQuestion]:
     return [
-        Asked(f"q{n}", f"Word number {n} of  a\nlong tale", date=f"2025-01-{n + 1:02}" * dated)
+        MatrixQuestion(
+            f"q{n}", f"Word number {n} of  a\nlong tale", date=f"2025-01-{n + 1:02}" * dated
+        )
         for n in range(count)
     ]
 
 
-def study(count: int = 10, dated: bool = False) -> Study:
-    return study_of(DECLARED, matrix_of(texts(count, dated)))
+def study(count: int = 10, dated: bool = False) -> VerdictDataset:
+    return split_verdicts(DECLARED, matrix_of(texts(count, dated)))
 
 
 def ids(matrix: Matrix) -> list[str]:
@@ -57,38 +68,42 @@ def test_the_latest_questions_pick_the_checkpoint_where_all_have_a_date() -> Non
 
 
 def test_equal_questions_stay_together() -> None:
-    asked = [Asked(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)]
-    found = study_of(DECLARED, matrix_of(asked))
+    asked = [
+        MatrixQuestion(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)
+    ]
+    found = split_verdicts(DECLARED, matrix_of(asked))
     same = {f"q{n}" for n in range(8)}
     assert not (same & set(ids(found.teaches)) and same & set(ids(found.validates)))
 
 
 def test_rows_hold_ids_and_no_text() -> None:
     found = study()
-    said = json.dumps(rows(DECLARED.suite, found.teaches))
+    said = json.dumps(verdict_rows(DECLARED.suite, found.teaches))
     assert "tale" not in said
-    assert set(rows(DECLARED.suite, found.teaches)[0]) == {
+    assert set(verdict_rows(DECLARED.suite, found.teaches)[0]) == {
         "suite", "question", "epoch", "workers", "first",
     }  # fmt: skip
 
 
 def test_questions_have_no_targets() -> None:
-    shown = questions(study().teaches)
+    shown = verdict_questions(study().teaches)
     assert all(question.target is None for question in shown.values())
 
 
 def test_questions_without_texts_teach_nobody() -> None:
     with pytest.raises(UserError, match="have no text here"):
-        study_of(DECLARED, matrix_of([Asked("q1", ""), Asked("q2", "Why?")]))
+        split_verdicts(
+            DECLARED, matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")])
+        )
 
 
 def test_too_few_questions_are_refused() -> None:
     with pytest.raises(UserError, match="too few questions"):
-        study_of(DECLARED, matrix_of([Asked("q1", "Why?")]))
+        split_verdicts(DECLARED, matrix_of([MatrixQuestion("q1", "Why?")]))
 
 
 def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
-    teaches, validates = exams_of(study())
+    teaches, validates = verdict_exams(study())
     suite = teaches.suite
     assert suite.name == "verdicts:toy"
     assert suite.publishable is False
@@ -101,15 +116,15 @@ def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
 
 
 def test_workers_get_names_that_a_pool_allows_and_true_ones_as_cards() -> None:
-    spec = pool_of(matrix_of(texts(1), ("O4-Mini (High)", "sonnet (x)")))
+    spec = verdict_pool(matrix_of(texts(1), ("O4-Mini (High)", "sonnet (x)")))
     assert spec.names == ("O4-Mini-High", "sonnet-x")
     assert [worker.card for worker in spec.workers] == ["O4-Mini (High)", "sonnet (x)"]
     assert spec.label == "recorded"
-    assert pool_of(matrix_of(texts(1), ("a (b)", "a [b]"))).names == ("0-a-b", "1-a-b")
+    assert verdict_pool(matrix_of(texts(1), ("a (b)", "a [b]"))).names == ("0-a-b", "1-a-b")
 
 
 def test_a_checkpoint_says_which_study_it_is_of_without_any_text(tmp_path: Path) -> None:
-    about = about_of(study(), ONE_STEP, seed=7)
+    about = study_info(study(), ONE_STEP, seed=7)
     write_study(about, tmp_path)
     assert read_study(tmp_path) == about
     assert about.role == "study"
@@ -118,7 +133,7 @@ def test_a_checkpoint_says_which_study_it_is_of_without_any_text(tmp_path: Path)
 
 def test_a_checkpoint_is_not_judged_on_what_taught_it_or_picked_it() -> None:
     found, every = study(), matrix_of(texts(12))
-    about = about_of(found, ONE_STEP, seed=0)
+    about = study_info(found, ONE_STEP, seed=0)
     refuse_taught(about, every.rows([10, 11]), Path("best"))
     for part in (found.teaches, found.validates):
         with pytest.raises(UserError, match=r"--split share:0\.5 --seed 3"):
@@ -126,8 +141,8 @@ def test_a_checkpoint_is_not_judged_on_what_taught_it_or_picked_it() -> None:
 
 
 def test_a_checkpoint_is_not_judged_on_other_verdicts() -> None:
-    about = about_of(study(), ONE_STEP, seed=0)
-    other = matrix_of([Asked("q99", "Why?")], ("bo", "cy"))
+    about = study_info(study(), ONE_STEP, seed=0)
+    other = matrix_of([MatrixQuestion("q99", "Why?")], ("bo", "cy"))
     with pytest.raises(UserError, match="trained on other verdicts"):
         refuse_taught(about, other, Path("best"))
 

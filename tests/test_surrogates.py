@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from inspect_ai._util.json import to_json_safe
 from inspect_ai.model import ChatMessageUser, ModelOutput
 
-from harness.ledger.row import canonical
-from harness.replicate import request_digest
-from harness.surrogates import made_storable, storable
+from harness.ledger.call import canonical
+from harness.request import request_digest
+from harness.text import make_storable, storable
 
 ANY = st.text(st.characters(codec=None))
 VALUES = st.recursive(
@@ -31,26 +31,26 @@ def test_a_text_is_stored_as_inspect_stores_it_and_only_once(text: str) -> None:
 def test_any_json_has_a_canonical_form_that_reads_back_as_itself(value: Any) -> None:
     written = canonical(value)
     assert canonical(json.loads(written)) == written
-    assert json.loads(written) == made_storable(value)
+    assert json.loads(written) == make_storable(value)
 
 
 def test_a_reply_is_rewritten_in_place_down_to_the_names_of_its_fields() -> None:
     output = ModelOutput.from_content("m", "seven \ud83d")
     output.metadata = {"a\udc00": ["\ud800", {"b": 1}]}
-    assert made_storable(output) is output
+    assert make_storable(output) is output
     assert output.completion == output.message.text == "seven \\ud83d"
     assert output.metadata == {"a\\udc00": ["\\ud800", {"b": 1}]}
 
 
 def test_a_whole_character_beyond_the_first_plane_stays() -> None:
-    assert made_storable({"a": "\U0001f600 é"}) == {"a": "\U0001f600 é"}
+    assert make_storable({"a": "\U0001f600 é"}) == {"a": "\U0001f600 é"}
 
 
 def test_what_is_too_deep_to_look_at_is_left_alone() -> None:
     deep: Any = "\ud800"
     for _ in range(300):
         deep = [deep]
-    assert made_storable(deep) is not None
+    assert make_storable(deep) is not None
 
 
 def test_a_prompt_that_was_stored_has_a_digest() -> None:

@@ -19,11 +19,10 @@ from tampered import (
     rewrite,
 )
 
-from harness.integrity.manifest import FILE, read_manifest, write_manifest
-from harness.integrity.tampering import verify
-from harness.ledger.chain import read_chain
-from harness.ledger.journal import Journal
-from harness.ledger.row import canonical
+from harness.audit.verify import verify
+from harness.ledger.call import canonical
+from harness.ledger.journal import Journal, read_chain
+from harness.ledger.manifest import FILE, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -11,19 +11,20 @@ from runs import Crew, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.sittings import read_sittings
-from reports.contest import Contest, Contestant, Costs, Kind, contest
-from reports.target_text import as_markdown
-from reports.targets import Judged, Target, judged
+from harness.ledger.totals import load_runs
+from reports.scores import ScoredSystem, ScoredSystems, SystemCosts, SystemKind, scored_systems
+from reports.targets import Target, TargetResult, target_results, targets_markdown
 
 SUITES = ("a", "b")
 
 
-def made(name: str, kind: Kind, right: float, usd: float = 1.0, calls: float = 1.0) -> Contestant:
+def made(
+    name: str, kind: SystemKind, right: float, usd: float = 1.0, calls: float = 1.0
+) -> ScoredSystem:
     """Return a contestant that is right on the first `right` of 40 questions of each suite."""
     values = {f"q{at:02}": np.array([float(at < 40 * right)]) for at in range(40)}
-    costs = Costs(usd, calls, 10.0, 20.0)
-    return Contestant(name, kind, (name,), dict.fromkeys(SUITES, values), costs, 0)
+    costs = SystemCosts(usd, calls, 10.0, 20.0)
+    return ScoredSystem(name, kind, (name,), dict.fromkeys(SUITES, values), costs, 0)
 
 
 FIELD = (
@@ -36,12 +37,14 @@ FIELD = (
 )
 
 
-def result(who: Contestant, *others: Contestant) -> Judged:
-    (one,) = judged(Contest(SUITES, (who, *(others or FIELD)), "eval", "toy", "rehearsal"))
+def result(who: ScoredSystem, *others: ScoredSystem) -> TargetResult:
+    (one,) = target_results(
+        ScoredSystems(SUITES, (who, *(others or FIELD)), "eval", "toy", "rehearsal")
+    )
     return one
 
 
-def targets(who: Contestant, *others: Contestant) -> Mapping[str, Target]:
+def targets(who: ScoredSystem, *others: ScoredSystem) -> Mapping[str, Target]:
     return {one.name: one for one in result(who, *others).targets}
 
 
@@ -83,9 +86,9 @@ def test_each_seed_stands_under_its_suites_in_whatever_order_they_were_sat() -> 
     halves = {"b": np.array([1.0, 1.0]), "a": np.array([0.0, 0.5])}
     scores = {suite: {f"q{at:02}": values for at in range(40)} for suite, values in halves.items()}
     members = ("conductor@x-seed-0/best", "conductor@x-seed-1/best")
-    who = Contestant("conductor@x", "trained", members, scores, Costs(1, 1, 1, 1), 0)
-    found = Contest(SUITES, (who, *FIELD), "eval", "toy", "rehearsal")
-    text = as_markdown(found, judged(found))
+    who = ScoredSystem("conductor@x", "trained", members, scores, SystemCosts(1, 1, 1, 1), 0)
+    found = ScoredSystems(SUITES, (who, *FIELD), "eval", "toy", "rehearsal")
+    text = targets_markdown(found, target_results(found))
     heads = "| seed | a | b | mean |\n| --- | --- | --- | --- |\n"
     assert f"{heads}| 0 | 0.0 | 100.0 | 50.0 |\n| 1 | 50.0 | 100.0 | 75.0 |\n" in text
 
@@ -116,7 +119,7 @@ def run(logs: Path) -> None:
 
 def test_seeds_of_one_training_are_one_contestant(tmp_path: Path) -> None:
     run(tmp_path)
-    found = contest(read_sittings([tmp_path])[0])
+    found = scored_systems(load_runs([tmp_path])[0])
     who = found.named("conductor@tiny")
     assert who is not None
     assert who.kind == "trained"
@@ -158,4 +161,4 @@ def test_logs_without_anything_trained_or_of_two_seeds_are_refused(
     assert "Nothing that was trained" in capsys.readouterr().err
     sit(tmp_path, "pair", steps("clerk", "sage"), exam=EXAM, seed=1)
     with pytest.raises(UserError, match="one run's directory"):
-        contest(read_sittings([tmp_path])[0])
+        scored_systems(load_runs([tmp_path])[0])

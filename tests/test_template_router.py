@@ -5,14 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baselines.compute_matched import compute_matched_system, samples
-from baselines.template_router import TemplateExplorer, template_system
-from baselines.templates import Seen, expected, templates
+from baselines.controls import compute_matched_system, sample_count
+from baselines.template_router import (
+    TemplateExplorer,
+    TemplateTries,
+    enumerate_templates,
+    expected_scores,
+    template_system,
+)
 from conductor.policy import by_one
 from harness.errors import UserError
-from harness.estimate.plans import counted_calls
-from harness.learning.exploring import Curriculum, Round, Tried
+from harness.learning.fit import Round, TrainingBudget, TrialResult
 from harness.records import Question
+from harness.run.forecast import counted_calls
 from harness.workflow import Step, Workflow
 
 CREW = ("ada", "bob", "cyd", "dot")
@@ -23,18 +28,20 @@ RIVERS = tuple(
 PRIMES = tuple(
     Question(f"prime-{n}", f"Count primes and divisors below {n}", "integer") for n in range(30)
 )
-TASK = Curriculum((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
+TASK = TrainingBudget((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
 
 
-def learn(right: dict[str, str], task: Curriculum = TASK) -> tuple[list[list[Tried]], list[Round]]:
+def learn(
+    right: dict[str, str], task: TrainingBudget = TASK
+) -> tuple[list[list[TrialResult]], list[Round]]:
     """Explore an exam whose questions of a kind are answered by one worker alone, always."""
-    explorer, done, rounds = TemplateExplorer(), list[list[Tried]](), list[Round]()
-    plans = templates(task.workers).plans
+    explorer, done, rounds = TemplateExplorer(), list[list[TrialResult]](), list[Round]()
+    plans = enumerate_templates(task.workers).plans
     while made := explorer.next_round(task, done):
         rounds.append(made)
         done.append(
             [
-                Tried(
+                TrialResult(
                     question=name,
                     epoch=epoch,
                     value=float(plans[at].steps[-1].worker == right[name.partition("-")[0]]),
@@ -55,18 +62,20 @@ SYSTEM = template_system(LEARNED)
 
 
 def test_eight_workers_make_464_templates_and_each_has_one_shape() -> None:
-    known = templates(tuple("abcdefgh"))
+    known = enumerate_templates(tuple("abcdefgh"))
     assert len(known.plans) == 464
     assert np.bincount(known.shapes).tolist() == [8, 56, 56, 336, 8]
     assert known.calls[known.shapes == 4].tolist() == [5] * 8
 
 
 def test_a_template_nobody_tried_is_expected_to_do_what_its_workers_do_elsewhere() -> None:
-    known = templates(CREW)
+    known = enumerate_templates(CREW)
     ends_in_ada = [plan.steps[-1].worker == "ada" for plan in known.plans]
     tried = np.flatnonzero(known.shapes == 2)
     value = np.array([float(ends_in_ada[at]) for at in tried])
-    found = expected(known, Seen(tried, np.zeros(len(tried), dtype=np.int64), value), 1).score
+    found = expected_scores(
+        known, TemplateTries(tried, np.zeros(len(tried), dtype=np.int64), value), 1
+    ).score
     triples = np.flatnonzero(known.shapes == 1)
     good = [at for at in triples if known.plans[at].steps[1].worker == "ada"]
     bad = [at for at in triples if known.plans[at].steps[1].worker != "ada"]
@@ -116,10 +125,10 @@ def test_another_pool_is_refused() -> None:
 
 
 def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
-    drawn = [samples(2.25, 7, f"q{n}", 1) for n in range(4000)]
+    drawn = [sample_count(2.25, 7, f"q{n}", 1) for n in range(4000)]
     assert set(drawn) == {2, 3}
     assert abs(sum(drawn) / len(drawn) - 2.25) < 0.03
-    assert drawn == [samples(2.25, 7, f"q{n}", 1) for n in range(4000)]
+    assert drawn == [sample_count(2.25, 7, f"q{n}", 1) for n in range(4000)]
     found = counted_calls(compute_matched_system("ada", 3.0), RIVERS[0], CREW)
     assert [call.worker for call in found] == ["ada"] * 3
     with pytest.raises(UserError, match="between 1 and"):

@@ -19,8 +19,8 @@ import pytest
 from rewarded import Graded, exams, same, served
 
 from harness.records import Grade, Question
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import Status
+from harness.rewards.outcome import Status
+from harness.rewards.reward import Reward, RewardSettings
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PODIUM_TRAINERS"),

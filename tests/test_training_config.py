@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from conductor.adaptive import Shown
-from conductor.training.checks import refuse_missing_folder
+from conductor.prompt import ShownWorkers
 from conductor.training.config import known_configs, read_config
-from conductor.training.folder import read_lines, refuse_changed, rewind
-from conductor.training.memory import PUBLISHED
-from conductor.training.rows import Draw, draw_rows
-from conductor.training.settings import batches
+from conductor.training.data import RowDraw, draw_rows
+from conductor.training.estimate import PUBLISHED
+from conductor.training.grpo_options import batch_sizes
+from conductor.training.run_folder import read_lines, refuse_changed, rewind_lines
+from conductor.training.train import refuse_missing_folder
 from harness.errors import UserError
 
 
@@ -48,7 +48,7 @@ def test_an_unknown_configuration_lists_the_known_ones() -> None:
 def test_a_word_in_place_of_a_number_is_refused_before_anything_is_made(field: str) -> None:
     config = read_config("practice-cpu", [f"grpo.{field}=two"])
     with pytest.raises(UserError, match=rf"\[grpo\] {field} is a number, not 'two'"):
-        batches(config)
+        batch_sizes(config)
 
 
 @pytest.mark.parametrize("path", ["runs/practice-0/best", "./nowhere", "/nowhere/best"])
@@ -66,29 +66,29 @@ def test_a_name_of_the_hub_is_not_taken_for_a_folder() -> None:
 def test_a_batch_that_holds_no_whole_groups_is_refused(group: int) -> None:
     config = read_config("paper-7b", [f"grpo.num_generations={group}"])
     with pytest.raises(UserError, match="its whole group of plans"):
-        batches(config)
+        batch_sizes(config)
 
 
 def test_a_batch_that_processes_cannot_share_is_refused() -> None:
     with pytest.raises(UserError, match="not a multiple of 12"):
-        batches(read_config("paper-7b"), 3)
+        batch_sizes(read_config("paper-7b"), 3)
 
 
 def test_dynamic_sampling_is_refused_in_several_processes() -> None:
     config = read_config("paper-7b", ["reward.resample=1"])
-    assert batches(config, 1)["questions"] == 4
+    assert batch_sizes(config, 1)["questions"] == 4
     with pytest.raises(UserError, match="resample works in one process, not in 2"):
-        batches(config, 2)
+        batch_sizes(config, 2)
 
 
 def test_a_checkpoint_inside_a_generation_batch_is_refused() -> None:
     settings = ("grpo.num_iterations=2", "run.save_every=3")
     with pytest.raises(UserError, match="falls inside a generation batch"):
-        batches(read_config("paper-7b", settings), 2)
+        batch_sizes(read_config("paper-7b", settings), 2)
 
 
 def test_rows_use_every_question_before_one_comes_again_and_are_the_same_every_time() -> None:
-    draw = Draw({"s": [f"q{n}" for n in range(5)]}, {}, ("a", "b", "c"), Shown(), 3)
+    draw = RowDraw({"s": [f"q{n}" for n in range(5)]}, {}, ("a", "b", "c"), ShownWorkers(), 3)
     rows = draw_rows(draw, 10)
     assert {row.question for row in rows[:5]} == {row.question for row in rows[5:]}
     assert rows == draw_rows(draw, 10)
@@ -96,8 +96,8 @@ def test_rows_use_every_question_before_one_comes_again_and_are_the_same_every_t
 
 
 def test_rows_of_an_adaptive_pool_show_other_workers_each_time() -> None:
-    shown = Shown(2, "random")
-    draw = Draw({"s": ["q"]}, {}, ("a", "b", "c", "d"), shown, 3)
+    shown = ShownWorkers(2, "random")
+    draw = RowDraw({"s": ["q"]}, {}, ("a", "b", "c", "d"), shown, 3)
     rows = draw_rows(draw, 20)
     assert all(len(set(row.workers)) == 2 for row in rows)
     assert len({row.workers for row in rows}) > 5
@@ -114,7 +114,7 @@ def test_a_resumed_run_that_changed_names_the_field() -> None:
 def test_a_resumed_run_drops_the_lines_that_it_makes_again(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
-    assert rewind(path, 2) == [{"step": 1}, {"step": 2}]
+    assert rewind_lines(path, 2) == [{"step": 1}, {"step": 2}]
     assert read_lines(path) == [{"step": 1}, {"step": 2}]
 
 

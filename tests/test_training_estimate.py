@@ -6,11 +6,24 @@ from pathlib import Path
 import pytest
 
 from conductor.training.config import Lora, TrainingConfig, read_config
-from conductor.training.estimate import calls_of, dollars_of, estimate_text
-from conductor.training.hours import Assumed, Work, gpu_hours, hours_text, work_of, worker_hours
-from conductor.training.job import Parts, Training, TrainRequest, found
-from conductor.training.memory import Batch, Memory, Spread, memory_of, shape_of
-from harness.cli.parts import catalogue, controls
+from conductor.training.estimate import (
+    DeviceBatch,
+    DeviceMemory,
+    DeviceSpread,
+    SpeedAssumptions,
+    TrainingWork,
+    calls_of,
+    dollars_of,
+    estimate_text,
+    gpu_hours,
+    hours_text,
+    memory_of,
+    shape_of,
+    work_of,
+    worker_hours,
+)
+from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from harness.cli.catalogue import controls, whole_catalogue
 
 SMALL = """
 [model.from_scratch]
@@ -57,32 +70,34 @@ WEIGHTS = 107_072
 """512 x 64 of words, 64 of the last norm, and twice 37,120: 2 x 64 x 64 + 2 x 64 x 32 + 64 + 2 x 32
 of attention, 3 x 64 x 128, and 2 x 64 of norms."""
 
-BATCH = Batch(plans=4, written=16, prompt=50, completion=100)
+BATCH = DeviceBatch(plans=4, written=16, prompt=50, completion=100)
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Training:
+def training(tmp_path: Path) -> TrainingJob:
     for name, text in (("small", SMALL), ("pool", POOL), ("prices", PRICES)):
         (tmp_path / f"{name}.toml").write_text(text.format(folder=tmp_path))
     return made(read_config(str(tmp_path / "small.toml")), tmp_path / "run")
 
 
-def made(config: TrainingConfig, out: Path = Path("none")) -> Training:
-    return found(config, TrainRequest(out, dry=True), Parts(catalogue(), controls().bare))
+def made(config: TrainingConfig, out: Path = Path("none")) -> TrainingJob:
+    return find_job(
+        config, TrainRequest(out, dry=True), JobParts(whole_catalogue(), controls().bare)
+    )
 
 
-def in_bytes(memory: Memory) -> tuple[int, ...]:
+def in_bytes(memory: DeviceMemory) -> tuple[int, ...]:
     parts = (memory.weights, memory.gradients, memory.optimiser, memory.host)
     return tuple(round(part * 1e9) for part in parts)
 
 
-def test_memory_is_what_each_way_keeps_of_a_weight(training: Training) -> None:
+def test_memory_is_what_each_way_keeps_of_a_weight(training: TrainingJob) -> None:
     shape = shape_of(training.config)
     assert shape is not None
     assert shape.parameters == WEIGHTS
 
     def kept(*spread: object) -> tuple[int, ...]:
-        return in_bytes(memory_of(shape, BATCH, training.config, Spread(*spread)))  # pyright: ignore
+        return in_bytes(memory_of(shape, BATCH, training.config, DeviceSpread(*spread)))  # pyright: ignore
 
     assert kept(1) == (6 * WEIGHTS, 4 * WEIGHTS, 8 * WEIGHTS, 0)
     assert kept(2) == (6 * WEIGHTS, 8 * WEIGHTS, 8 * WEIGHTS, 0)
@@ -94,14 +109,14 @@ def test_memory_is_what_each_way_keeps_of_a_weight(training: Training) -> None:
     assert round(whole.kv_cache * 1e9) == 2 * 2 * 32 * 2 * 16 * 150
 
 
-def test_adapters_keep_states_of_their_own_few_weights_only(training: Training) -> None:
+def test_adapters_keep_states_of_their_own_few_weights_only(training: TrainingJob) -> None:
     config = training.config.model_copy(update={"lora": Lora(r=4)})
     shape, few = shape_of(config), 2 * 4 * (2 * 128 + 2 * 96 + 3 * 192)
     assert shape is not None
     assert in_bytes(memory_of(shape, BATCH, config)) == (2 * WEIGHTS + 4 * few, 4 * few, 8 * few, 0)
 
 
-def test_calls_and_dollars_are_those_of_every_plan(training: Training) -> None:
+def test_calls_and_dollars_are_those_of_every_plan(training: TrainingJob) -> None:
     calls, plans = calls_of(training), 4 * 16 + 3 * 6
     assert (calls.plans, calls.least, calls.most) == (plans, plans, 5 * plans)
     texts = [q.text.encode() for q in training.exams["practice-integer"].questions.values()]
@@ -118,10 +133,12 @@ def test_a_recursive_training_plans_first_rounds_beforehand_and_validates_twice(
     assert calls.plans == 5 * 128 + round(0.5 * 5 * 16) + 12 + 2 * (2 * 12)
 
 
-def test_hours_on_a_gpu_follow_from_tokens_and_calls(training: Training) -> None:
-    assumed = Assumed()
+def test_hours_on_a_gpu_follow_from_tokens_and_calls(training: TrainingJob) -> None:
+    assumed = SpeedAssumptions()
     work = work_of(training, BATCH, assumed)
-    assert work == Work(written=82 * 50, learnt=64 * 100, taught=64, checked=18, per_token=8)
+    assert work == TrainingWork(
+        written=82 * 50, learnt=64 * 100, taught=64, checked=18, per_token=8
+    )
     writes, updates = 2 * WEIGHTS * 4100 / 0.01, 8 * WEIGHTS * 6400 / 0.30
     card = gpu_hours(work, WEIGHTS, 0.01, assumed)
     assert card == pytest.approx((writes + updates) / 989e12 / 3600)
@@ -160,14 +177,14 @@ def test_hours_of_a_training_that_nothing_released_is_like_are_unknown() -> None
     assert hours_text(made(other), None).startswith("unknown before a first step is measured")
 
 
-def test_steps_that_a_folder_has_measured_count_most(training: Training) -> None:
+def test_steps_that_a_folder_has_measured_count_most(training: TrainingJob) -> None:
     training.request.out.mkdir()
     (training.request.out / "metrics.jsonl").write_text('{"step": 1, "seconds": 1800}\n')
     assert hours_text(training, BATCH) == "2.00 by the 1 steps measured in this folder"
 
 
 def test_a_dry_run_of_several_processes_says_what_each_may_do(
-    training: Training, monkeypatch: pytest.MonkeyPatch
+    training: TrainingJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = training.config
     reward = config.reward.model_copy(update={"max_usd": Decimal(2000), "rpm": 8})

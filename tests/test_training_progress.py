@@ -9,10 +9,21 @@ import anyio
 import pytest
 
 from conductor.training.config import read_config
-from conductor.training.processor import Clock, cpu_seconds
-from conductor.training.progress import cut_short, due, judge, owed, state_of, sure, ungraded
-from conductor.training.watch import Seen, Watching, scalars, seconds_of
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from conductor.training.metrics import (
+    RewardRecorder,
+    StepResults,
+    cut_short,
+    note_validation,
+    owed_validation,
+    replay_state,
+    seconds_of,
+    sure_share,
+    ungraded_text,
+    validation_due,
+    validation_scalars,
+)
+from conductor.training.run_folder import CpuClock, cpu_seconds
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 
 SOME: dict[str, Any] = {
     "correct": 1.0,
@@ -32,19 +43,19 @@ def line(step: int, correct: float | None, masked: float = 0.0, usd: float = 0.1
 
 def test_what_has_no_grade_counts_as_not_right_and_costs_no_patience() -> None:
     lines = [line(0, 0.5), line(2, 1.0, masked=0.6), line(4, 0.6), line(6, 0.6), line(8, None, 1)]
-    state = state_of(lines)
+    state = replay_state(lines)
     assert (state.best, state.best_step, state.since) == (0.6, 4, 1)
-    assert not judge(state, 10, SOME)
+    assert not note_validation(state, 10, SOME)
     assert (state.best, state.since) == (0.6, 1)
     assert state.validation == SOME
-    assert judge(state, 12, line(12, 0.8, masked=0.05)["validation"])
+    assert note_validation(state, 12, line(12, 0.8, masked=0.05)["validation"])
     assert state.best == pytest.approx(0.76)
 
 
 def test_the_dearest_validation_says_what_the_next_one_may_cost() -> None:
-    state = state_of([line(0, 0.5, usd=0.3), line(2, 0.5, usd=0.2)])
+    state = replay_state([line(0, 0.5, usd=0.3), line(2, 0.5, usd=0.2)])
     assert state.validating == Decimal("0.3")
-    judge(state, 4, SOME)
+    note_validation(state, 4, SOME)
     assert state.validating == Decimal("0.3")
 
 
@@ -55,17 +66,17 @@ def test_only_a_validation_that_money_ended_is_cut_short() -> None:
 
 def test_what_could_not_be_graded_is_counted_and_named() -> None:
     said = "3 of 4 held-out questions have no grade (worker error, timeout)"
-    assert ungraded(SOME) == said
+    assert ungraded_text(SOME) == said
 
 
 def test_the_last_step_is_validated_and_what_its_line_lacks_is_owed() -> None:
     config = read_config("practice-cpu", ["validation.every=4", "grpo.max_steps=6"])
-    assert [step for step in range(7) if due(config, step)] == [0, 4, 6]
+    assert [step for step in range(7) if validation_due(config, step)] == [0, 4, 6]
     for step, kept in ((6, True), (4, True), (5, False)):
         bare: dict[str, Any] = {"step": step}
-        assert owed(config, [line(0, 0.5), bare]) == (bare if kept else None)
-    assert owed(config, [line(6, 0.5)]) is None
-    assert owed(config, []) is None
+        assert owed_validation(config, [line(0, 0.5), bare]) == (bare if kept else None)
+    assert owed_validation(config, [line(6, 0.5)]) is None
+    assert owed_validation(config, []) is None
 
 
 def test_releases_of_before_are_read_as_they_were() -> None:
@@ -73,7 +84,7 @@ def test_releases_of_before_are_read_as_they_were() -> None:
     for log in sorted(path.glob("seed-*/metrics.jsonl")):
         lines = [json.loads(text) for text in log.read_text().splitlines()]
         made = [one["validation"] for one in lines if "validation" in one]
-        assert state_of(lines).best == max(sure(one) or 0.0 for one in made)
+        assert replay_state(lines).best == max(sure_share(one) or 0.0 for one in made)
 
 
 def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
@@ -81,13 +92,13 @@ def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
 
 
 def test_seconds_are_divided_as_plans_waited_for_workers_and_for_grades() -> None:
-    seen = Seen([], [outcome(3.0, 1.0), outcome(1.0, 0.0)], seconds=2.0)
+    seen = StepResults([], [outcome(3.0, 1.0), outcome(1.0, 0.0)], seconds=2.0)
     found = seconds_of(seen)
     assert found == {"reward_seconds": 2.0, "worker_seconds": 1.5, "grading_seconds": 0.5}
 
 
 def test_seconds_of_a_study_are_grading_for_nobody_is_asked() -> None:
-    found = seconds_of(Seen([], [outcome(0.0, 0.0)], seconds=2.0))
+    found = seconds_of(StepResults([], [outcome(0.0, 0.0)], seconds=2.0))
     assert (found["worker_seconds"], found["grading_seconds"]) == (0.0, 2.0)
 
 
@@ -97,13 +108,13 @@ def test_a_plan_that_shares_its_outcome_waited_for_nobody() -> None:
             return [outcome(3.0, 1.0) for _ in items]
 
     same = [RewardItem("s", "q", "plan"), RewardItem("s", "q", "plan", replicate=1)]
-    found = anyio.run(Watching(Slow(), deduplicate=True).score, same)
+    found = anyio.run(RewardRecorder(Slow(), deduplicate=True).score, same)
     assert [one.latency_s for one in found] == [3.0, 0.0]
     assert [one.grading_s for one in found] == [1.0, 0.0]
 
 
 def test_a_validation_has_flat_names_for_tensorboard() -> None:
-    found = scalars({**SOME, "suites": {"a": 0.5, "b": None}, "workers": {"sage": 1.0}})
+    found = validation_scalars({**SOME, "suites": {"a": 0.5, "b": None}, "workers": {"sage": 1.0}})
     assert found["validation/correct"] == 1.0
     assert found["validation/suite/a"] == 0.5
     assert found["validation/worker/sage"] == 1.0
@@ -111,7 +122,7 @@ def test_a_validation_has_flat_names_for_tensorboard() -> None:
 
 
 def test_processor_seconds_are_written_as_they_pass_and_only_where_a_run_is(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = CpuClock()
     sum(range(2_000_000))
     clock.note(1)
     assert cpu_seconds(tmp_path) is None

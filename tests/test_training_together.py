@@ -9,26 +9,24 @@ from planning_help import rewarded
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.plan_reward import PlanSettings, planned
+from conductor.reward import PlanSettings, RewardConfig, plan_answerer
 from conductor.training.config import read_config
-from conductor.training.job import Parts, TrainRequest, found
-from conductor.training.rewarding import reward_config
-from conductor.training.settings import dtype
-from conductor.training.together import divided, refuse_divided
-from conductor.training_reward import RewardConfig
-from harness.cli.parts import catalogue, controls
+from conductor.training.grpo_options import refuse_sharding, sharding, weight_dtype
+from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.metrics import reward_config
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.items import RewardItem
+from harness.rewards.outcome import RewardItem
 
 SOLVE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
 def told(*settings: str) -> RewardConfig:
     config = read_config("practice-cpu", settings)
-    parts = Parts(catalogue(), controls().bare)
-    return reward_config(found(config, TrainRequest(Path("none"), dry=True), parts))
+    parts = JobParts(whole_catalogue(), controls().bare)
+    return reward_config(find_job(config, TrainRequest(Path("none"), dry=True), parts))
 
 
 def test_each_process_has_an_equal_part_of_rates_and_places(
@@ -50,7 +48,7 @@ def test_processes_together_spend_no_more_than_the_limit(tmp_path: Path) -> None
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(4)]
     made: list[int] = []
     for rank in range(3):
-        answer = planned(spec, read_book(spec.prices), replace(settings, rank=rank))
+        answer = plan_answerer(spec, read_book(spec.prices), replace(settings, rank=rank))
         outcomes = rewarded(answer, train(Toy()), items)
         made.append([one.status.value for one in outcomes].count("scored"))
         assert answer.usd <= Decimal("0.06")
@@ -61,7 +59,7 @@ def test_processes_together_spend_no_more_than_the_limit(tmp_path: Path) -> None
 def test_what_is_left_is_divided_anew(tmp_path: Path) -> None:
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
-    answer = planned(
+    answer = plan_answerer(
         spec, read_book(spec.prices), PlanSettings(max_usd=Decimal("0.04"), processes=2)
     )
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(2)]
@@ -79,30 +77,30 @@ def sharded(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
 
 def test_what_a_launcher_divides_is_read_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_config("paper-7b")
-    assert divided(config) == ""
+    assert sharding(config) == ""
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    assert divided(config) == "fsdp"
+    assert sharding(config) == "fsdp"
     sharded(monkeypatch, "2")
-    assert divided(config) == "zero"
+    assert sharding(config) == "zero"
     sharded(monkeypatch, "3")
-    assert divided(config) == "zero3"
+    assert sharding(config) == "zero3"
 
 
 def test_a_warm_start_is_refused_where_the_model_is_divided(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     warm = read_config("paper-7b", ["warm_start.kind=random-plans"])
-    refuse_divided(warm)
+    refuse_sharding(warm)
     sharded(monkeypatch, "3")
-    refuse_divided(read_config("paper-7b"))
+    refuse_sharding(read_config("paper-7b"))
     with pytest.raises(UserError, match=r"in one process first.* --set model.path=OUT/start"):
-        refuse_divided(warm)
+        refuse_sharding(warm)
     monkeypatch.delenv("ACCELERATE_USE_DEEPSPEED")
-    refuse_divided(warm)
+    refuse_sharding(warm)
     file = tmp_path / "ds.json"
     file.write_text('{"zero_optimization": {"stage": 3}}')
     with pytest.raises(UserError, match="where DeepSpeed ZeRO-3 divides the model"):
-        refuse_divided(
+        refuse_sharding(
             read_config("paper-7b", ["warm_start.kind=random-plans", f"grpo.deepspeed={file}"])
         )
 
@@ -113,25 +111,25 @@ def test_later_rounds_are_refused_where_the_model_is_divided(
     settings = ["recursion.share=0.5", "grpo.scale_rewards=batch"]
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     with pytest.raises(UserError, match=r"FSDP divides the model: .* launch it with ddp.yaml"):
-        refuse_divided(read_config("paper-7b", settings))
+        refuse_sharding(read_config("paper-7b", settings))
 
 
 def test_adapters_are_refused_where_nobody_could_merge_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refuse_divided(read_config("small-gpu"))
+    refuse_sharding(read_config("small-gpu"))
     sharded(monkeypatch, "3")
     with pytest.raises(UserError, match=r"adapters are merged .* launch it with ddp.yaml"):
-        refuse_divided(read_config("small-gpu"))
+        refuse_sharding(read_config("small-gpu"))
 
 
 def test_weights_that_are_trained_are_float32_unless_somebody_keeps_such(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert dtype(read_config("paper-7b")) == "float32"
-    assert dtype(read_config("practice-cpu")) == "float32"
-    assert dtype(read_config("small-gpu")) == "bfloat16"  # adapters
+    assert weight_dtype(read_config("paper-7b")) == "float32"
+    assert weight_dtype(read_config("practice-cpu")) == "float32"
+    assert weight_dtype(read_config("small-gpu")) == "bfloat16"  # adapters
     with pytest.raises(UserError, match="small steps are lost: leave it out"):
-        dtype(read_config("paper-7b", ["grpo.model_init_kwargs.dtype=bfloat16"]))
+        weight_dtype(read_config("paper-7b", ["grpo.model_init_kwargs.dtype=bfloat16"]))
     sharded(monkeypatch, "3")
-    assert dtype(read_config("paper-7b")) == "bfloat16"
+    assert weight_dtype(read_config("paper-7b")) == "bfloat16"

@@ -13,15 +13,15 @@ from scripted import Heard, ScriptedPool, scripted_pool
 from shown import CODE, by_text
 
 from baselines import SYSTEMS
-from baselines.tree_search import ab_mcts_system, agreement
-from harness.cli.parts import catalogue, controls
-from harness.compose import Request
+from baselines.ab_mcts import ab_mcts_system, agreement
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.estimate.estimate import estimate
-from harness.estimate.plans import counted_calls
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Answer, Question
+from harness.run.catalogue import RunRequest
+from harness.run.estimate import estimate
+from harness.run.forecast import counted_calls
 from harness.system import System
 
 pytest.importorskip("treequest", reason="the extra `routers` is not installed")
@@ -181,8 +181,10 @@ def test_senseless_numbers_are_refused() -> None:
 
 def test_a_dry_run_takes_every_call_for_the_dearest_workers() -> None:
     book, spec = read_book("rehearsal"), read_pool("rehearsal")
-    request = Request(("practice-integer",), ("ab-mcts@3",), "rehearsal", Path("nowhere"), limit=2)
-    (line,) = estimate(request, catalogue(), controls()).lines
+    request = RunRequest(
+        ("practice-integer",), ("ab-mcts@3",), "rehearsal", Path("nowhere"), limit=2
+    )
+    (line,) = estimate(request, whole_catalogue(), controls()).lines
     sage = book.prices["rehearsal/sage"]
     limit = spec.worker("sage").config.max_tokens
     assert limit

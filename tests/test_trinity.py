@@ -9,27 +9,29 @@ import pytest
 from scripted import Heard, scripted_pool
 from trying import ask, explored
 
-from baselines.calling.coordinator import HashEncoder, encoder, head_policy, size, transcript
-from baselines.calling.trinity import trinity, trinity_system
-from baselines.calling.trinity_training import (
-    TrinityExplorer,
-    evolved,
-    fitness_of,
-    population,
-)
-from baselines.calling.turns import (
+from baselines.trinity import (
     PROMPTS,
     RANDOM_TRINITY,
-    Policy,
+    Coordinator,
+    HashEncoder,
     Role,
-    Turn,
-    accepted,
+    TrinityExplorer,
+    TrinityTurn,
+    evolve,
+    head_coordinator,
+    head_size,
+    is_accepted,
+    load_encoder,
+    mean_grades,
+    population_size,
     random_trinity_system,
+    transcript,
+    trinity,
+    trinity_system,
     turns_system,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Tried
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, TrialResult, read_artifact, write_artifact
 from harness.pool import Pool
 from harness.records import Answer, Question
 
@@ -41,8 +43,8 @@ def led(*moves: tuple[int, Role], **replies: str) -> tuple[Answer, list[Heard]]:
     """Run the loop along given moves."""
     rig = scripted_pool(seed=0, **replies)
 
-    def policy_of(question: Question, pool: Pool) -> Policy:
-        def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
+    def policy_of(question: Question, pool: Pool) -> Coordinator:
+        def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
             return moves[len(turns)]
 
         return choose
@@ -80,14 +82,19 @@ def test_where_nobody_was_the_worker_the_last_reply_is_the_answer() -> None:
 
 
 def test_a_verdict_counts_for_work_only_and_agreement_stands_for_a_verdict() -> None:
-    work, same = Turn("a", "worker", "ANSWER: 4"), Turn("b", "verifier", "It is so. ANSWER: 4")
-    other = Turn("b", "verifier", "ANSWER: 5")
-    assert not accepted("integer", [Turn("b", "verifier", "VERDICT: ACCEPT")])
-    assert accepted("integer", [work, same])
-    assert not accepted("integer", [work, other])
-    assert not accepted("integer", [work, Turn("b", "verifier", "ANSWER: 4 VERDICT: REVISE")])
-    assert not accepted("integer", [work, same, Turn("a", "thinker", "Hm.")])
-    assert not accepted("integer", [])
+    work, same = (
+        TrinityTurn("a", "worker", "ANSWER: 4"),
+        TrinityTurn("b", "verifier", "It is so. ANSWER: 4"),
+    )
+    other = TrinityTurn("b", "verifier", "ANSWER: 5")
+    assert not is_accepted("integer", [TrinityTurn("b", "verifier", "VERDICT: ACCEPT")])
+    assert is_accepted("integer", [work, same])
+    assert not is_accepted("integer", [work, other])
+    assert not is_accepted(
+        "integer", [work, TrinityTurn("b", "verifier", "ANSWER: 4 VERDICT: REVISE")]
+    )
+    assert not is_accepted("integer", [work, same, TrinityTurn("a", "thinker", "Hm.")])
+    assert not is_accepted("integer", [])
 
 
 def test_random_trinity_repeats_itself_by_seed_and_epoch_and_keeps_to_its_manifest() -> None:
@@ -111,24 +118,24 @@ def test_random_trinity_repeats_itself_by_seed_and_epoch_and_keeps_to_its_manife
 
 def test_a_head_of_zeros_takes_the_first_worker_and_role() -> None:
     encode = HashEncoder()
-    policy = head_policy(np.zeros(size(4, encode.dims)), 4, encode)
+    policy = head_coordinator(np.zeros(head_size(4, encode.dims)), 4, encode)
     assert policy(SUM, []) == (0, "thinker")
 
 
 def test_a_head_can_tell_turns_apart() -> None:
     encode = HashEncoder()
-    first, second = encode(SUM, []), encode(SUM, [Turn("a", "worker", "ANSWER: 4")])
+    first, second = encode(SUM, []), encode(SUM, [TrinityTurn("a", "worker", "ANSWER: 4")])
     assert len(first) == len(second) == encode.dims
     assert not np.array_equal(first, second)
 
 
 def test_unknown_features_are_refused() -> None:
     with pytest.raises(UserError, match="'hash' or 'hf:PATH' of a local model"):
-        encoder("bert")
+        load_encoder("bert")
 
 
 def test_what_a_model_reads_names_turns_and_their_roles() -> None:
-    said = transcript(SUM, [Turn("sage", "thinker", "Add.")])
+    said = transcript(SUM, [TrinityTurn("sage", "thinker", "Add.")])
     assert said == "What is 2 + 2?\n\n[thinker, sage]\nAdd."
 
 
@@ -137,28 +144,28 @@ def test_what_a_model_reads_names_turns_and_their_roles() -> None:
 
 def test_a_generation_follows_from_the_seed_and_the_fitness_before_it() -> None:
     dims = 12
-    assert population(dims) == 12
-    first, start = evolved(dims, 7, [])
-    again, _ = evolved(dims, 7, [])
-    other, _ = evolved(dims, 8, [])
+    assert population_size(dims) == 12
+    first, start = evolve(dims, 7, [])
+    again, _ = evolve(dims, 7, [])
+    other, _ = evolve(dims, 8, [])
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert not start.any()
     rewarded = [float(one[0] > 0) for one in first]
-    _, mean = evolved(dims, 7, [rewarded])
+    _, mean = evolve(dims, 7, [rewarded])
     assert mean[0] > 0
 
 
 def test_a_candidate_without_grades_gets_the_usual_one() -> None:
-    tries = [Tried("q", 1, 1.0, 2, None, ""), Tried("q", 2, None, 2, None, "")]
-    tries += [Tried("r", 1, 0.0, 2, None, ""), Tried("r", 3, 1.0, 2, None, "")]
-    assert fitness_of(tries, 4) == [0.5, 0.666667, 1.0, 0.666667]
-    assert fitness_of([], 2) == [0.0, 0.0]
+    tries = [TrialResult("q", 1, 1.0, 2, None, ""), TrialResult("q", 2, None, 2, None, "")]
+    tries += [TrialResult("r", 1, 0.0, 2, None, ""), TrialResult("r", 3, 1.0, 2, None, "")]
+    assert mean_grades(tries, 4) == [0.5, 0.666667, 1.0, 0.666667]
+    assert mean_grades([], 2) == [0.0, 0.0]
 
 
-def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
+def lesson(calls: int) -> tuple[TrainingBudget, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(9))
-    return Curriculum(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
+    return TrainingBudget(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
         (one.id for one in questions), "ANSWER: right"
     )
 
@@ -172,8 +179,8 @@ def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_pat
     assert 0 < learned.about.calls == len(rig.heard) <= task.calls
     assert len(done) >= 3
     assert {one.question for one in done[0]} != {one.question for one in done[1]}
-    write_learned(learned, tmp_path / "trinity.npz")
-    system = trinity_system(read_learned(str(tmp_path / "trinity.npz"), "trinity"))
+    write_artifact(learned, tmp_path / "trinity.npz")
+    system = trinity_system(read_artifact(str(tmp_path / "trinity.npz"), "trinity"))
     new = [replace(one, text=f"{one.text} Say it.") for one in task.questions]  # none that taught
     right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in new]
     assert sum(right) >= 8

@@ -13,19 +13,19 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, toy_pool
 
-from conductor.form import Form
-from conductor.training_reward import (
-    Conducted,
-    Place,
+from conductor.plan_format import PlanFormat
+from conductor.reward import (
+    ConductedPool,
     RewardConfig,
+    RewardPlace,
     TrainingReward,
     training_reward,
 )
 from harness.errors import TooManyMasked
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.items import Status
-from harness.rewards.trainer import metrics
+from harness.rewards.outcome import Status
+from harness.rewards.trainers import batch_metrics
 
 TWO = plan((1, "Say 42.", []), (0, "Check it.", ["all"]))
 ASKED: list[int] = []
@@ -42,7 +42,10 @@ def made(config: RewardConfig | None = None) -> TrainingReward:
     ASKED.clear()
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
     return training_reward(
-        config or RewardConfig(), Conducted(spec, BOOK, Form()), train(Toy()), Place()
+        config or RewardConfig(),
+        ConductedPool(spec, BOOK, PlanFormat()),
+        train(Toy()),
+        RewardPlace(),
     )
 
 
@@ -116,7 +119,7 @@ def test_metrics_have_the_same_keys_whatever_happened() -> None:
     assert list(usual) == list(nothing)
     assert math.isnan(nothing["podium/steps"])
     assert math.isnan(nothing["podium/worker/bob"])
-    assert {f"podium/{key}" for key in metrics([])} < set(usual)
+    assert {f"podium/{key}" for key in batch_metrics([])} < set(usual)
 
 
 def test_prompts_whose_plans_are_all_worth_the_same_are_named() -> None:
@@ -166,11 +169,11 @@ def test_an_outage_that_stays_ends_the_training() -> None:
 def test_a_step_in_which_the_money_ends_teaches_nothing_and_says_so(tmp_path: Path) -> None:
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
-    conducted = Conducted(spec, read_book(spec.prices), Form())
+    conducted = ConductedPool(spec, read_book(spec.prices), PlanFormat())
 
     def sitting(usd: str) -> TrainingReward:
         config = RewardConfig(max_usd=Decimal(usd), concurrency=1)
-        return training_reward(config, conducted, train(Toy()), Place(log))
+        return training_reward(config, conducted, train(Toy()), RewardPlace(log))
 
     reward = sitting("0.05")
     assert step(reward, [SOLVE] * 4)[0] == [1.0] * 4

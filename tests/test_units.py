@@ -2,11 +2,11 @@
 
 import pytest
 
-from suites.equality import compare, shaped
-from suites.latex import spelled as plain
+from suites.latex import is_unit, normalise_unit, parse_measured, same_unit
+from suites.latex import normalise_answer as plain
+from suites.math_equality import compare, parse_shape
 from suites.quantities import contradicts_itself
-from suites.rlpr_rules import agrees
-from suites.units import known, measured, same_unit, spelled
+from suites.rlpr import matches_reference
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ from suites.units import known, measured, same_unit, spelled
     ],
 )  # fmt: skip
 def test_a_unit_has_one_spelling(written: str, symbol: str) -> None:
-    assert spelled(written) == symbol
+    assert normalise_unit(written) == symbol
 
 
 def test_small_and_capital_letters_tell_known_units_apart_and_nothing_else() -> None:
     assert not same_unit("mW", "MW")
     assert same_unit("KM", "km")
     assert same_unit("Apples", "apples")
-    assert not known("apples")
+    assert not is_unit("apples")
 
 
 @pytest.mark.parametrize("counted", ["ways", "real solutions", "people", "times", "square units"])
@@ -49,7 +49,7 @@ def test_what_is_counted_may_be_left_out(counted: str) -> None:
     ],
 )
 def test_words_that_change_a_number_stay(words: str) -> None:
-    assert measured(plain(rf"5 \text{{ {words}}}")).words == words
+    assert parse_measured(plain(rf"5 \text{{ {words}}}")).words == words
     assert not compare("5", rf"5 \text{{ {words}}}").equal
 
 
@@ -89,7 +89,7 @@ def test_only_plain_numbers_that_differ_contradict_each_other(said: str, contrad
     ],
 )  # fmt: skip
 def test_an_inequality_in_one_variable_is_an_interval(written: str, made: str) -> None:
-    shape = shaped(written)
+    shape = parse_shape(written)
     assert made in (shape.kind, shape.text.replace(";", ","))
 
 
@@ -119,5 +119,5 @@ def test_a_reference_is_the_same_in_every_spelling(
     def equal(one: str, two: str) -> bool:
         return compare(one, two).equal
 
-    assert [said for said in same if not agrees(reference, said, equal)] == []
-    assert [said for said in other if agrees(reference, said, equal)] == []
+    assert [said for said in same if not matches_reference(reference, said, equal)] == []
+    assert [said for said in other if matches_reference(reference, said, equal)] == []

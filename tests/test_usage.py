@@ -9,16 +9,14 @@ from inspect_ai.model import ModelUsage
 from ledger_rows import rows_in
 from runs import Crew, sit, steps
 
-from harness.ledger.spent import spent_in_logs
+from harness.ledger.totals import SystemRun, load_runs, spent_in_logs, system_totals
 from harness.records import Usage
-from harness.sittings import Sitting, read_sittings
-from harness.totals import system_totals
 from harness.usage import usage_from
 
 
-def only(log_dir: Path) -> Sitting:
+def only(log_dir: Path) -> SystemRun:
     """Return the one sitting below a directory."""
-    ((sitting,), _) = read_sittings([log_dir])
+    ((sitting,), _) = load_runs([log_dir])
     return sitting
 
 

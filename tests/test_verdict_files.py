@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.verdicts import Made, opened_verdicts
+from harness.grade_file import VerdictOrigin, open_verdicts
 
-MADE = Made(suite="toy", suite_version="1-A", problems="p", replies="r")
+MADE = VerdictOrigin(suite="toy", suite_version="1-A", problems="p", replies="r")
 OTHER = MADE.model_copy(update={"replies": "s"})
 FULL = Path("/dev/full")
 """Every write to it fails as on a full disk."""
@@ -26,7 +26,7 @@ def test_verdicts_are_kept_as_they_came_when_there_is_no_room_to_order_them(
     tmp_path: Path,
 ) -> None:
     out, scratch = tmp_path / "out.jsonl", tmp_path / "out.jsonl.new"
-    with opened_verdicts(out, MADE) as verdicts:
+    with open_verdicts(out, MADE) as verdicts:
         verdicts.add(verdict(2))
         verdicts.add(verdict(1))
         scratch.symlink_to(FULL)
@@ -34,7 +34,7 @@ def test_verdicts_are_kept_as_they_came_when_there_is_no_room_to_order_them(
             verdicts.put_in_order()
     assert lines(out) == [2, 1]
     assert not scratch.is_symlink()
-    with opened_verdicts(out, MADE) as verdicts:
+    with open_verdicts(out, MADE) as verdicts:
         verdicts.put_in_order()
     assert lines(out) == [1, 2]
     assert not scratch.exists()
@@ -45,7 +45,7 @@ def test_a_full_disk_is_named_when_nothing_is_graded_yet(tmp_path: Path) -> None
     out.with_name("out.jsonl.meta.json").symlink_to(FULL)
     with (
         pytest.raises(UserError, match=r"out\.jsonl\.meta\.json cannot .*No space.*make room"),
-        opened_verdicts(out, MADE),
+        open_verdicts(out, MADE),
     ):
         pass
 
@@ -54,9 +54,9 @@ def test_a_second_run_changes_nothing_while_the_first_has_written_no_verdict(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out.jsonl"
-    with opened_verdicts(out, MADE) as first:
-        with pytest.raises(UserError, match="Another podium grade"), opened_verdicts(out, OTHER):
+    with open_verdicts(out, MADE) as first:
+        with pytest.raises(UserError, match="Another podium grade"), open_verdicts(out, OTHER):
             pass
         first.add(verdict(1))
-    with opened_verdicts(out, MADE) as again:
+    with open_verdicts(out, MADE) as again:
         assert again.graded == 1

@@ -6,13 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from conductor.form import Form
-from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded
+from conductor.plan_format import PlanFormat
+from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded_verdicts
 from harness.errors import TooManyMasked, UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
-from harness.rewards.core import PLAIN
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.reward import PLAIN
 
 SUITE = "verdicts:toy"
 SECRET = "What is the airspeed of a swallow?"
@@ -21,16 +26,20 @@ SECRET = "What is the airspeed of a swallow?"
 def matrix() -> Matrix:
     """Return two questions and three workers; nobody graded `cy` on the second."""
     cells = [
-        Cell("q1", "ada", 1.0),
-        Cell("q1", "bo", 0.0),
-        Cell("q1", "cy", 0.4),
-        Cell("q2", "ada", 0.0),
-        Cell("q2", "bo", 1.0),
+        MatrixCell("q1", "ada", 1.0),
+        MatrixCell("q1", "bo", 0.0),
+        MatrixCell("q1", "cy", 0.4),
+        MatrixCell("q2", "ada", 0.0),
+        MatrixCell("q2", "bo", 1.0),
     ]
-    return assembled(About("toy", "made up"), [Asked("q1", SECRET), Asked("q2", "Why?")], cells)
+    return assemble_matrix(
+        MatrixSource("toy", "made up"),
+        [MatrixQuestion("q1", SECRET), MatrixQuestion("q2", "Why?")],
+        cells,
+    )
 
 
-REWARD = VerdictReward(recorded(SUITE, matrix()))
+REWARD = VerdictReward(recorded_verdicts(SUITE, matrix()))
 
 
 def plan(*models: int, access: str = "[]") -> str:
@@ -83,7 +92,10 @@ def test_what_is_no_plan_of_one_step_is_worth_nothing(text: str) -> None:
 
 
 def test_values_are_the_settings_and_not_the_papers_alone() -> None:
-    assert worth(plan(1), reward=VerdictReward(recorded(SUITE, matrix()), values=PLAIN)).value == 0
+    assert (
+        worth(plan(1), reward=VerdictReward(recorded_verdicts(SUITE, matrix()), values=PLAIN)).value
+        == 0
+    )
 
 
 def test_numbers_mean_the_workers_that_were_shown() -> None:
@@ -93,7 +105,7 @@ def test_numbers_mean_the_workers_that_were_shown() -> None:
 
 
 def test_a_forced_worker_does_every_plan() -> None:
-    forced = VerdictReward(recorded(SUITE, matrix()), replace(ONE_STEP, worker="ada"))
+    forced = VerdictReward(recorded_verdicts(SUITE, matrix()), replace(ONE_STEP, worker="ada"))
     assert worth(plan(1), reward=forced).value == 1.0
 
 
@@ -119,16 +131,16 @@ def test_what_nobody_recorded_is_refused_in_one_sentence(item: RewardItem, said:
 
 def test_a_form_with_a_second_step_is_refused() -> None:
     with pytest.raises(UserError, match="set max_steps = 1"):
-        VerdictReward(recorded(SUITE, matrix()), Form())
+        VerdictReward(recorded_verdicts(SUITE, matrix()), PlanFormat())
 
 
 def test_too_many_missing_verdicts_end_a_training() -> None:
-    reward = VerdictReward(recorded(SUITE, matrix()))
+    reward = VerdictReward(recorded_verdicts(SUITE, matrix()))
     with pytest.raises(TooManyMasked):
         asyncio.run(reward.score([RewardItem(SUITE, "q2", plan(2))] * 40))
 
 
 def test_the_reward_pickles_and_holds_no_text() -> None:
-    packed = pickle.dumps(VerdictReward(recorded(SUITE, matrix())))
+    packed = pickle.dumps(VerdictReward(recorded_verdicts(SUITE, matrix())))
     assert SECRET.encode() not in packed
     assert worth(plan(0), reward=pickle.loads(packed)).value == 1.0

@@ -6,16 +6,20 @@ from random import Random
 
 import pytest
 
-from conductor.form import Form
-from conductor.reading import read
-from conductor.recursion import KEEP, read_again
+from conductor.plan_format import KEEP, PlanFormat, read_later_plan, read_plan
 from conductor.training.config import read_config
-from conductor.training.corpus import Corpus, Recipe, corpus_of, made_up, recipe
-from conductor.training.job import Parts, Training, TrainRequest, found
-from conductor.training.rows import Shown
-from harness.cli.parts import catalogue, controls
+from conductor.training.data import (
+    PlanCorpus,
+    PlanRecipe,
+    ShownRow,
+    made_up_reply,
+    plan_corpus,
+    read_recipe,
+)
+from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.rewards.exams import Exam
+from harness.rewards.splits import SuiteSplit
 from harness.workflow import Workflow
 
 SMALL = (
@@ -25,64 +29,70 @@ SMALL = (
 
 
 @pytest.fixture(scope="module")
-def training() -> Training:
+def training() -> TrainingJob:
     config = read_config("practice-cpu-recursive", (*SMALL, "model.path=anywhere"))
-    return found(config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare))
+    return find_job(
+        config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
+    )
 
 
-def shown(training: Training) -> list[Shown]:
+def shown(training: TrainingJob) -> list[ShownRow]:
     return [training.asking.shown(row) for row in training.rows(16)]
 
 
-def drawn(corpus: Corpus, rows: list[Shown], count: int = 400) -> list[tuple[Shown, str, str]]:
+def drawn(
+    corpus: PlanCorpus, rows: list[ShownRow], count: int = 400
+) -> list[tuple[ShownRow, str, str]]:
     """Return rows with what is drawn for them: a prompt and what is to be said."""
     rng = Random(0)
     return [(one, *corpus.drawn(one, rng)) for one in rng.choices(rows, k=count)]
 
 
 def test_half_of_what_is_drawn_are_later_rounds_and_all_of_it_can_be_read(
-    training: Training,
+    training: TrainingJob,
 ) -> None:
     form, later = training.config.form, 0
-    for one, prompt, said in drawn(corpus_of(training.config, shown(training)), shown(training)):
+    for one, prompt, said in drawn(plan_corpus(training.config, shown(training)), shown(training)):
         if prompt == one.prompt:
-            assert isinstance(read(form, said, one.workers), Workflow)
+            assert isinstance(read_plan(form, said, one.workers), Workflow)
             continue
         later += 1
         start = one.prompt.removesuffix("Plan:") + "Earlier plan:\n"
         assert prompt.startswith(start)
         before, _, reply = prompt.removeprefix(start).partition("\n\nEarlier answer:\n")
-        assert isinstance(read(form, before, one.workers), Workflow)
+        assert isinstance(read_plan(form, before, one.workers), Workflow)
         assert reply.endswith("\n\nPlan:")
-        assert read_again(form, said, one.workers) == KEEP or isinstance(
-            read_again(form, said, one.workers), Workflow
+        assert read_later_plan(form, said, one.workers) == KEEP or isinstance(
+            read_later_plan(form, said, one.workers), Workflow
         )
     assert 160 < later < 240
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_as_many_later_rounds_keep_the_answer_as_are_asked_for(
-    training: Training, share: float
+    training: TrainingJob, share: float
 ) -> None:
     rows, form = shown(training), training.config.form
-    corpus = Corpus(rows, form, Recipe(later=1.0, keep=share), 0)
-    keeps = [read_again(form, said, one.workers) == KEEP for one, _, said in drawn(corpus, rows)]
+    corpus = PlanCorpus(rows, form, PlanRecipe(later=1.0, keep=share), 0)
+    keeps = [
+        read_later_plan(form, said, one.workers) == KEEP for one, _, said in drawn(corpus, rows)
+    ]
     assert abs(sum(keeps) / len(keeps) - share) < 0.06
 
 
 def test_a_training_without_later_rounds_draws_none_and_the_same_plans_as_before(
-    training: Training,
+    training: TrainingJob,
 ) -> None:
     once, rows = read_config("practice-cpu", SMALL), shown(training)
-    corpus, rng, again = corpus_of(once, rows), Random(0), Random(0)
+    corpus, rng, again = plan_corpus(once, rows), Random(0), Random(0)
     assert [corpus.drawn(one, rng) for one in rows] == [
         (one.prompt, corpus.plan(one, again)) for one in rows
     ]
 
 
-def test_a_warm_start_knows_no_target_topic_or_other_hidden_fact(training: Training) -> None:
+def test_a_warm_start_knows_no_target_topic_or_other_hidden_fact(training: TrainingJob) -> None:
     bare = {
-        name: Exam(
+        name: SuiteSplit(
             exam.suite,
             {
                 id: replace(one, target=None, topic="", metadata={})
@@ -93,7 +103,7 @@ def test_a_warm_start_knows_no_target_topic_or_other_hidden_fact(training: Train
     }
     unknowing = replace(training, exams=bare)
     said = [
-        [texts for _, *texts in drawn(corpus_of(one.config, shown(one)), shown(one))]
+        [texts for _, *texts in drawn(plan_corpus(one.config, shown(one)), shown(one))]
         for one in (training, unknowing)
     ]
     assert said[0] == said[1]
@@ -103,19 +113,19 @@ def test_a_made_up_reply_has_words_of_the_question_and_ends_with_a_number_a_lett
     None
 ):
     question, rng = "How many primes divide 462?", Random(0)
-    replies = [made_up(question, rng) for _ in range(300)]
+    replies = [made_up_reply(question, rng) for _ in range(300)]
     words, ends = {*question.split()}, {reply.split()[-1] for reply in replies}
     assert all(word in words for reply in replies for word in reply.split()[:-1])
     assert ends & words
     assert ends & {*"ABCDE"}
     assert len([one for one in ends if one.isdigit()]) > 50
     assert max(len(reply.split()) for reply in replies) <= 8 * 12 + 1
-    assert len(made_up("", rng).split()) <= 1
+    assert len(made_up_reply("", rng).split()) <= 1
 
 
-def test_a_model_that_is_asked_again_is_taught_its_own_first_rounds(training: Training) -> None:
+def test_a_model_that_is_asked_again_is_taught_its_own_first_rounds(training: TrainingJob) -> None:
     rows = shown(training)
-    corpus = corpus_of(training.config, rows)
+    corpus = plan_corpus(training.config, rows)
     own = '\nmodel_id = [2]\nsubtasks = ["My own words."]\naccess_list = [[]]'
     corpus.own = {one.row: own for one in rows}
     found = drawn(corpus, rows)
@@ -128,14 +138,14 @@ def test_a_model_that_is_asked_again_is_taught_its_own_first_rounds(training: Tr
 
 @pytest.mark.parametrize(
     "form",
-    [Form(reply="json"), Form(access="off"), Form(layout="compact", max_steps=1)],
+    [PlanFormat(reply="json"), PlanFormat(access="off"), PlanFormat(layout="compact", max_steps=1)],
     ids=["json", "no access", "one step"],
 )
-def test_later_rounds_are_drawn_in_every_form(training: Training, form: Form) -> None:
+def test_later_rounds_are_drawn_in_every_form(training: TrainingJob, form: PlanFormat) -> None:
     rows = shown(training)
-    corpus = Corpus(rows, form, Recipe(later=1.0, names=True), 0)
+    corpus = PlanCorpus(rows, form, PlanRecipe(later=1.0, names=True), 0)
     for one, prompt, said in drawn(corpus, rows, 60):
-        plan = read_again(form, said, one.workers)
+        plan = read_later_plan(form, said, one.workers)
         assert plan == KEEP or isinstance(plan, Workflow)
         assert one.question in prompt
 
@@ -143,4 +153,4 @@ def test_later_rounds_are_drawn_in_every_form(training: Training, form: Form) ->
 @pytest.mark.parametrize("options", [{"keep": 1.5}, {"later": -0.1}])
 def test_shares_that_are_none_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(UserError, match="later and keep from 0 to 1"):
-        recipe(options)
+        read_recipe(options)

@@ -6,7 +6,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from harness.cli import main
-from harness.logs import find_logs
+from harness.ledger.runs import find_logs
 
 
 def asked(folder: Path, *more: str) -> int:

@@ -12,11 +12,11 @@ from inspect_ai.solver import Solver, solver
 from scripted import Heard, script
 
 from harness.execute import execute
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.prices import Book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import Answer, Question
-from harness.solver import as_solver
 from harness.workflow import Step, Workflow
 
 LONG = "A long question, so that the log keeps it as an attachment. " * 40

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.learning.matrix import Asked, Floats, Matrix
+from harness.learning.matrix import Floats, Matrix, MatrixQuestion
 
 ALGEBRA = ("integral", "derivative", "matrix", "eigenvalue", "polynomial", "root", "theorem")
 PROGRAMS = ("string", "array", "list", "loop", "sort", "graph", "tree")
@@ -17,19 +17,19 @@ USD = (0.01, 0.02, 0.001)
 TOPICS = ("algebra", "programs")
 
 
-def questions(count: int, seed: int) -> tuple[Asked, ...]:
+def questions(count: int, seed: int) -> tuple[MatrixQuestion, ...]:
     """Return questions on algebra (right: worker 0) and on programs (right: worker 1)."""
     rng = np.random.default_rng(seed)
-    found: list[Asked] = []
+    found: list[MatrixQuestion] = []
     for at in range(count):
         topic = int(rng.integers(2))
         words = [*rng.choice((ALGEBRA, PROGRAMS)[topic], 6), *rng.choice(COMMON, 8)]
         rng.shuffle(words)
-        found.append(Asked(id=f"q{seed}-{at}", text=" ".join(words), group=TOPICS[topic]))
+        found.append(MatrixQuestion(id=f"q{seed}-{at}", text=" ".join(words), group=TOPICS[topic]))
     return tuple(found)
 
 
-def matrix(asked: tuple[Asked, ...], scores: Floats) -> Matrix:
+def matrix(asked: tuple[MatrixQuestion, ...], scores: Floats) -> Matrix:
     """Return the matrix of some scores (questions, workers), at constant prices."""
     return Matrix(
         name="topics",
@@ -69,7 +69,7 @@ def with_gaps(whole: Matrix, share: float, seed: int) -> Matrix:
     return replace(whole, scores=np.where(holes, np.nan, whole.scores))
 
 
-def share_right(asked: tuple[Asked, ...], chosen: np.ndarray) -> float:
+def share_right(asked: tuple[MatrixQuestion, ...], chosen: np.ndarray) -> float:
     """Return the share of questions that went to the specialist of their topic."""
     return float(
         np.mean([TOPICS.index(one.group) == at for one, at in zip(asked, chosen, strict=True)])

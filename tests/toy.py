@@ -28,15 +28,14 @@ from toy_card import CARD
 
 from baselines import SYSTEMS
 from baselines import _registry as solvers
-from baselines.oracle_plans import make_plans
+from baselines.oracle import make_plans
 from baselines.single import choose
 from harness.boxes import Boxes
-from harness.compose import Catalogue, Request
 from harness.errors import UserError
-from harness.eval_set import Outcome
-from harness.job import Controls
 from harness.records import Grade, Question
-from harness.run import run
+from harness.run.catalogue import Catalogue, RunRequest
+from harness.run.evaluate import Controls, RunOutcome
+from harness.run.run import run
 from harness.suite import Split
 
 POOL = """
@@ -177,7 +176,7 @@ def toy_run(
     more: Sequence[Toy] = (),
     controls: Controls = CONTROLS,
     **changes: Any,
-) -> Outcome:
+) -> RunOutcome:
     """Run the toy; `changes` go into the request, which may name `more` exams."""
     request = {
         "suites": ((suite or Toy()).name,),
@@ -186,7 +185,7 @@ def toy_run(
         "log_dir": log_dir,
         "display": "none",
     }
-    return run(Request(**{**request, **changes}), toy_catalogue(suite, boxes, *more), controls)
+    return run(RunRequest(**{**request, **changes}), toy_catalogue(suite, boxes, *more), controls)
 
 
 def calls(log_dir: Path, kind: str = "begin") -> list[str]:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from conductor.checkpoint import About, write_about
-from conductor.embedded.words import CHAT_TEMPLATE
-from conductor.form import Form
+from conductor.checkpoint import CheckpointInfo, write_info
+from conductor.embedded import CHAT_TEMPLATE
+from conductor.plan_format import PlanFormat
 
 PAD, END = 0, 1
 SPECIAL = ("<pad>", "<end>")
@@ -64,11 +64,11 @@ class Sizes:
 class Toy:
     """What a toy checkpoint says about itself."""
 
-    form: Form = field(default_factory=lambda: Form(layout="compact"))
-    about: About | None = None
+    form: PlanFormat = field(default_factory=lambda: PlanFormat(layout="compact"))
+    about: CheckpointInfo | None = None
 
-    def described(self) -> About:
-        return self.about or About(
+    def described(self) -> CheckpointInfo:
+        return self.about or CheckpointInfo(
             form=self.form,
             pool="rehearsal",
             workers=(),
@@ -153,7 +153,7 @@ def write_checkpoint(folder: Path, toy: Toy = Toy(), sizes: Sizes = Sizes()) -> 
     """Write a whole checkpoint of random weights, and return its folder."""
     write_model(folder, sizes)
     write_tokenizer(folder)
-    write_about(toy.described(), folder)
+    write_info(toy.described(), folder)
     return folder
 
 
@@ -171,7 +171,7 @@ def speaker(folder: Path, toy: Toy = Toy(), sizes: Sizes = Sizes(), seed: int = 
     head[silent] = 0
     save(folder, sizes, tensors)
     write_tokenizer(folder)
-    write_about(toy.described(), folder)
+    write_info(toy.described(), folder)
     return folder
 
 
@@ -199,7 +199,7 @@ def parrot(folder: Path, said: str, toy: Toy = Toy()) -> Path:
     head[END, links] = 1
     save(folder, sizes, tensors)
     _write_pieces(folder, pieces)
-    write_about(toy.described(), folder)
+    write_info(toy.described(), folder)
     return folder
 
 

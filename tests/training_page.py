@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from conductor.checkpoint import read_about
-from conductor.training.folder import MANIFEST, METRICS, PLANS, read_lines
-from conductor.training.wording import Wording
+from conductor.checkpoint import read_info
+from conductor.training.model_card import Wording
+from conductor.training.run_folder import MANIFEST, METRICS, PLANS, read_lines
 from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
 from reports.render import UNKNOWN, count, percent, usd
@@ -79,7 +79,7 @@ def found_seeds(config: str, released: Path, runs: Path | None) -> list[Seed]:
 
     `released` holds a released checkpoint with its `log/`.
     """
-    chosen = read_about(released).seed
+    chosen = read_info(released).seed
     seeds: list[Seed] = []
     for log in sorted(released.glob("log/seed-*")):
         seed = int(log.name.removeprefix("seed-"))

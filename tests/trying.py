@@ -1,6 +1,6 @@
 """Rounds of tries without Inspect: an explorer, scripted or rehearsal workers, and a grader.
 
-`explored` runs what the engine of `podium run` runs (harness/learning/tuning.py), in memory and at
+`explored` runs what the engine of `podium run` runs (harness/run/lessons.py), in memory and at
 once. Not here: logs, budgets that are refused, resuming; those are tests of the engine itself.
 """
 
@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 
 from baselines import _registry
-from harness.learning.exploring import Curriculum, Explorer, Round, Tried
+from harness.inspect_adapters import system_of
+from harness.learning.fit import Explorer, Round, TrainingBudget, TrialResult
 from harness.pool import Pool
 from harness.records import Answer, Question
-from harness.solver import system_of
 from harness.system import System
 
 PoolOf = Callable[[int], Pool]
@@ -26,26 +26,26 @@ def ask(system: System, pool: Pool, question: Question) -> Answer:
 
 
 def tried_in(
-    asked: Round, task: Curriculum, targets: dict[str, str], pool_of: PoolOf
-) -> list[Tried]:
+    asked: Round, task: TrainingBudget, targets: dict[str, str], pool_of: PoolOf
+) -> list[TrialResult]:
     """Make the tries of one round; a reply is right when it ends in the target."""
     make: Any = getattr(_registry, asked.solver.partition("/")[2])
     system = system_of(lambda: make(**asked.args))
-    found: list[Tried] = []
+    found: list[TrialResult] = []
     for question in task.questions[asked.first : asked.first + asked.questions]:
         for epoch in range(1, asked.epochs + 1):
             answer = ask(system, pool_of(epoch), question)
             value = float(answer.text.endswith(targets[question.id]))
             calls, plan = len(answer.replies), answer.plan or ""
-            found.append(Tried(question.id, epoch, value, calls, 0.001, plan, answer.noted))
+            found.append(TrialResult(question.id, epoch, value, calls, 0.001, plan, answer.noted))
     return found
 
 
 def explored(
-    explorer: Explorer, task: Curriculum, targets: dict[str, str], pool_of: PoolOf
-) -> list[list[Tried]]:
+    explorer: Explorer, task: TrainingBudget, targets: dict[str, str], pool_of: PoolOf
+) -> list[list[TrialResult]]:
     """Run an explorer to the end of its budget."""
-    done: list[list[Tried]] = []
+    done: list[list[TrialResult]] = []
     while (asked := explorer.next_round(task, done)) is not None:
         done.append(tried_in(asked, task, targets, pool_of))
     return done

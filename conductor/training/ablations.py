@@ -1,12 +1,4 @@
-"""Ablations: the trainings of one file, which differ from a reference in the settings it names.
-
-    [ablations.routing-only]
-    says = "Plans have one step."
-    set.form.max_steps = 1
-
-Everything else of a training is its configuration's (config.py). Not here: training and evaluating
-them (harness/cli/ablating.py), and the table (reports/ablation_table.py).
-"""
+"""Ablations: the trainings of one file, which differ from a reference in the settings it names."""
 
 import json
 import shutil
@@ -17,27 +9,39 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from conductor.training.about import describe_checkpoint
-from conductor.training.config import CONFIGS, Section, TrainingConfig, read_config
-from conductor.training.folder import (
+from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
+from conductor.training.job import TrainingJob
+from conductor.training.metrics import owed_validation
+from conductor.training.model_card import describe_checkpoint
+from conductor.training.run_folder import (
     LAST,
     MANIFEST,
     METRICS,
     START,
-    describe,
-    flat,
+    flatten,
+    job_manifest,
     read_lines,
     write_json,
 )
-from conductor.training.job import Training
-from conductor.training.progress import owed
 from harness.errors import UserError
-from harness.parsing import read_toml
+from harness.files import read_toml
+
+# § Ablations: the trainings of one file, which differ from a reference in the settings it
+# § names.
+# §
+# §     [ablations.routing-only]
+# §     says = "Plans have one step."
+# §     set.form.max_steps = 1
+# §
+# § Everything else of a training is its configuration's (config.py). Not here: training and
+# § evaluating
+# § them (harness/cli/train.py), and the table (reports/ablations.py).
+
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 
 
-class Variant(Section):
+class AblationSpec(ConfigSection):
     """One row of the file."""
 
     says: str
@@ -46,14 +50,14 @@ class Variant(Section):
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class AblationFile(Section):
+class AblationFile(ConfigSection):
     """The file as it is written."""
 
     config: str
     reference: str
     all: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Settings of every row, the reference included."""
-    ablations: dict[str, Variant] = Field(min_length=1)
+    ablations: dict[str, AblationSpec] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     return Ablations(rows[found.reference], tuple(rows.values()))
 
 
-def chosen(ablations: Ablations, names: Sequence[str]) -> Ablations:
+def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     """Return the named rows and the reference, all without names; UserError for a strange name."""
     known = [one.name for one in ablations.rows]
     strange = [name for name in names if name not in known]
@@ -115,7 +119,7 @@ def chosen(ablations: Ablations, names: Sequence[str]) -> Ablations:
     )
 
 
-def _ablation(name: str, said: Variant, file: AblationFile, path: Path) -> Ablation:
+def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> Ablation:
     if said.not_run and said.set:
         raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
     settings = () if said.not_run else (*_settings(file.all, path), *_settings(said.set, path))
@@ -125,7 +129,7 @@ def _ablation(name: str, said: Variant, file: AblationFile, path: Path) -> Ablat
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
     """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
     found: list[str] = []
-    for key, value in flat(nested, "").items():
+    for key, value in flatten(nested, "").items():
         said = _beside(value, path) if key == ".pool.name" else value
         found.append(f"{key[1:]}={json.dumps(said)}")
     return found
@@ -135,10 +139,10 @@ def _beside(name: str, path: Path) -> str:
     return str((path.parent / name).resolve()) if name.endswith(".toml") else name
 
 
-def finished(config: TrainingConfig, out: Path) -> bool:
+def training_finished(config: TrainingConfig, out: Path) -> bool:
     """Return whether a training has made all its steps and kept its last model."""
     lines = read_lines(out / METRICS)
-    if not lines or owed(config, lines):
+    if not lines or owed_validation(config, lines):
         return False
     made = lines[-1]["step"]
     return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
@@ -148,7 +152,7 @@ SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
 """What a warm start sees of a form, beside whether steps may read others."""
 
 
-def beginning(manifest: Mapping[str, Any]) -> str:
+def warm_start_key(manifest: Mapping[str, Any]) -> str:
     """Return what a warm start depends on, as text: equal ones begin with the same weights."""
     config = manifest["config"]
     form, data = config["form"], manifest["data"]
@@ -165,12 +169,12 @@ def beginning(manifest: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True, default=str)
 
 
-def begin_from(training: Training, others: Sequence[Path]) -> Path | None:
+def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | None:
     """Give a new training the warm start of one of these that began alike; None without one.
 
     The weights would be the same (a test compares them); only their making is saved.
     """
-    out, said = training.request.out, describe(training)
+    out, said = training.request.out, job_manifest(training)
     if (out / MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     for folder in others:
@@ -187,4 +191,4 @@ def begin_from(training: Training, others: Sequence[Path]) -> Path | None:
 
 def _alike(folder: Path, said: Mapping[str, Any]) -> bool:
     before = json.loads((folder / MANIFEST).read_text())
-    return beginning(before) == beginning(json.loads(json.dumps(said, default=str)))
+    return warm_start_key(before) == warm_start_key(json.loads(json.dumps(said, default=str)))

@@ -1,8 +1,4 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
-
-`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
-Not here: whether the named pool and suites exist (job.py), and what a machine can do (checks.py).
-"""
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -13,20 +9,102 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from conductor.form import Form
-from conductor.training.config_file import CONFIGS, put, read_tables
-from conductor.training.lookup_heads import refuse_sizes
-from harness.arguments import SEED
+from conductor.plan_format import PlanFormat
 from harness.errors import UserError
+from harness.files import parse_toml, read_toml
+from harness.records import SEED
 
 
-class Section(BaseModel):
+def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
+    """Refuse a model that has no room for a look-up; a UserError names the sizes that have."""
+    if layers < 2 or heads != len(LOOK_BACK) or kv_heads != 2:
+        raise UserError(
+            f"[model.from_scratch] look_up needs 2 layers or more, {len(LOOK_BACK)} heads and "
+            "2 kv_heads."
+        )
+
+
+LOOK_BACK = (1, 2, 3, 4)
+"""Tokens that the heads of the first layer look back, one head each."""
+
+
+# § Tables of a training's TOML file: on top of those of another one, and changed key by key.
+# §
+# § What the tables may hold is config.py.
+
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """Return a file's tables on top of those of the shipped configuration that is its `base`.
+
+    A table changes the keys that it names; `[model]` stands for the whole of its base's, and other
+    suites have other weights.
+    """
+    try:
+        data = read_toml(path)
+    except ValueError as error:
+        raise UserError(f"Config {path} is not valid TOML: {error}.") from error
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    under = CONFIGS / f"{base}.toml"
+    if not under.is_file() or under == path:
+        raise UserError(f"Config {path}: there is no shipped config {base!r} to be its base.")
+    found = read_tables(under)
+    if "model" in data:
+        found.pop("model", None)
+    if "names" in data.get("suites", {}):
+        found.get("suites", {}).pop("weights", None)
+    return _overlay(found, data)
+
+
+def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested tables with those of `above` put over them."""
+    found = dict(below)
+    for key, value in above.items():
+        held = found.get(key)
+        both = isinstance(held, dict) and isinstance(value, dict)
+        found[key] = (
+            _overlay(cast("dict[str, Any]", held), cast("dict[str, Any]", value)) if both else value
+        )
+    return found
+
+
+def set_key(data: dict[str, Any], setting: str) -> None:
+    """Set `section.key=value`; a value is TOML where it reads as such, else a string."""
+    key, separator, value = setting.partition("=")
+    parts = key.strip().split(".")
+    if not separator or not all(parts):
+        raise UserError(f"--set takes section.key=value, not {setting!r}.")
+    for part in parts[:-1]:
+        table = data.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"--set {setting}: {part!r} is a value, not a table.")
+        data = cast("dict[str, Any]", table)
+    try:
+        data[parts[-1]] = parse_toml(f"value = {value}")["value"]
+    except ValueError:
+        data[parts[-1]] = value
+
+
+# § What a training is told: a TOML file, its sections as records, every mistake in one
+# § sentence.
+# §
+# § `[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is
+# § ours.
+# § Not here: whether the named pool and suites exist (job.py), and what a machine can do
+# § (checks.py).
+
+
+class ConfigSection(BaseModel):
     """A table of the file; a key that it does not have is a mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FromScratch(Section):
+class FromScratch(ConfigSection):
     """A Qwen2 model with random weights, and a tokenizer trained on the questions."""
 
     hidden: int = Field(default=128, gt=0)
@@ -49,7 +127,7 @@ class FromScratch(Section):
     """Whether attention begins as a look-up by words (lookup_heads.py)."""
 
 
-class ModelPart(Section):
+class ModelPart(ConfigSection):
     """Where the weights come from: a folder or hub name, or nowhere."""
 
     path: str = ""
@@ -60,7 +138,7 @@ class ModelPart(Section):
     """What GRPO leaves as the warm start made it: parts of parameters' names."""
 
 
-class PoolPart(Section):
+class PoolPart(ConfigSection):
     """Which workers are conducted, and which of them a question's prompt shows (adaptive.py)."""
 
     name: str
@@ -69,7 +147,7 @@ class PoolPart(Section):
     order: Literal["pool", "random"] = "pool"
 
 
-class SuitesPart(Section):
+class SuitesPart(ConfigSection):
     """Whose train splits teach, and how often each is drawn."""
 
     names: tuple[str, ...] = Field(min_length=1)
@@ -81,8 +159,8 @@ class SuitesPart(Section):
     """Where programs run; None: the usual box."""
 
 
-class VerdictsPart(Section):
-    """A study: recorded verdicts in place of a pool and suites (conductor/study.py)."""
+class VerdictsPart(ConfigSection):
+    """A study: recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
     source: str
     """As `podium route` names it."""
@@ -91,7 +169,7 @@ class VerdictsPart(Section):
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
-class WarmStart(Section):
+class WarmStart(ConfigSection):
     """Supervised steps on random valid plans before any reward."""
 
     kind: Literal["none", "random-plans"] = "none"
@@ -104,7 +182,7 @@ class WarmStart(Section):
     """What else the recipe of warm_start.py and corpus.py takes."""
 
 
-class RecursionPart(Section):
+class RecursionPart(ConfigSection):
     """Later rounds: some rows show what a first plan came to, and ask again (recursion.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)
@@ -113,7 +191,7 @@ class RecursionPart(Section):
     """Of a first round's reward (arXiv 2512.04388, appendix A.3)."""
 
 
-class Lora(Section):
+class Lora(ConfigSection):
     """Low-rank adapters instead of all weights."""
 
     r: int = Field(default=16, ge=1)
@@ -122,7 +200,7 @@ class Lora(Section):
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
 
 
-class RewardPart(Section):
+class RewardPart(ConfigSection):
     """What a plan is worth, and how fast and how long workers are asked for it."""
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
@@ -145,7 +223,7 @@ class RewardPart(Section):
     """Rounds in which questions whose plans all got the same reward are replaced by others."""
 
 
-class ValidationPart(Section):
+class ValidationPart(ConfigSection):
     """The fixed held-out questions that say which checkpoint is best."""
 
     every: int = Field(default=10, ge=1)
@@ -158,7 +236,7 @@ class ValidationPart(Section):
     """Plans written at once."""
 
 
-class RunPart(Section):
+class RunPart(ConfigSection):
     """The rest."""
 
     seed: int = Field(default=0, ge=0, le=SEED)
@@ -171,7 +249,7 @@ class RunPart(Section):
     tensorboard: bool = True
 
 
-class TrainingConfig(Section):
+class TrainingConfig(ConfigSection):
     """A training, as its file has it."""
 
     title: str = ""
@@ -180,7 +258,7 @@ class TrainingConfig(Section):
     model: ModelPart = ModelPart()
     pool: PoolPart
     suites: SuitesPart
-    form: Form = Form()
+    form: PlanFormat = PlanFormat()
     warm_start: WarmStart = WarmStart()
     grpo: dict[str, Any] = Field(default_factory=dict[str, Any])
     lora: Lora | None = None
@@ -223,17 +301,17 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
         )
     data = read_tables(path)
     for setting in settings:
-        put(data, setting)
+        set_key(data, setting)
     data["name"] = path.stem
-    return as_config(data, str(path))
+    return validate_config(data, str(path))
 
 
-def as_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
+def validate_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
     """Return plain data as a configuration; UserError for the first mistake in it."""
     try:
         config = TrainingConfig.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"Config {where}: {_first(error)}.") from error
+        raise UserError(f"Config {where}: {_first_error(error)}.") from error
     _refuse_contradictions(config)
     return config
 
@@ -243,7 +321,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
         raise UserError("[model] has either a path or a from_scratch table, and one of them.")
     size = config.model.from_scratch
     if size and size.look_up:
-        refuse_sizes(size.layers, size.heads, size.kv_heads)
+        refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)
     pool = config.pool
     if not config.form.cards and (pool.shown is not None or pool.order == "random"):
         raise UserError(
@@ -262,7 +340,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
         raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")
 
 
-def _first(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     """Return the first mistake: where it is, what is wrong, and for a key the nearest there is."""
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
@@ -288,8 +366,8 @@ def _keys(path: Sequence[str]) -> list[str]:
     kind: Any = TrainingConfig
     for part in path:
         kind = _table(kind.model_fields[part].annotation)
-    if kind is Form:
-        return [field.name for field in fields(Form)]
+    if kind is PlanFormat:
+        return [field.name for field in fields(PlanFormat)]
     return list(kind.model_fields)
 
 

@@ -1,26 +1,401 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours.
+"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
 
-Calls are counted, memory and dollars computed from what the configuration says, and each figure
-says on what it rests. What nobody can know beforehand is called unknown. Not here: the arithmetic
-of memory (memory.py) and of hours (hours.py).
-"""
-
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
 
-from conductor.training.checks import refuse_missing_folder
-from conductor.training.config import Lora
-from conductor.training.folder import world_size
-from conductor.training.hours import hours_text
-from conductor.training.job import Training
-from conductor.training.memory import Batch, Memory, Shape, Spread, memory_of, shape_of
-from conductor.training.rewarding import max_usd
-from conductor.training.settings import batches, dtype
-from conductor.training.together import limits_text
+from conductor.checkpoint import RELEASED
+from conductor.training.config import FromScratch, Lora, TrainingConfig
+from conductor.training.grpo_options import batch_sizes, limits_text, plans_at_once, weight_dtype
+from conductor.training.job import TrainingJob
+from conductor.training.metrics import max_usd
+from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines, world_size
+from conductor.training.train import refuse_missing_folder
 from harness.errors import UserError
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Usage
+
+# § How much memory a training needs on each device: arithmetic on a model's shape, nothing
+# § measured.
+# §
+# § Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two
+# § moments).
+# § Whole on a GPU 18, for bf16 computes with copies of float32 weights (settings.py), and 22
+# § on
+# § several, where torch's DDP holds gradients a second time, in its buckets. Divided by
+# § DeepSpeed
+# § ZeRO-3, 2 (bf16 weights) + 2 (gradients) + 12 (float32 weights and two moments), all over
+# § the number
+# § of devices (ZeRO, arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer
+# § and hidden
+# § unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without
+# § its
+# § attention term, for attention is fused). Shapes of hub models are those of their published
+# § config.json.
+
+
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """A decoder's sizes."""
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    vocab: int
+    tied: bool = True
+
+    @property
+    def kv(self) -> int:
+        """Width of keys, and of values."""
+        return self.hidden // self.heads * self.kv_heads
+
+    @property
+    def parameters(self) -> int:
+        """All weights of a Qwen2 model: biases on queries, keys and values, two norms a layer."""
+        h, kv = self.hidden, self.kv
+        layer = 2 * h * h + 2 * h * kv + h + 2 * kv + 3 * h * self.intermediate + 2 * h
+        return self.vocab * h * (1 if self.tied else 2) + self.layers * layer + h
+
+    def lora(self, rank: int) -> int:
+        """Weights of adapters on every linear layer."""
+        h, kv, i = self.hidden, self.kv, self.intermediate
+        ends = 2 * (h + h) + 2 * (h + kv) + 3 * (h + i)
+        return self.layers * rank * ends
+
+
+PUBLISHED = {
+    "Qwen2.5-0.5B": ModelShape(896, 4864, 24, 14, 2, 151936),
+    "Qwen2.5-1.5B": ModelShape(1536, 8960, 28, 12, 2, 151936),
+    "Qwen2.5-3B": ModelShape(2048, 11008, 36, 16, 2, 151936),
+    "Qwen2.5-7B": ModelShape(3584, 18944, 28, 28, 4, 152064, tied=False),
+}
+
+
+def shape_of(config: TrainingConfig) -> ModelShape | None:
+    """Return the model's sizes, None where they are not known here."""
+    if config.model.from_scratch:
+        return _shape_from_scratch(config.model.from_scratch)
+    for folder in (RELEASED / config.model.path, Path(config.model.path)):
+        if (folder / "config.json").is_file():
+            return _shape_from_json(json.loads((folder / "config.json").read_text()))
+    name = config.model.path.rpartition("/")[2].removesuffix("-Instruct")
+    return PUBLISHED.get(name)
+
+
+def _shape_from_scratch(size: FromScratch) -> ModelShape:
+    rows = max(size.vocab, size.embeddings or 0)
+    sizes = (size.hidden, size.intermediate, size.layers, size.heads, size.kv_heads)
+    return ModelShape(*sizes, rows, size.tied)
+
+
+def _shape_from_json(said: dict[str, Any]) -> ModelShape | None:
+    try:
+        return ModelShape(
+            said["hidden_size"],
+            said["intermediate_size"],
+            said["num_hidden_layers"],
+            said["num_attention_heads"],
+            said.get("num_key_value_heads") or said["num_attention_heads"],
+            said["vocab_size"],
+            bool(said.get("tie_word_embeddings")),
+        )
+    except KeyError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBatch:
+    """What is on one device at once."""
+
+    plans: int
+    """In an update."""
+    written: int
+    """In generation."""
+    prompt: int
+    """Tokens, an estimate."""
+    completion: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Gigabytes (1e9 bytes) on each device; `host` on the machine where states are offloaded."""
+
+    weights: float
+    gradients: float
+    optimiser: float
+    activations: float
+    kv_cache: float
+    host: float = 0.0
+
+    @property
+    def update(self) -> float:
+        """The most while weights are updated."""
+        return self.weights + self.gradients + self.optimiser + self.activations
+
+    @property
+    def generation(self) -> float:
+        """The most while plans are written by transformers in the same process."""
+        return self.weights + self.gradients + self.optimiser + self.kv_cache
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpread:
+    """How a training lies on devices."""
+
+    devices: int = 1
+    way: Literal["whole", "zero3", "offload"] = "whole"
+    """All of it on each; divided by ZeRO-3; or divided, with the optimiser's states on the host."""
+
+
+def memory_of(
+    shape: ModelShape,
+    batch: DeviceBatch,
+    config: TrainingConfig,
+    spread: DeviceSpread = DeviceSpread(),
+) -> DeviceMemory:
+    """Return the memory of a training of all weights, or of adapters where it has some."""
+    wide = 4 if config.run.device == "cpu" else 2
+    parts = 1 if spread.way == "whole" else spread.devices
+    weights, gradients, optimiser = _state_bytes(shape, config, spread)
+    host = optimiser if spread.way == "offload" else 0
+    return DeviceMemory(
+        weights=weights / parts / GB,
+        gradients=gradients / parts / GB,
+        optimiser=(optimiser - host) / parts / GB,
+        activations=_activations(shape, batch, config, wide) / GB,
+        kv_cache=2 * wide * shape.kv * shape.layers * _written(batch) / GB,
+        host=host / GB,
+    )
+
+
+def _state_bytes(
+    shape: ModelShape, config: TrainingConfig, spread: DeviceSpread
+) -> tuple[int, int, int]:
+    """Return bytes of weights, gradients and optimiser states, of all parts together."""
+    size, gpu = shape.parameters, config.run.device == "gpu"
+    buckets = 2 if gpu and spread.way == "whole" and spread.devices > 1 else 1
+    if config.lora:
+        few = shape.lora(config.lora.r)
+        return (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
+    if spread.way == "whole":
+        return (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
+    return 2 * size, 2 * size, 12 * size
+
+
+def _written(batch: DeviceBatch) -> int:
+    return batch.written * (batch.prompt + batch.completion)
+
+
+def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, wide: int) -> float:
+    """Return bytes of activations and of logits, which are float32 and kept about three times."""
+    tokens = batch.plans * (batch.prompt + batch.completion)
+    full = 34 * wide / 2 * tokens * shape.hidden
+    again = config.run.device != "cpu" and config.grpo.get("gradient_checkpointing", True)
+    kept = shape.layers * wide * tokens * shape.hidden + full if again else shape.layers * full
+    return kept + 3 * 4 * batch.plans * batch.completion * shape.vocab
+
+
+# § How long a training would take: measured in its folder or on the released runs, or by a
+# § formula.
+# §
+# § The formula counts what a GPU computes: 2 operations a weight for a token that is written,
+# § and for
+# § one that is learnt from 6, or 8 where layers are computed again; adapters save the 2 of
+# § the weights'
+# § own gradients. What share of a card's speed that reaches is assumed, as is how long a
+# § worker takes,
+# § and what is assumed is printed. Not here: memory (memory.py), calls and dollars
+# § (estimate.py).
+
+
+HOUR_S = 3600.0
+
+WHOLE = 18
+"""Bytes that a trained weight takes on one GPU (memory.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedAssumptions:
+    """What the formula takes for granted; nothing of it was measured by us."""
+
+    card: str = "H100"
+    flops: float = 989e12
+    """Operations a second in bf16, without sparsity: its data sheet."""
+    memory: float = 80e9
+    """Bytes of a card: a model that does not fit on one is told for two and more."""
+    updating: float = 0.30
+    """Share of that in updates."""
+    by_vllm: float = 0.10
+    """Share of that while plans are written."""
+    by_transformers: float = 0.01
+    call_s: float = 10.0
+    """Seconds of a worker's reply."""
+    steps: int = 3
+    """Of a plan (arXiv 2512.04388, section 4.3)."""
+    share: float = 0.5
+    """Of its token limit that a plan takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingWork:
+    """What a training computes and asks in all."""
+
+    written: float
+    """Tokens of plans."""
+    learnt: float
+    """Tokens of prompts and plans in updates."""
+    taught: int
+    """Plans of training that workers carry out; 0 where they take no time."""
+    checked: int
+    """Plans of validation that they carry out."""
+    per_token: int
+    """Operations a weight and token in updates."""
+
+
+def work_of(training: TrainingJob, batch: DeviceBatch, assumed: SpeedAssumptions) -> TrainingWork:
+    """Return the work of a training on plans and prompts of a batch's lengths."""
+    config, sizes = training.config, batch_sizes(training.config)
+    plans = sizes["rows"] * sizes["group"]
+    held_out = sum(len(exam.questions) for exam in training.held_out.values())
+    checked = (1 + -(-sizes["steps"] // config.validation.every)) * held_out
+    said = batch.completion * assumed.share
+    asks = training.study is None and training.spec.label == "live"
+    again = 2 if config.grpo.get("gradient_checkpointing", True) else 0
+    return TrainingWork(
+        written=(plans + checked) * said,
+        learnt=plans * (batch.prompt + said) * int(config.grpo.get("num_iterations", 1)),
+        taught=plans if asks else 0,
+        checked=checked if asks else 0,
+        per_token=(4 if config.lora else 6) + again,
+    )
+
+
+def gpu_hours(
+    work: TrainingWork, weights: float, writing: float, assumed: SpeedAssumptions
+) -> float:
+    """Return the hours of one card: `writing` is the share of its speed while plans are written."""
+    writes = 2 * weights * work.written / writing
+    updates = work.per_token * weights * work.learnt / assumed.updating
+    return (writes + updates) / assumed.flops / HOUR_S
+
+
+def worker_hours(
+    work: TrainingWork,
+    config: TrainingConfig,
+    processes: int,
+    assumed: SpeedAssumptions = SpeedAssumptions(),
+) -> float:
+    """Return the hours of waiting for workers; only the first process asks in validations."""
+    steps = min(assumed.steps, config.form.max_steps)
+    parts = plans_at_once(config, processes)
+    rounds = work.taught / (parts * processes) + work.checked / parts
+    return rounds * steps * assumed.call_s / HOUR_S
+
+
+def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
+    """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
+    config, steps = training.config, batch_sizes(training.config)["steps"]
+    here = _step_seconds(training.request.out / METRICS)
+    if here:
+        return (
+            f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
+        )
+    if config.run.device == "cpu":
+        return _measured(config, steps)
+    shape = shape_of(config)
+    weights = shape.parameters if shape else (config.model.parameters or 0) * 1e9
+    if not weights or batch is None:
+        return "unknown before a first step is measured, for the model's size is not known here"
+    return _estimated(training, batch, weights)
+
+
+def _step_seconds(path: Path) -> list[float]:
+    """Return the seconds of each step of a log, without validations."""
+    return [line["seconds"] for line in read_lines(path) if line.get("seconds")]
+
+
+def _measured(config: TrainingConfig, steps: int) -> str:
+    """Say what released runs took, of this configuration or of another model as large."""
+    runs = [(config_of(said), seconds) for said, seconds in _released()]
+    same = [seconds for run, seconds in runs if run.name == config.name]
+    if same:
+        mean = fmean(one for seconds in same for one in seconds)
+        return (
+            f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
+            f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
+            "not counted"
+        )
+    wanted = _size(config)
+    like = [(run, seconds) for run, seconds in runs if wanted and _size(run) == wanted]
+    if not like or config.verdicts:
+        return "unknown before a first step is measured: no released run is like it"
+    a_plan = fmean(one / batch_sizes(run)["whole"] for run, seconds in like for one in seconds)
+    a_step = a_plan * batch_sizes(config)["whole"]
+    return (
+        f"{a_step * steps / HOUR_S:.2f}, at the seconds a plan of {len(like)} released runs with a "
+        f"model as large ({a_step:.1f} s a step, 2 CPU cores); warm start and validations not "
+        "counted"
+    )
+
+
+def _released() -> list[tuple[dict[str, object], list[float]]]:
+    """Return manifest and seconds of each released run."""
+    folders = sorted(RELEASED.glob("*/log/*"))
+    return [
+        (json.loads((one / MANIFEST).read_text()), _step_seconds(one / METRICS))
+        for one in folders
+        if (one / MANIFEST).is_file()
+    ]
+
+
+def _size(config: TrainingConfig) -> tuple[int, int, int] | None:
+    """Return what decides a small model's speed, whatever its vocabulary."""
+    shape = shape_of(config)
+    return (shape.hidden, shape.intermediate, shape.layers) if shape else None
+
+
+def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str:
+    """Say what the formula comes to, with all that it assumes."""
+    config, assumed = training.config, SpeedAssumptions()
+    work, vllm = work_of(training, batch, assumed), bool(config.grpo.get("use_vllm"))
+    writing = assumed.by_vllm if vllm else assumed.by_transformers
+    card = gpu_hours(work, weights, writing, assumed)
+    whole = config.lora is not None or WHOLE * weights < assumed.memory
+    numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if whole else (2, 8))
+    hours = [(n, card / n + worker_hours(work, config, n, assumed)) for n in numbers]
+    on = ", ".join(f"{total:.3g} on {n} {assumed.card}" for n, total in hours)
+    steps = min(assumed.steps, config.form.max_steps)
+    workers = (
+        f"workers {worker_hours(work, config, numbers[0], assumed):.3g} h at {assumed.call_s:g} s "
+        f"a call, {steps} steps a plan, {config.reward.concurrency} plans at once"
+        if work.taught
+        else "workers that take no time"
+    )
+    return (
+        f"{on}: an estimate, not measured. Assumed: {assumed.flops / 1e12:g} TFLOP/s a card; "
+        f"{assumed.updating:.0%} of it in updates, {work.per_token} FLOP a weight and token; "
+        f"{writing:.0%} in writing by {'vLLM' if vllm else 'transformers'}, 2; plans of "
+        f"{batch.completion * assumed.share:g} tokens, prompts of {batch.prompt}; {workers}"
+    )
+
+
+# § What a training would take, before it begins: memory, worker calls, dollars, hours.
+# §
+# § Calls are counted, memory and dollars computed from what the configuration says, and each
+# § figure
+# § says on what it rests. What nobody can know beforehand is called unknown. Not here: the
+# § arithmetic
+# § of memory (memory.py) and of hours (hours.py).
+
 
 BYTES_PER_TOKEN = 4
 """Of English text, roughly; a tokenizer trained on the spot has more."""
@@ -33,7 +408,7 @@ USUAL_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class PlanCalls:
     """Worker calls of a training."""
 
     plans: int
@@ -46,7 +421,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Dollars:
+class DollarRange:
     """Would-be dollars; None is unknown."""
 
     least: Decimal | None
@@ -57,9 +432,9 @@ class Dollars:
     """All steps a plan, the dearest worker, replies as long as allowed, all of them read again."""
 
 
-def calls_of(training: Training) -> Calls:
+def calls_of(training: TrainingJob) -> PlanCalls:
     """Return how many plans are carried out, and the least and the most calls that they make."""
-    config, sizes = training.config, batches(training.config)
+    config, sizes = training.config, batch_sizes(training.config)
     generations = sizes["rows"] // sizes["questions"]
     held_out = sum(len(exam.questions) for exam in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
@@ -68,11 +443,11 @@ def calls_of(training: Training) -> Calls:
         plans += round(config.recursion.share * sizes["rows"]) + (1 + validations) * held_out
     others = generations * sizes["whole"] * config.reward.resample
     if training.study:
-        return Calls(plans, 0, 0, others)
-    return Calls(plans, plans, (plans + others) * config.form.max_steps, others)
+        return PlanCalls(plans, 0, 0, others)
+    return PlanCalls(plans, plans, (plans + others) * config.form.max_steps, others)
 
 
-def dollars_of(training: Training, calls: Calls) -> Dollars:
+def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
     """Return what those plans would cost at the pool's price book."""
     asked = _question_tokens(training)
     steps = training.config.form.max_steps
@@ -80,19 +455,19 @@ def dollars_of(training: Training, calls: Calls) -> Dollars:
     cheap = _least([_call(training, name, asked, SHORT) for name in training.spec.names])
     half = [_plan(training, name, asked, (usual, 0.5)) for name in training.spec.names]
     whole = [_plan(training, name, asked, (steps, 1.0)) for name in training.spec.names]
-    return Dollars(
+    return DollarRange(
         least=None if cheap is None else cheap * calls.plans,
         usual=_times(_mean(half), calls.plans),
         most=_times(_greatest(whole), calls.plans + calls.others),
     )
 
 
-def _question_tokens(training: Training) -> int:
+def _question_tokens(training: TrainingJob) -> int:
     texts = [q.text for exam in training.exams.values() for q in exam.questions.values()]
     return sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
 
 
-def _plan(training: Training, name: str, asked: int, plan: tuple[int, float]) -> Decimal | None:
+def _plan(training: TrainingJob, name: str, asked: int, plan: tuple[int, float]) -> Decimal | None:
     """Return the dollars of a chain of steps by one worker, each reading all before it."""
     steps, share = plan
     limit = training.spec.worker(name).config.max_tokens
@@ -104,7 +479,7 @@ def _plan(training: Training, name: str, asked: int, plan: tuple[int, float]) ->
     return sum(known, Decimal(0)) if len(known) == len(costs) else None
 
 
-def _call(training: Training, name: str, asked: int, said: int) -> Decimal | None:
+def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | None:
     price = training.book.price(training.spec.worker(name).price_ref)
     return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
 
@@ -127,10 +502,10 @@ def _times(value: Decimal | None, n: int) -> Decimal | None:
     return None if value is None else value * n
 
 
-def estimate_text(training: Training) -> str:
+def estimate_text(training: TrainingJob) -> str:
     """Return the estimate as lines of text."""
-    config, sizes, calls = training.config, batches(training.config), calls_of(training)
-    dtype(config)  # refuses what a training would, and so does the next one
+    config, sizes, calls = training.config, batch_sizes(training.config), calls_of(training)
+    weight_dtype(config)  # refuses what a training would, and so does the next one
     refuse_missing_folder(config)
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
@@ -144,11 +519,11 @@ def estimate_text(training: Training) -> str:
     return "\n".join(said)
 
 
-def _others(calls: Calls) -> str:
+def _others(calls: PlanCalls) -> str:
     return f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
 
 
-def _bill(training: Training, calls: Calls) -> Iterator[str]:
+def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
     """Yield what workers are asked and cost; recorded verdicts ask nobody."""
     if training.study:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
@@ -165,7 +540,7 @@ def _bill(training: Training, calls: Calls) -> Iterator[str]:
     yield from _parts(training)
 
 
-def _data(training: Training) -> str:
+def _data(training: TrainingJob) -> str:
     return ", ".join(
         f"{name} {len(exam.questions)} + {len(training.held_out[name].questions)} held out"
         for name, exam in training.exams.items()
@@ -178,20 +553,20 @@ def _usd(value: Decimal | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def _limit(training: Training) -> str:
+def _limit(training: TrainingJob) -> str:
     most = max_usd(training)
     if most is None:
         return "none (--max-usd sets one)"
     return f"stops before ${most:,}, spent by all processes together"
 
 
-def _parts(training: Training) -> Iterator[str]:
+def _parts(training: TrainingJob) -> Iterator[str]:
     """Yield what each process of several may do."""
     if world_size() > 1:
         yield limits_text(training.config, max_usd(training), world_size())
 
 
-def _hours(training: Training) -> Iterator[str]:
+def _hours(training: TrainingJob) -> Iterator[str]:
     """Yield how long it takes; workers that are asked slowly bound it from below."""
     fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
     yield f"hours: {hours_text(training, fits)}"
@@ -201,13 +576,13 @@ def _hours(training: Training) -> Iterator[str]:
         yield f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each"
 
 
-def batch_of(training: Training, devices: int) -> Batch:
+def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
     """Return what one device holds at once; prompts are as long as the longest of 50 of them."""
-    config, sizes = training.config, batches(training.config, devices)
+    config, sizes = training.config, batch_sizes(training.config, devices)
     asking = training.asking
     prompts = (asking.shown(row).prompt for row in training.rows(50))
     longest = max(len(prompt.encode()) for prompt in prompts)
-    return Batch(
+    return DeviceBatch(
         plans=int(config.grpo.get("per_device_train_batch_size", 8)),
         written=sizes["whole"] // devices,
         prompt=longest // BYTES_PER_TOKEN,
@@ -215,7 +590,7 @@ def batch_of(training: Training, devices: int) -> Batch:
     )
 
 
-def _memory(training: Training) -> Iterator[str]:
+def _memory(training: TrainingJob) -> Iterator[str]:
     """Yield memory as configured, and for other ways where the device is a GPU."""
     config, shape = training.config, shape_of(training.config)
     if shape is None:
@@ -227,13 +602,13 @@ def _memory(training: Training) -> Iterator[str]:
     )
     if config.run.device == "cpu":
         memory = memory_of(shape, batch_of(training, processes), config)
-        yield _said("memory, whole on this machine", memory)
+        yield _memory_line("memory, whole on this machine", memory)
         return
     full = config.model_copy(update={"lora": None})
     for spread, name in SPREADS:
         batch = _fitting(training, spread.devices)
         if batch is not None:
-            yield _said(f"all weights, {name}", memory_of(shape, batch, full, spread))
+            yield _memory_line(f"all weights, {name}", memory_of(shape, batch, full, spread))
     yield from _adapters(training, shape)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
     if config.grpo.get("use_vllm"):
@@ -241,26 +616,26 @@ def _memory(training: Training) -> Iterator[str]:
 
 
 SPREADS = (
-    (Spread(1), "whole on one GPU"),
-    (Spread(2), "whole on each of 2 (ddp.yaml)"),
-    (Spread(2, "offload"), "ZeRO-3 over 2, states on the host"),
-    (Spread(4, "zero3"), "ZeRO-3 over 4"),
-    (Spread(8, "zero3"), "ZeRO-3 over 8"),
+    (DeviceSpread(1), "whole on one GPU"),
+    (DeviceSpread(2), "whole on each of 2 (ddp.yaml)"),
+    (DeviceSpread(2, "offload"), "ZeRO-3 over 2, states on the host"),
+    (DeviceSpread(4, "zero3"), "ZeRO-3 over 4"),
+    (DeviceSpread(8, "zero3"), "ZeRO-3 over 8"),
 )
 """The ways of the launch files, as an estimate lists them."""
 
 
-def _adapters(training: Training, shape: Shape) -> Iterator[str]:
+def _adapters(training: TrainingJob, shape: ModelShape) -> Iterator[str]:
     config = training.config
     batch = _fitting(training, 1)
     if batch is None:
         return
     lora = config.lora or Lora()
     thin = config.model_copy(update={"lora": lora})
-    yield _said(f"adapters of rank {lora.r}, one GPU", memory_of(shape, batch, thin))
+    yield _memory_line(f"adapters of rank {lora.r}, one GPU", memory_of(shape, batch, thin))
 
 
-def _fitting(training: Training, devices: int) -> Batch | None:
+def _fitting(training: TrainingJob, devices: int) -> DeviceBatch | None:
     """Return a batch on so many devices, None where it does not divide."""
     try:
         return batch_of(training, devices)
@@ -268,7 +643,7 @@ def _fitting(training: Training, devices: int) -> Batch | None:
         return None
 
 
-def _said(name: str, memory: Memory) -> str:
+def _memory_line(name: str, memory: DeviceMemory) -> str:
     host = f", {memory.host:.1f} GB on the host" if memory.host else ""
     return (
         f"{name}: {memory.update:.3g} GB in an update ({memory.weights:.3g} weights, "

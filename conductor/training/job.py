@@ -1,8 +1,4 @@
-"""A training with everything that its configuration names, found and checked: no torch here.
-
-The suites come in a `Catalogue` from the command line, since the conductor knows none. Whatever can
-be refused is refused here, before a model is loaded or a worker asked.
-"""
+"""A training with everything that its configuration names, found and checked: no torch here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,35 +7,110 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from conductor.adaptive import Shown, checked
-from conductor.reading import read
-from conductor.recursion import read_again
-from conductor.study import Study
+from conductor.plan_format import PlanFormat, read_later_plan, read_plan
+from conductor.prompt import ShownWorkers, shown_count
 from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.rows import Asking, Draw, Earlier, Row, draw_rows
-from conductor.training.studied import studied
-from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
-from harness.compose import Catalogue
-from harness.errors import UserError
-from harness.field import refuse_unready
-from harness.pool_file import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.recordings import prompts_recorded
-from harness.records import Question
-from harness.rewards.adversarial import refuse_gullible
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.exams import (
-    Bare,
-    Exam,
-    exam_of,
-    overlaps,
-    refuse_overlap,
-    training_exam,
-    without_shared,
+from conductor.training.data import (
+    EarlierRound,
+    PromptBuilder,
+    RowDraw,
+    ShownRow,
+    TrainingRow,
+    draw_rows,
 )
-from harness.rewards.items import RewardItem
-from harness.suite import Judged, at_epoch
+from conductor.verdict_reward import (
+    VerdictDataset,
+    VerdictReward,
+    recorded_verdicts,
+    verdict_exams,
+    verdict_pool,
+)
+from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
+from harness.cassette import prompts_recorded
+from harness.errors import UserError
+from harness.pool_config import PoolSpec, read_pool
+from harness.prices import Book, read_book
+from harness.records import Question
+from harness.rewards.outcome import RewardCounter, RewardItem
+from harness.rewards.reward import OutcomeValues, Reward, RewardSettings
+from harness.rewards.splits import (
+    BareText,
+    SuiteSplit,
+    load_split,
+    load_training_split,
+    overlaps,
+    refuse_gullible,
+    refuse_overlap,
+    without_overlap,
+)
+from harness.run.catalogue import Catalogue
+from harness.run.systems import refuse_unready
+from harness.suite import ModelGraded, at_epoch
 from harness.workflow import Workflow
+
+# § A training on recorded verdicts: what stands in for the pool, the suites and the workers'
+# § work.
+# §
+# § Everything else of a training is as always: rows by id, warm start, GRPO, validation,
+# § checkpoints.
+# § Not here: what a study is (conductor/verdict_reward.py) and which questions may teach
+# § (harness/cli).
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParts:
+    """What a training needs of a study."""
+
+    spec: PoolSpec
+    exams: Mapping[str, SuiteSplit]
+    held_out: Mapping[str, SuiteSplit]
+
+
+def study_parts(study: VerdictDataset, form: PlanFormat) -> StudyParts:
+    """Return a study as pool and exams; UserError for a form that allows more than one step."""
+    if form.max_steps != 1:
+        raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
+    teaches, validates = verdict_exams(study)
+    name = study.declared.suite
+    return StudyParts(verdict_pool(study.teaches), {name: teaches}, {name: validates})
+
+
+def verdict_rewards(
+    study: VerdictDataset, form: PlanFormat, values: OutcomeValues, max_masked: float
+) -> tuple[VerdictReward, VerdictReward]:
+    """Return the rewards of what teaches, and of what picks the checkpoint."""
+    names, suite = verdict_pool(study.teaches).names, study.declared.suite
+    teaches, validates = (
+        VerdictReward(
+            recorded_verdicts(suite, part, names), form, values, RewardCounter(max_masked, 32)
+        )
+        for part in (study.teaches, study.validates)
+    )
+    return teaches, validates
+
+
+def public_rows(study: VerdictDataset, asking: PromptBuilder) -> list[ShownRow]:
+    """Return prompts with public texts, for a tokenizer that may hold no word of the questions."""
+    if not study.public:
+        raise UserError(
+            f"{study.declared.source}: its texts must not be published, and there are no others "
+            "here to train a tokenizer on."
+        )
+    row = TrainingRow(study.declared.suite, "")
+    made = (replace(asking, question=_with_text(text)) for text in study.public)
+    return [one.shown(row) for one in made]
+
+
+def _with_text(text: str) -> Callable[[TrainingRow], Question]:
+    return lambda row: Question(row.question, text, "text")
+
+
+# § A training with everything that its configuration names, found and checked: no torch here.
+# §
+# § The suites come in a `Catalogue` from the command line, since the conductor knows none.
+# § Whatever can
+# § be refused is refused here, before a model is loaded or a worker asked.
+
 
 NO_TRAIN = (
     "Suite {name!r} has no train split, it is an exam only: train on another suite "
@@ -59,33 +130,33 @@ class TrainRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class JobParts:
     """What the command line hands in: suites and boxes, and what a question asks."""
 
     catalogue: Catalogue
-    bare: Bare
-    study: Callable[[VerdictsPart], Study] | None = None
+    bare: BareText
+    study: Callable[[VerdictsPart], VerdictDataset] | None = None
     """How recorded verdicts are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingJob:
     """A training, found and checked."""
 
     config: TrainingConfig
     request: TrainRequest
-    parts: Parts
+    parts: JobParts
     spec: PoolSpec
     book: Book
-    exams: Mapping[str, Exam]
+    exams: Mapping[str, SuiteSplit]
     """What teaches, by suite."""
-    held_out: Mapping[str, Exam]
+    held_out: Mapping[str, SuiteSplit]
     """What says which checkpoint is best: validation splits, or the last train questions."""
     left_out: int
     """Questions that would teach and are asked in an exam, too."""
-    study: Study | None = None
+    study: VerdictDataset | None = None
     """Where recorded verdicts stand in for workers."""
-    earlier: dict[str, Earlier] = field(default_factory=dict[str, Earlier])
+    earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """What later rounds go on from (first_rounds.py)."""
 
     @property
@@ -94,11 +165,11 @@ class Training:
         return all(exam.suite.publishable for exam in self.exams.values())
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> PromptBuilder:
         """Return how rows become prompts."""
-        return Asking(self.config.form, self.spec, self.question, self.earlier)
+        return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
 
-    def question(self, row: Row) -> Question:
+    def question(self, row: TrainingRow) -> Question:
         """Return the question of a row, of what teaches or what is held out."""
         exam = self.exams[row.suite]
         found = exam.questions.get(row.question)
@@ -106,37 +177,39 @@ class Training:
             found = self.held_out[row.suite].questions[row.question]
         return at_epoch(exam.suite, found, row.epoch).sealed()
 
-    def rows(self, count: int) -> list[Row]:
+    def rows(self, count: int) -> list[TrainingRow]:
         """Return the rows that a training of so many draws asks, in order."""
         return draw_rows(self._draw({n: list(e.questions) for n, e in self.exams.items()}), count)
 
-    def validation_rows(self) -> list[Row]:
+    def validation_rows(self) -> list[TrainingRow]:
         """Return the held-out rows, each once; the workers shown are drawn as in training."""
-        rows = [Row(name, id) for name, exam in self.held_out.items() for id in exam.questions]
+        rows = [
+            TrainingRow(name, id) for name, exam in self.held_out.items() for id in exam.questions
+        ]
         drawn = draw_rows(self._draw({"": ["" for _ in rows]}, seed=1), len(rows))
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
         """Return the workflow of an item; None where its text is none, or keeps an answer."""
-        reader = read_again if item.first else read
+        reader = read_later_plan if item.first else read_plan
         plan = reader(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
-    def _draw(self, exams: Mapping[str, list[str]], seed: int = 0) -> Draw:
+    def _draw(self, exams: Mapping[str, list[str]], seed: int = 0) -> RowDraw:
         pool = self.config.pool
-        return Draw(
+        return RowDraw(
             exams=exams,
             weights=self.config.suites.weights,
             workers=self.spec.names,
-            shown=Shown(pool.shown, pool.order),
+            shown=ShownWorkers(pool.shown, pool.order),
             seed=self.config.run.seed * 2 + seed,
         )
 
 
-def found(config: TrainingConfig, request: TrainRequest, parts: Parts) -> Training:
+def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> TrainingJob:
     """Return the training that a configuration names; UserError where it must not begin."""
     if config.verdicts and parts.study:
-        return _found_study(config, request, parts, parts.study(config.verdicts))
+        return _find_study(config, request, parts, parts.study(config.verdicts))
     spec = read_pool(config.pool.name)
     book = read_book(spec.prices)
     if not request.dry:
@@ -144,28 +217,28 @@ def found(config: TrainingConfig, request: TrainRequest, parts: Parts) -> Traini
     _refuse_pool(config, spec)
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
     named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}
-    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
+    examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
     exams = _apart(named, examined, parts.bare)
     held_out = {
-        name: without_shared(_held_out(exam, config), examined, parts.bare)
+        name: without_overlap(_held_out(exam, config), examined, parts.bare)
         for name, exam in exams.items()
     }
     exams = {name: _without(exam, held_out[name], parts.bare) for name, exam in exams.items()}
     left = sum(len(named[n].questions) - len(exam.questions) for n, exam in exams.items())
-    return _unlogged(Training(config, request, parts, spec, book, exams, held_out, left))
+    return _unlogged(TrainingJob(config, request, parts, spec, book, exams, held_out, left))
 
 
-def _found_study(
-    config: TrainingConfig, request: TrainRequest, parts: Parts, study: Study
-) -> Training:
-    made = studied(study, config.form)
+def _find_study(
+    config: TrainingConfig, request: TrainRequest, parts: JobParts, study: VerdictDataset
+) -> TrainingJob:
+    made = study_parts(study, config.form)
     book = read_book(made.spec.prices)
     return _unlogged(
-        Training(config, request, parts, made.spec, book, made.exams, made.held_out, 0, study)
+        TrainingJob(config, request, parts, made.spec, book, made.exams, made.held_out, 0, study)
     )
 
 
-def _unlogged(training: Training) -> Training:
+def _unlogged(training: TrainingJob) -> TrainingJob:
     """Return it; UserError where TRL would write down texts that must not be published."""
     if training.config.grpo.get("log_completions") and not training.publishable:
         secret = next(n for n, exam in training.exams.items() if not exam.suite.publishable)
@@ -182,10 +255,10 @@ def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    checked(Shown(config.pool.shown, config.pool.order), len(spec.names))
+    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
 
 
-def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:
+def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
     """Return what may teach of a suite; UserError where it is an exam only."""
     suites = parts.catalogue.suites
     if name not in suites:
@@ -193,50 +266,89 @@ def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:
     suite = suites[name]
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
-    exam = training_exam(suite, "train", config.suites.train)
+    exam = load_training_split(suite, "train", config.suites.train)
     questions = exam.questions.values()
-    if isinstance(suite, Judged) and any(map(suite.needs_judge, questions)):
+    if isinstance(suite, ModelGraded) and any(map(suite.needs_judge, questions)):
         raise UserError(f"Only a model can judge some questions of suite {name!r}: leave it out.")
     return exam
 
 
-def _apart(named: Mapping[str, Exam], examined: Sequence[Exam], bare: Bare) -> dict[str, Exam]:
+def _apart(
+    named: Mapping[str, SuiteSplit], examined: Sequence[SuiteSplit], bare: BareText
+) -> dict[str, SuiteSplit]:
     """Return what teaches without what these suites' own exams ask; UserError if that is all."""
-    exams = {name: without_shared(exam, examined, bare) for name, exam in named.items()}
+    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
     if not all(exam.questions for exam in exams.values()):
         refuse_overlap(named.values(), examined, bare)
     return exams
 
 
-def _held_out(exam: Exam, config: TrainingConfig) -> Exam:
+def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
     """Return a suite's held-out questions: its validation split, else its last train questions."""
     most = config.validation.questions
     if "validation" in exam.suite.splits:
-        return exam_of(exam.suite, "validation", most)
+        return load_split(exam.suite, "validation", most)
     ids = list(exam.questions)
     kept = ids[-min(most, len(ids) // 2) :] if len(ids) > 1 else []
-    return Exam(exam.suite, {id: exam.questions[id] for id in kept})
+    return SuiteSplit(exam.suite, {id: exam.questions[id] for id in kept})
 
 
-def _without(exam: Exam, held_out: Exam, bare: Bare) -> Exam:
+def _without(exam: SuiteSplit, held_out: SuiteSplit, bare: BareText) -> SuiteSplit:
     shared = {one.question for one in overlaps([exam], [held_out], bare)}
-    return Exam(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
+    return SuiteSplit(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
 
 
-def open_box(training: Training) -> AbstractContextManager[OpenBox | None]:
+def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
     """Return the box in which these suites' programs run; one that is None where there are none."""
     boxes = training.parts.catalogue.boxes
     suites = [exam.suite for exam in training.exams.values()]
     name = training.config.suites.box
     if any(suite.needs_box for suite in suites):
-        name = chosen_box(name, boxes, ours=training.spec.label == "rehearsal")
-    return opened(boxes, name, suites, None)
+        name = select_box(name, boxes, ours=training.spec.label == "rehearsal")
+    return open_run_box(boxes, name, suites, None)
 
 
-async def refuse_gullible_graders(training: Training, box: Any) -> None:
+async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
     """Raise UserError when a suite's grader rewards what deserves nothing."""
     if training.study:
         return  # nothing is graded
     reward = Reward(training.exams, settings=RewardSettings(max_masked=1.0), box=box)
     for exam in training.exams.values():
         await refuse_gullible(reward, exam)
+
+
+# § The rows that a warm start and a tokenizer are made from, before any question is drawn.
+# §
+# § Not here: the rows that training asks (rows.py), and what a warm start plans for them
+# § (corpus.py).
+
+
+def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
+    """Return each train question a few times, with other workers where those are drawn."""
+    count = sum(len(exam.questions) for exam in training.exams.values())
+    pool = training.config.pool
+    times = 1 if pool.order == "pool" and pool.shown is None else 8
+    even = training.config.model_copy(
+        update={"suites": training.config.suites.model_copy(update={"weights": {}})}
+    )
+    return replace(training, config=even).rows(count * times)
+
+
+def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRow]:
+    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
+    if training.study and not training.publishable:
+        return public_rows(training.study, training.asking)
+    return [one if _public(training, one.row) else _unsaid(training, one.row) for one in shown]
+
+
+def _public(training: TrainingJob, row: TrainingRow) -> bool:
+    return training.exams[row.suite].suite.publishable
+
+
+def _unsaid(training: TrainingJob, row: TrainingRow) -> ShownRow:
+    """Return a row that asks nothing: a tokenizer reads its cards, and no word of its question."""
+    return replace(training.asking, question=_unasked).shown(row)
+
+
+def _unasked(row: TrainingRow) -> Question:
+    return Question(row.question, "", "text")

@@ -1,22 +1,134 @@
-"""The evidence of one sitting: its rows, and what other records say of the same tokens.
+"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts."""
 
-What is compared with what, and which differences are faults, is in the files of the invariants.
-"""
-
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
-from harness.ledger.logged import LogRecord, SampleRecord
-from harness.ledger.merge import Merged, Seen
-from harness.ledger.raw_log import Json
-from harness.ledger.row import LedgerRow
-from harness.logs import RunFacts
+from harness.ledger.call import Call
+from harness.ledger.join import LoggedEvent, Merged
+from harness.ledger.logs import Json
+from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
+
+# § What an audit says: faults, a verdict per invariant, and figures that add up over
+# § sittings.
+# §
+# § Plain records without paths and without the time of the audit: the same files give the
+# § same bytes.
+
+
+Status = Literal["pass", "weak", "fail", "not applicable"]
+"""`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AuditFault:
+    """One place where an invariant does not hold."""
+
+    invariant: str
+    """`I1` to `I16`."""
+    task: str
+    """The sitting: Inspect's task name, with its folder where there are several."""
+    where: str
+    """`call ID`, `sample QUESTION epoch N`, `journal NAME` or `log NAME`."""
+    said: str
+
+
+@dataclass(slots=True)
+class InvariantCheck:
+    """What one invariant found in one sitting."""
+
+    faults: list[AuditFault] = field(default_factory=list[AuditFault])
+    skipped: str = ""
+    """Why nothing could be checked here; empty when it was."""
+    matters: bool = False
+    """True when `skipped` is a gap in the record, which a strict audit does not accept."""
+    weak: Counter[str] = field(default_factory=Counter[str])
+    """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
+    notes: Counter[str] = field(default_factory=Counter[str])
+    """What a reader should know and holds against nobody, with how often."""
+
+    def add(self, other: "InvariantCheck") -> None:
+        """Take what another check of the same invariant found."""
+        self.faults += other.faults
+        self.weak += other.weak
+        self.notes += other.notes
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantVerdict:
+    """One invariant over all sittings."""
+
+    invariant: str
+    title: str
+    meaning: str
+    status: Status
+    checked: int
+    """Sittings in which it was checked."""
+    reasons: tuple[tuple[str, int], ...]
+    """Why it was not checked, what is weak, what else to know; with how many sittings or rows."""
+    faults: tuple[AuditFault, ...]
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is known of one invariant while sittings are added up."""
+
+    checked: int = 0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    gaps: Counter[str] = field(default_factory=Counter[str])
+    """Skipped for a gap in the record."""
+    weak: Counter[str] = field(default_factory=Counter[str])
+    notes: Counter[str] = field(default_factory=Counter[str])
+    faults: list[AuditFault] = field(default_factory=list[AuditFault])
+
+    def add(self, one: InvariantCheck) -> None:
+        """Add one sitting."""
+        if one.skipped:
+            (self.gaps if one.matters else self.skipped)[one.skipped] += 1
+        else:
+            self.checked += 1
+        self.weak += one.weak
+        self.notes += one.notes
+        self.faults += one.faults
+
+    def join(self, other: "Findings") -> None:
+        """Add what another process found."""
+        self.checked += other.checked
+        self.skipped += other.skipped
+        self.gaps += other.gaps
+        self.weak += other.weak
+        self.notes += other.notes
+        self.faults += other.faults
+
+    def status(self, *, strict: bool) -> Status:
+        """Return the verdict; a strict one takes gaps in the record for failures."""
+        if self.faults or (strict and (self.gaps or self.weak)):
+            return "fail"
+        if self.gaps or self.weak:
+            return "weak"
+        return "pass" if self.checked else "not applicable"
+
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """Return why it was not checked everywhere, and what is weak."""
+        return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
+
+
+def ordered(faults: Iterable[AuditFault]) -> tuple[AuditFault, ...]:
+    """Return faults in their one order, each once."""
+    return tuple(sorted(set(faults)))
+
+
+# § The evidence of one sitting: its rows, and what other records say of the same tokens.
+# §
+# § What is compared with what, and which differences are faults, is in the files of the
+# § invariants.
+
 
 Tokens = tuple[int, int, int, int, int]
 """Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
-NOTHING: Tokens = (0, 0, 0, 0, 0)
+NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
 NAMES = ("input", "output", "cache read", "cache write", "reasoning")
 KEYS = (
     "input_tokens",
@@ -37,7 +149,7 @@ class Evidence:
     """As faults call it."""
 
     @cached_property
-    def rows(self) -> list[LedgerRow]:
+    def rows(self) -> list[Call]:
         """All rows, in the ledger's order."""
         return self.merged.rows
 
@@ -67,14 +179,14 @@ class Evidence:
         return "no journal: the run is older than journals"
 
     @cached_property
-    def counted(self) -> list[LedgerRow]:
+    def counted(self) -> list[Call]:
         """All rows with the tokens that Inspect counted, which its totals have.
 
         They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
         """
         return [self._as_counted(row) for row in self.rows]
 
-    def _as_counted(self, row: LedgerRow) -> LedgerRow:
+    def _as_counted(self, row: Call) -> Call:
         seen = self.seen.get(row.event) if row.event else None
         usage = seen.event.counted if seen and seen.event.usage is None else None
         if usage is None or row.usage is not None:
@@ -89,12 +201,12 @@ class Evidence:
         )
 
     @cached_property
-    def by_event(self) -> Mapping[str, LedgerRow]:
+    def by_event(self) -> Mapping[str, Call]:
         """Rows by the uuid of their event, with the tokens that Inspect counted."""
         return {row.event: row for row in self.counted if row.event}
 
     @cached_property
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, LoggedEvent]:
         """Events by uuid."""
         return self.merged.seen
 
@@ -139,10 +251,10 @@ class Evidence:
         )
 
 
-def tokens_of(row: LedgerRow) -> Tokens:
+def tokens_of(row: Call) -> Tokens:
     """Return a row's tokens; all 0 for what nobody counted, as in Inspect's totals."""
     if row.input_uncached is None:
-        return NOTHING
+        return NO_TOKENS
     return (
         row.input_uncached,
         row.output or 0,
@@ -155,7 +267,7 @@ def tokens_of(row: LedgerRow) -> Tokens:
 def told(usage: Json | None) -> Tokens:
     """Return the tokens of one of Inspect's totals."""
     if not usage:
-        return NOTHING
+        return NO_TOKENS
     one, two, three, four, five = (int(usage.get(key) or 0) for key in KEYS)
     return (one, two, three, four, five)
 
@@ -182,22 +294,22 @@ def minus(left: Tokens, right: Tokens) -> Tokens:
     )
 
 
-def spent(rows: Iterable[LedgerRow]) -> dict[str, Tokens]:
+def spent(rows: Iterable[Call]) -> dict[str, Tokens]:
     """Return tokens by model of what providers counted: reads from a local cache are not spent."""
-    found: dict[str, Tokens] = defaultdict(lambda: NOTHING)
+    found: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
     for row in rows:
         if row.cache != "read" and row.input_uncached is not None:
             found[row.model] = plus(found[row.model], tokens_of(row))
-    return {name: tokens for name, tokens in found.items() if tokens != NOTHING}
+    return {name: tokens for name, tokens in found.items() if tokens != NO_TOKENS}
 
 
-def spent_by_role(rows: Iterable[LedgerRow]) -> dict[str, Tokens]:
+def spent_by_role(rows: Iterable[Call]) -> dict[str, Tokens]:
     """Return the same by role; a call without a role is in no such total of Inspect's."""
-    found: dict[str, Tokens] = defaultdict(lambda: NOTHING)
+    found: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
     for row in rows:
         if row.cache != "read" and row.input_uncached is not None and row.role != row.model:
             found[row.role] = plus(found[row.role], tokens_of(row))
-    return {name: tokens for name, tokens in found.items() if tokens != NOTHING}
+    return {name: tokens for name, tokens in found.items() if tokens != NO_TOKENS}
 
 
 def said_tokens(tokens: Tokens) -> str:

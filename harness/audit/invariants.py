@@ -1,29 +1,267 @@
-"""The sixteen invariants: what each one promises, and the function that checks it in a sitting."""
+"""The invariants by number: what is promised, and the function that checks it."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness.audit.evidence import Evidence
-from harness.audit.grades import grades_agree
-from harness.audit.integrity import integrity, self_contained
-from harness.audit.money import (
+from harness.audit.amounts import (
     cache_reads,
     failed_attempts,
     nothing_unpriced,
     pricing,
+    run_sums,
+    sample_sums,
     scopes_apart,
+    token_partition,
 )
-from harness.audit.plausibility import complete, plausible
-from harness.audit.records import records_agree
-from harness.audit.result import Checked
-from harness.audit.sums import run_sums, sample_sums
-from harness.audit.texts import texts_agree
-from harness.audit.tokens import token_partition
+from harness.audit.evidence import AuditFault, Evidence, InvariantCheck
+from harness.audit.records import complete, plausible, records_agree, texts_agree
+from harness.audit.verify import verify
+from harness.errors import UserError
+from harness.ledger.call import canonical
+from harness.ledger.join import rows_of
+from harness.ledger.journal import OLDER, SCHEMA
+from harness.ledger.manifest import FILE as MANIFEST
+from harness.ledger.manifest import EarlierRoot, read_manifest
+from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
+from harness.regrade import Remade
+from harness.run.experiment import FILE, Experiment, read_experiment
+
+# § I16: the verdicts of a log are those that were written down when they were given.
+# §
+# § Whether a verdict is right is another question: `podium audit --regrade` gives all of them
+# § anew,
+# § where that takes no model (harness/regrade.py).
 
 
-def _elsewhere(evidence: Evidence) -> Checked:
+AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
+SAME = "verdicts given anew and the same"
+LACKING = "verdicts that no journal has, though it has the calls of their samples"
+UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them anew)"
+
+
+def grades_agree(evidence: Evidence) -> InvariantCheck:
+    """I16: each verdict is the one that its journal has, or one that was given anew since."""
+    found = InvariantCheck()
+    facts = evidence.facts
+    if facts is None or facts.redacted or not evidence.has_journal:
+        found.skipped = "no journal has its verdicts"
+        return found
+    kept = Counter(
+        sample.uuid for log in evidence.logs for sample in log.samples if _is_kept(evidence, sample)
+    )
+    for log in evidence.logs:
+        for sample in log.samples:
+            where = f"sample {sample.question} epoch {sample.epoch}"
+            for said in _other_grades(evidence, sample, kept, found):
+                found.faults.append(AuditFault("I16", evidence.name, where, f"{said} ({log.name})"))
+    return found
+
+
+def given_anew(logs: Iterable[Remade]) -> InvariantCheck:
+    """I16, as far as grading again tells: verdicts that came out otherwise, and those left out."""
+    found = InvariantCheck()
+    for log in logs:
+        for where, said in log.others:
+            found.faults.append(AuditFault("I16", log.task, where, f"{said} ({log.log.name})"))
+        found.notes[SAME] += log.same
+        for why, count in log.left.items():
+            found.notes[f"not given anew: {why}"] += count
+    found.notes = +found.notes
+    return found
+
+
+def settled(weak: Counter[str], anew: InvariantCheck) -> Counter[str]:
+    """Return what stays weak: not that verdicts were changed since, where all came out the same."""
+    if anew.faults or any(note != SAME for note in anew.notes):
+        return weak
+    return Counter({said: count for said, count in weak.items() if said != AGAIN})
+
+
+def _other_grades(
+    evidence: Evidence, sample: SampleRecord, kept: Counter[str], found: InvariantCheck
+) -> Iterator[str]:
+    if sample.failed or sample.digests is None:
+        return
+    if sample.uuid not in evidence.merged.gathered.grade_lines:
+        if sample.uuid in evidence.written_down:
+            found.weak[LACKING] += 1
+        else:
+            found.notes[UNKNOWN] += 1
+    elif not _is_kept(evidence, sample):
+        if kept[sample.uuid]:
+            found.weak[AGAIN] += 1
+        else:
+            yield f"its verdict, {sample.score}, is not the one that was written down"
+
+
+def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
+    """Say whether a sample has a verdict that a journal has of it."""
+    lines = evidence.merged.gathered.grade_lines.get(sample.uuid, [])
+    digest = sample.digests.graded if sample.digests else None
+    return any(
+        line.get("value") == sample.score and line.get("graded_sha256") == digest for line in lines
+    )
+
+
+# § I13 and I14: what the audit needs is in the files, and the files are those that were
+# § written.
+
+
+SECONDS = len("2026-01-01T00:00:00")
+"""Of a time, as far as a log's has it."""
+CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
+NO_MANIFEST = (
+    "no manifest: whoever ran it with podium should supply MANIFEST.json (a run that was killed "
+    "has none until it is resumed)"
+)
+
+
+def self_contained(evidence: Evidence) -> InvariantCheck:
+    """I13: prices and facts of the run are in its own files, so that they alone give the result."""
+    found = InvariantCheck()
+    for log in evidence.logs:
+        if log.facts is None:
+            return InvariantCheck(
+                skipped="not a run of podium: its logs embed no prices", matters=True
+            )
+    for journal in evidence.merged.gathered.journals:
+        if journal.head.get("schema") not in (SCHEMA, OLDER):
+            said = "it does not begin with a head of this version"
+            found.faults.append(AuditFault("I13", evidence.name, f"journal {journal.name}", said))
+    return found
+
+
+def same_twice(files: RunFiles, name: str) -> InvariantCheck:
+    """I13: the files of a sitting give the same rows, byte for byte, each time they are read."""
+    first, second = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
+    if first == second:
+        return InvariantCheck()
+    return InvariantCheck([AuditFault("I13", name, "rows", "read twice, they are not the same")])
+
+
+def integrity(evidence: Evidence) -> InvariantCheck:
+    """I14: journals are unbroken and whole, logs are as Inspect writes them, and belong here."""
+    found = _chains(evidence)
+    found.add(_ends(evidence))
+    found.add(_archives(evidence))
+    found.add(_in_experiment(evidence))
+    return found
+
+
+def _ends(evidence: Evidence) -> InvariantCheck:
+    """Name journals that lack their last lines though the run they are of has ended well."""
+    found = InvariantCheck()
+    logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
+    for journal in evidence.merged.gathered.journals:
+        begun = str(journal.head.get("at", ""))[:SECONDS]
+        status = next((status for at, status in reversed(logs) if at <= begun), None)
+        found.weak[CUT] += status == "success" and bool(journal.calls) and not journal.closed
+    found.weak = +found.weak
+    return found
+
+
+def _archives(evidence: Evidence) -> InvariantCheck:
+    """Name what two readers of a log would see differently, and logs that are here twice."""
+    found = InvariantCheck()
+    for log in evidence.logs:
+        for oddity in log.oddities:
+            said = f"{oddity.where}: {oddity.said}"
+            if oddity.grave:
+                found.faults.append(AuditFault("I14", evidence.name, f"log {log.name}", said))
+            else:
+                found.weak[f"log {log.name}: {said}"] += 1
+    for (_, created), logs in evidence.same_logs.items():
+        if len(logs) > 1:
+            names = ", ".join(sorted(log.name for log in logs))
+            found.faults.append(
+                AuditFault("I14", evidence.name, f"log {names}", f"the same log of {created} twice")
+            )
+    return found
+
+
+def _in_experiment(evidence: Evidence) -> InvariantCheck:
+    """Compare a sitting's newest log with the record of the experiment beside it."""
+    found, logs = InvariantCheck(), evidence.merged.gathered.files.logs
+    facts = evidence.facts
+    if not logs or facts is None or facts.redacted or not (logs[0].parent / FILE).is_file():
+        return found
+    try:
+        experiment = read_experiment(logs[0].parent)
+    except UserError as error:
+        found.faults.append(AuditFault("I14", evidence.name, FILE, str(error)))
+        return found
+    assert experiment is not None, "the file has just been seen"
+    for said in _unlike(experiment, evidence.logs[0], facts):
+        found.faults.append(AuditFault("I14", evidence.name, f"log {evidence.logs[0].name}", said))
+    return found
+
+
+def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator[str]:
+    name = log.task.removesuffix(f" ({facts.purpose})")
+    entry = next((one for one in experiment.entries if one.name == name), None)
+    if entry is None:
+        yield f"{FILE} names no system {log.task!r}: the log was put in"
+        return
+    known = {
+        "arguments": (dict(entry.args), dict(facts.args)),
+        "pool": (experiment.pool_sha256, facts.pool_sha256),
+        "seed": (experiment.seed, facts.seed),
+        "split": (experiment.split, facts.split),
+        "price book": (experiment.book_sha256, facts.prices.get("sha256")),
+        "data": (experiment.data_revisions.get(facts.suite), facts.data_revision),
+        "prompt": (experiment.prompts.get(facts.suite, facts.prompt), facts.prompt),
+    }
+    for name, (recorded, logged) in known.items():
+        if recorded != logged:
+            yield f"{FILE} says {name} {recorded!r}, the log {logged!r}"
+
+
+def _chains(evidence: Evidence) -> InvariantCheck:
+    """Name what breaks a journal's chain: every line follows the one before it."""
+    found = InvariantCheck()
+    if not evidence.has_journal:
+        found.skipped, found.matters = evidence.why_no_journal(), True
+    for journal in evidence.merged.gathered.journals:
+        for fault in journal.chain.faults:
+            said = f"line {fault.line} {fault.kind}: {fault.said}"
+            found.faults.append(AuditFault("I14", evidence.name, f"journal {journal.name}", said))
+        found.weak["lines of journals that were left torn, and named when the run was resumed"] += (
+            journal.torn
+        )
+    found.weak = +found.weak
+    return found
+
+
+def manifest(run: Path, name: str) -> InvariantCheck:
+    """I14: the files of a run are those of its manifest."""
+    found = InvariantCheck()
+    for finding in verify(run):
+        if finding.kind == "absent":
+            return InvariantCheck(skipped=NO_MANIFEST, matters=True)
+        place = f"{finding.path}, {finding.where}" if finding.where else finding.path
+        said = f"{finding.kind}: {finding.said}"
+        found.faults.append(AuditFault("I14", name, place, said))
+    for earlier in _history(run):
+        found.notes[f"{name} replaces {earlier}"] += 1
+    return found
+
+
+def _history(run: Path) -> tuple[EarlierRoot, ...]:
+    try:
+        return read_manifest(run / MANIFEST).history
+    except UserError:  # which is named already
+        return ()
+
+
+# § The sixteen invariants: what each one promises, and the function that checks it in a
+# § sitting.
+
+
+def _elsewhere(evidence: Evidence) -> InvariantCheck:
     """I10: a bill is of an account, not of a sitting; harness/audit/run.py compares it."""
-    return Checked(skipped="no invoice was given (--invoice FILE)")
+    return InvariantCheck(skipped="no invoice was given (--invoice FILE)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +271,7 @@ class Invariant:
     id: str
     title: str
     meaning: str
-    check: Callable[[Evidence], Checked]
+    check: Callable[[Evidence], InvariantCheck]
 
 
 INVARIANTS = (

@@ -1,15 +1,15 @@
-"""I4: the two records of every call, journal and log, have the same calls and say the same.
+"""Invariants over records: journal and log agree in calls, texts, grades, and are plausible."""
 
-What only a journal has must have been lost by the log in a way that is known: the sample was made
-again, or its run was stopped. What only a log has escaped the journal, or is older than it.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.audit.evidence import (
-    NOTHING,
+    NO_TOKENS,
+    AuditFault,
     Evidence,
+    InvariantCheck,
     Tokens,
     minus,
     plus,
@@ -17,15 +17,23 @@ from harness.audit.evidence import (
     tokens_of,
     told,
 )
-from harness.audit.result import Checked, Fault
-from harness.ledger.events import CallEvent, seconds_between
-from harness.ledger.gather import CallRecord, JournalRecord
+from harness.ledger.call import Call
+from harness.ledger.hooks import CallTexts, text_digest
+from harness.ledger.join import LoggedEvent
 from harness.ledger.journal import usage_of
-from harness.ledger.merge import Seen
-from harness.ledger.raw_log import Json
-from harness.logs import RunFacts
-from harness.records import Usage
-from harness.service import STANDARD
+from harness.ledger.logs import CallEvent, Json, seconds_between
+from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
+from harness.records import CONDUCTOR, Usage
+from harness.request import STANDARD
+from harness.text import format_range
+
+# § I4: the two records of every call, journal and log, have the same calls and say the same.
+# §
+# § What only a journal has must have been lost by the log in a way that is known: the sample
+# § was made
+# § again, or its run was stopped. What only a log has escaped the journal, or is older than
+# § it.
+
 
 OWN = (
     "cache_write_1h",
@@ -42,20 +50,20 @@ GONE = (
 )
 
 
-def records_agree(evidence: Evidence) -> Checked:
+def records_agree(evidence: Evidence) -> InvariantCheck:
     """I4: every event of a log is one call of a journal and the other way round."""
-    found = Checked()
+    found = InvariantCheck()
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
         faults += _gone(evidence)
         if not faults:
             found.skipped, found.matters = evidence.why_no_journal(), True
-        found.faults = [Fault("I4", evidence.name, *one) for one in faults]
+        found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
         return found
     faults += [*_escaped(evidence, found), *_lost(evidence), *_disagree(evidence)]
     for journal in evidence.merged.gathered.journals:
         faults += [*_hooks(evidence, journal), *_other_run(evidence, journal)]
-    found.faults = [Fault("I4", evidence.name, *one) for one in faults]
+    found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
     return found
 
 
@@ -84,7 +92,7 @@ def _gone(evidence: Evidence) -> Iterator[Said]:
             yield f"log {log.name}", GONE
 
 
-def _escaped(evidence: Evidence, found: Checked) -> Iterator[Said]:
+def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
     for uuid in evidence.merged.escaped:
         seen = evidence.seen[uuid]
         older = seen.event.started[:19] < evidence.started[:19]
@@ -190,7 +198,7 @@ def _others(usage: Usage | None) -> str:
     return ", ".join(f"{getattr(usage, name)} {name.replace('_', ' ')}" for name in named)
 
 
-def _asked_otherwise(intent: Json, seen: Seen, terms: Mapping[str, Terms]) -> Iterator[str]:
+def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
     """Yield how an intent differs from the call that the log has, beside its tokens."""
     event, sample = seen.event, seen.sample
     if intent.get("model") != event.model:
@@ -229,7 +237,7 @@ def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
 
 def _five(usage: Usage | None) -> Tokens:
     if usage is None:
-        return NOTHING
+        return NO_TOKENS
     cached = (usage.cache_read, usage.cache_write)
     return (usage.input, usage.output, *cached, usage.reasoning or 0)
 
@@ -242,9 +250,288 @@ def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
     ours: dict[str, Tokens] = {}
     for row in evidence.counted:
         if row.journal == journal.name and row.cache != "read" and row.input_uncached is not None:
-            ours[row.model] = plus(ours.get(row.model, NOTHING), tokens_of(row))
+            ours[row.model] = plus(ours.get(row.model, NO_TOKENS), tokens_of(row))
     for model in sorted({*theirs, *ours}):
-        rest = minus(theirs.get(model, NOTHING), ours.get(model, NOTHING))
-        if rest != NOTHING:
+        rest = minus(theirs.get(model, NO_TOKENS), ours.get(model, NO_TOKENS))
+        if rest != NO_TOKENS:
             said = f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(rest)}"
             yield f"journal {journal.name}", said
+
+
+# § I15: what a log says in words is what the journal holds digests of, for every call and
+# § answer.
+# §
+# § Nothing is failed for what cannot be compared: a redacted log has no texts, an older
+# § journal has the
+# § digest of a completion alone, and a call that its log has lost is the business of I4. All
+# § of it is
+# § counted and said.
+
+
+REDACTED = "not comparable: calls whose texts were taken out of the log"
+NO_EVENT = "not comparable: calls that no log has"
+OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
+MERGED = "not comparable: requests whose turns the provider's adapter put together (older journal)"
+OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
+UNTOLD = "replies in the log of which the journal holds no digest"
+UNANSWERED = "not comparable: answers that no journal has"
+LACKING = "answers that no journal has, though it has their calls"
+
+
+def texts_agree(evidence: Evidence) -> InvariantCheck:
+    """I15: prompts, replies and answers in the log are those of the journal's digests."""
+    found = InvariantCheck()
+    if not evidence.has_journal:
+        found.skipped, found.matters = evidence.why_no_journal(), True
+        return found
+    for call, record in evidence.merged.gathered.calls.items():
+        for said in _call(evidence, record, evidence.merged.events_of[call], found):
+            found.faults.append(AuditFault("I15", evidence.name, f"call {call}", said))
+    for log in evidence.logs:
+        for sample in log.samples:
+            if log.facts is None or log.facts.redacted or sample.failed:
+                continue
+            where = f"sample {sample.question} epoch {sample.epoch}"
+            for said in _answer(evidence, sample, found):
+                found.faults.append(AuditFault("I15", evidence.name, where, f"{said} ({log.name})"))
+    return found
+
+
+def _call(
+    evidence: Evidence, record: CallRecord, events: list[LoggedEvent], found: InvariantCheck
+) -> Iterator[str]:
+    """Yield how the texts of one call differ."""
+    if not events:
+        found.notes[NO_EVENT] += 1
+        return
+    if events[-1].log.facts is not None and events[-1].log.facts.redacted:
+        found.notes[REDACTED] += 1
+        return
+    for seen in events:
+        texts = _texts(seen)
+        if texts is not None:
+            yield from _sent(record, texts, found)
+    last = _texts(events[-1])
+    if last is not None and record.outcome is not None:
+        yield from _said(record.outcome, last, found)
+
+
+def _texts(seen: LoggedEvent) -> CallTexts | None:
+    return seen.sample.digests.calls.get(seen.event.id) if seen.sample.digests else None
+
+
+def _sent(record: CallRecord, texts: CallTexts, found: InvariantCheck) -> Iterator[str]:
+    if texts.sent in (
+        record.intent.get("prompt_sha256"),
+        (record.outcome or {}).get("sent_sha256"),
+    ):
+        return
+    if (record.outcome or {}).get("sent_sha256"):
+        yield "the log's request is not the one whose digest the journal holds"
+    elif texts.merged:
+        found.notes[MERGED] += 1
+    else:
+        found.weak[OTHERWISE] += 1
+
+
+def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[str]:
+    if texts.said is None:
+        if outcome.get("output_sha256") not in (None, text_digest("")):
+            yield "the journal holds the digest of a reply, and the log has none"
+        return
+    if outcome.get("output_sha256") is None:
+        if outcome.get("event"):
+            found.weak[UNTOLD] += 1
+        return
+    if texts.said != outcome["output_sha256"]:
+        yield "the log's reply is not the one whose digest the journal holds"
+    elif "reply_sha256" not in outcome:
+        found.notes[OLDER] += 1
+    elif texts.reply != outcome["reply_sha256"]:
+        yield "the reply's reasoning, tool calls or content is not what the journal has a digest of"
+
+
+def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> Iterator[str]:
+    """Yield where a sample's answer, or how it was made, is not what was written down."""
+    digests = sample.digests
+    if digests is None:
+        return
+    for where in digests.elsewhere:
+        yield f"{where} shows another answer than the one that was graded"
+    lines = evidence.merged.gathered.answer_lines.get(sample.uuid)
+    if lines is None:
+        if sample.uuid in evidence.written_down:
+            found.weak[LACKING] += 1
+        else:
+            found.notes[UNANSWERED] += 1
+        return
+    if all(line.get("answer_sha256") != digests.answer for line in lines):
+        yield "its answer is not the one whose digest the journal holds"
+    if all(line.get("shape_sha256") != digests.shape for line in lines):
+        yield "its plan, steps or depth are not those that the journal holds a digest of"
+
+
+# § I7 and I11: the calls that must be there are there, and their counts can be a provider's.
+
+
+LIVE = "live"
+"""Label of runs whose ids and models are a provider's."""
+SAME = 0.9
+"""A count that more than this share of distinct prompts have is no count."""
+ENOUGH = 20
+"""Distinct prompts from which on a constant count is told."""
+LEAST, MOST = 1 / 40, 4.0
+"""Visible output tokens per character of a reply: from one long word to four per character."""
+SLACK = 16
+"""Tokens of a chat format that a reply's text does not show, per reply."""
+
+
+def complete(evidence: Evidence) -> InvariantCheck:
+    """I7: steps are calls, as many as the manifest says, and a conductor's own are counted."""
+    facts = evidence.facts
+    if facts is None:
+        return InvariantCheck(
+            skipped="not a run of podium: what it should have called is not declared"
+        )
+    found = InvariantCheck()
+    by_sample: dict[str, list[Call]] = defaultdict(list)
+    for row in evidence.rows:
+        if row.counted and row.scope == "inference":
+            by_sample[row.sample].append(row)
+    for sample in evidence.newest.values():
+        if sample.graded:
+            rows = by_sample.get(sample.uuid, [])
+            for said in (*_missing(sample, rows, facts), *_unexpected(sample, rows, facts)):
+                where = f"sample {sample.question} epoch {sample.epoch}"
+                found.faults.append(AuditFault("I7", evidence.name, where, said))
+    return found
+
+
+def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
+    steps = sample.plan.get("steps")
+    answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
+    exact = sample.plan.get("stopped") is None
+    if isinstance(steps, int) and (len(answered) < steps or (exact and len(answered) > steps)):
+        yield f"{steps} replies of workers in its answer, and {len(answered)} calls with a reply"
+    if not facts.system.startswith(CONDUCTOR) or _replayed(facts):
+        return
+    planned = [row for row in rows if row.role == CONDUCTOR]
+    if not any(row.input_total or row.output for row in planned):
+        yield "a conductor planned it, and no token of the conductor is counted"
+
+
+def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
+    """Yield calls outside what the system's manifest says, as the header repeats it.
+
+    What a limit has stopped, or a call that got no reply, may leave fewer.
+    """
+    if facts.calls_expected is None:
+        return
+    least, most = facts.calls_expected
+    asked = {row.call for row in rows if row.role != CONDUCTOR}
+    answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
+    cut = sample.plan.get("stopped") is not None or asked != answered
+    if len(answered) > most or (len(answered) < least and not cut):
+        promised = format_range(facts.calls_expected)
+        yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
+
+
+def _replayed(facts: RunFacts) -> bool:
+    """Say whether a system declares that its plans were made earlier."""
+    return "plans" in facts.args
+
+
+def plausible(evidence: Evidence) -> InvariantCheck:
+    """I11: counts differ as prompts do, replies have as many tokens as text, time runs on."""
+    found = InvariantCheck()
+    by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    for row in evidence.rows:
+        if row.input_uncached is not None:
+            by_model[row.role, row.model].append(row)
+        for said in _times(evidence, row):
+            found.faults.append(AuditFault("I11", evidence.name, f"call {row.call}", said))
+        found.weak["calls answered by another model than was asked for"] += _other_model(row)
+    found.weak = +found.weak
+    for id, calls in _shared(evidence.rows):
+        said = f"the provider gave {calls} billed requests the same id"
+        found.faults.append(AuditFault("I11", evidence.name, f"request {id}", said))
+    for (role, model), rows in sorted(by_model.items()):
+        for said in (*_constant(rows), *_band(evidence, rows), *_reasoning(evidence, rows)):
+            found.faults.append(AuditFault("I11", evidence.name, f"{role} ({model})", said))
+    return found
+
+
+def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
+    """Yield ids that stand for several requests: an invoice could not tell these apart."""
+    asked = Counter(
+        row.request_id
+        for row in rows
+        if row.request_id and row.label == LIVE and row.cache != "read" and row.billable != "no"
+    )
+    yield from ((id, count) for id, count in sorted(asked.items()) if id and count > 1)
+
+
+def _other_model(row: Call) -> bool:
+    """Say whether a reply names another model; a dated name of the one asked for is no other."""
+    if row.label != LIVE or not row.served_model:
+        return False
+    asked = row.model.rsplit("/", 1)[-1].removesuffix("-latest")
+    return not row.served_model.rsplit("/", 1)[-1].startswith(asked)
+
+
+def _times(evidence: Evidence, row: Call) -> Iterator[str]:
+    if row.latency_s is not None and row.latency_s < 0:
+        yield "it took less than no time"
+    record = evidence.merged.gathered.calls.get(row.call)
+    if record and record.outcome and str(record.outcome["at"]) < str(record.intent["at"]):
+        yield "it ended before it began"
+    seen = evidence.seen.get(row.event) if row.event else None
+    if seen and seen.event.completed and seen.event.completed < seen.event.started:
+        yield "its event ended before it began"
+
+
+def _constant(rows: Iterable[Call]) -> Iterator[str]:
+    """Yield counts that hardly differ over distinct prompts (as a leaderboard entry once had)."""
+    prompts: dict[Any, Call] = {}
+    for row in rows:
+        prompts.setdefault(row.prompt_sha256 or (row.question, row.step), row)
+    if len(prompts) < ENOUGH:
+        return
+    sizes = {row.prompt_bytes for row in prompts.values()}
+    if None not in sizes and len(sizes) < len(prompts) * (1 - SAME):
+        return  # the prompts themselves are equally long
+    for name, counts in (
+        ("input", Counter(row.input_total for row in prompts.values())),
+        ("total", Counter(row.total_reported for row in prompts.values() if row.total_reported)),
+    ):
+        for count, often in counts.most_common(1):
+            if often > SAME * len(prompts):
+                yield f"{often} of {len(prompts)} distinct prompts have {count} {name} tokens"
+
+
+def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
+    tokens, chars, replies = 0, 0, 0
+    for row in rows:
+        seen = evidence.seen.get(row.event) if row.event else None
+        length = seen.sample.chars.get(row.event or "") if seen else None
+        if length and row.reasoning is not None and row.output is not None:
+            tokens += row.output - row.reasoning
+            chars += length
+            replies += 1
+    if replies < ENOUGH:
+        return
+    if tokens < chars * LEAST - SLACK or tokens > chars * MOST + SLACK * replies:
+        yield f"{tokens:,} visible output tokens for {chars:,} characters in {replies} replies"
+
+
+def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
+    """Yield workers that are set to reason and of which no reply has reasoning tokens."""
+    facts = evidence.facts
+    worker = facts.workers.get(rows[0].role) if facts else None
+    if worker is None or len(rows) < ENOUGH:
+        return
+    settings = worker.settings
+    effort = settings.get("reasoning_effort")
+    declared = effort not in (None, "none", "minimal") or bool(settings.get("reasoning_tokens"))
+    if declared and all(row.reasoning == 0 for row in rows):
+        yield f"it is set to reason, and none of {len(rows)} replies has reasoning tokens"

@@ -1,41 +1,261 @@
-"""One audit of a directory: every sitting, in several processes when there are many, then all.
+"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
 
-A sitting is read, judged and let go before the next one, so memory is that of the largest sitting.
-Nothing is asked of a network, a data set or a price service: only files below the directory, and
-the price books that come with podium.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
+from typing import Any, cast
 
-from harness.audit.evidence import Evidence
-from harness.audit.grades import settled
-from harness.audit.integrity import manifest, same_twice
-from harness.audit.invariants import INVARIANTS
-from harness.audit.result import Checked, Findings, Verdict, ordered
-from harness.audit.table import Table, table_of
-from harness.integrity.manifest import FILE
-from harness.ledger.gather import gather, naming_sitting
+from harness.audit.amounts import explain, has_totals, run_parts
+from harness.audit.evidence import (
+    NAMES,
+    NO_TOKENS,
+    Evidence,
+    Findings,
+    InvariantCheck,
+    InvariantVerdict,
+    Tokens,
+    minus,
+    ordered,
+    plus,
+    spent,
+    tokens_of,
+    told,
+)
+from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled
+from harness.files import read_json
+from harness.ledger.call import ZERO, Call, canonical, plain
+from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
-from harness.ledger.merge import merged
-from harness.ledger.sitting_files import UP, Files, sittings_below
-from harness.processes import LARGE, each_of, without_collector
+from harness.ledger.logs import IN_FLIGHT
+from harness.ledger.manifest import FILE
+from harness.ledger.runs import UP, RunFiles, gather, naming_sitting, sittings_below
+from harness.parallel import LARGE, map_over_processes, without_collector
+from harness.text import pluralise
+
+# § The reconciliation table: what each record counts, and each difference with its cause.
+# §
+# § Figures of one sitting add up to those of a directory. Dollars of different scopes are
+# § never added.
+
+
+COMPARED = ("ledger", "samples", "runs", "hooks")
+"""Who counts tokens: our rows, and three of Inspect's own totals."""
+UNLABELLED = "unlabelled"
+"""Of calls that podium did not make: nobody wrote down whether they were paid."""
+
+
+@dataclass(slots=True)
+class DollarTotals:
+    """What one scope cost."""
+
+    priced: Decimal = ZERO
+    """At the book, of the rows that have a price: no total, but where all have one."""
+    low: Decimal = ZERO
+    high: Decimal | None = ZERO
+    """None when nothing bounds a row."""
+    listed: Decimal | None = ZERO
+    """At list price, as if nothing had been cached; None when a reply has none."""
+    unpriced: int = 0
+    """Rows that were billed at a price nobody knows."""
+    unknown: int = 0
+    """Rows that may have been billed: between low and high."""
+
+    @property
+    def total(self) -> Decimal | None:
+        """At the book; None when the price of any row is unknown."""
+        return None if self.unpriced or self.unknown else self.priced
+
+    def add(self, row: Call) -> None:
+        """Count one row."""
+        if row.usd is not None:
+            self.priced += row.usd
+        if row.billable == "unknown":
+            self.unknown += 1
+            self.high = _added(self.high, row.usd_high)
+            return
+        self.listed = _added(self.listed, row.usd_list)
+        self.high = _added(self.high, row.usd)
+        if row.usd is None:
+            self.unpriced += 1
+        else:
+            self.low += row.usd
+
+    def join(self, other: "DollarTotals") -> None:
+        """Add other dollars of the same scope."""
+        self.priced += other.priced
+        self.low += other.low
+        self.high = _added(self.high, other.high)
+        self.listed = _added(self.listed, other.listed)
+        self.unpriced += other.unpriced
+        self.unknown += other.unknown
+
+
+def _added(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    return None if one is None or other is None else one + other
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """Counts, tokens and dollars of some sittings."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    tokens: dict[str, Tokens] = field(default_factory=dict[str, Tokens])
+    """Of each record that has any."""
+    causes: dict[str, dict[str, Tokens]] = field(default_factory=dict[str, dict[str, Tokens]])
+    """By record: what the ledger counts and that record does not (negative: the other way)."""
+    dollars: dict[str, DollarTotals] = field(default_factory=dict[str, DollarTotals])
+    """By label and scope, e.g. `live inference`."""
+
+    def join(self, other: "Reconciled") -> None:
+        """Add the figures of other sittings."""
+        self.counts += other.counts
+        for name, tokens in other.tokens.items():
+            self.tokens[name] = plus(self.tokens.get(name, NO_TOKENS), tokens)
+        for name, causes in other.causes.items():
+            mine = self.causes.setdefault(name, {})
+            for cause, tokens in causes.items():
+                mine[cause] = plus(mine.get(cause, NO_TOKENS), tokens)
+        for name, dollars in other.dollars.items():
+            self.dollars.setdefault(name, DollarTotals()).join(dollars)
+
+
+def table_of(evidence: Evidence) -> Reconciled:
+    """Return the figures of one sitting."""
+    found = Reconciled(counts=_counts(evidence))
+    for row in evidence.rows:
+        found.dollars.setdefault(f"{_label(evidence, row)} {row.scope}", DollarTotals()).add(row)
+    found.tokens["ledger"] = _sum(spent(evidence.rows).values())
+    unbelieved = minus(found.tokens["ledger"], _sum(spent(evidence.counted).values()))
+    for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
+        found.tokens[name] = tokens
+        named = {**causes, "counts that cannot be": unbelieved}
+        rest = minus(found.tokens["ledger"], tokens)
+        for known in named.values():
+            rest = minus(rest, known)
+        every = {**named, "UNEXPLAINED": rest}
+        found.causes[name] = {cause: one for cause, one in every.items() if one != NO_TOKENS}
+    return found
+
+
+def _label(evidence: Evidence, row: Call) -> str:
+    """Return a row's label; logs that podium did not write have none."""
+    seen = evidence.seen.get(row.event or "")
+    foreign = row.journal is None and seen is not None and seen.log.facts is None
+    return UNLABELLED if foreign else row.label
+
+
+def _counts(evidence: Evidence) -> Counter[str]:
+    calls = evidence.merged.gathered.calls.values()
+    untold = {
+        call for call, record in evidence.merged.gathered.calls.items() if record.outcome is None
+    }
+    rows = evidence.rows
+    return Counter(
+        {
+            "sittings": 1,
+            "logs": len(evidence.logs),
+            "journals": len(evidence.merged.gathered.journals),
+            "intents": len(calls),
+            "outcomes": sum(record.outcome is not None for record in calls),
+            "attempts": len(rows),
+            "retries": sum(row.attempt > 1 for row in rows),
+            "events": len(evidence.seen),
+            "without event": sum(row.event is None for row in rows),
+            "without journal": sum(row.journal is None for row in rows),
+            "cached": sum(row.cache == "read" for row in rows),
+            "failed": sum(row.error is not None for row in rows),
+            "refused": sum(row.billable == "no" and row.error is not None for row in rows),
+            "unknown": sum(row.billable == "unknown" for row in rows),
+            "in flight": sum(row.error == IN_FLIGHT for row in rows),
+            "untold": len(untold - {row.call for row in rows if row.error == IN_FLIGHT}),
+        }
+    )
+
+
+Told = tuple[str, Tokens, Mapping[str, Tokens]]
+
+
+def _samples(evidence: Evidence) -> Told:
+    """The totals of the newest samples have only their last attempts."""
+    theirs = _sum(
+        told(usage) for one in evidence.newest.values() for usage in one.model_usage.values()
+    )
+    own = {event.id for one in evidence.newest.values() for event in one.events}
+    causes: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
+    for row in evidence.counted:
+        if row.cache != "read" and row.event not in own:
+            cause = "attempts that were made again" if row.event else "calls that no log has"
+            causes[cause] = plus(causes[cause], tokens_of(row))
+    return "samples", theirs, causes
+
+
+def _runs(evidence: Evidence) -> Told:
+    """The totals of the newest log that has any."""
+    log = next((log for log in evidence.logs if has_totals(log)), None)
+    if log is None:
+        return "runs", NO_TOKENS, {"runs that were stopped have no total": _ledger(evidence)}
+    parts = run_parts(evidence, log)
+    theirs = {name: told(usage) for name, usage in log.model_usage.items()}
+    result = explain(theirs, parts, spent)
+    causes = {
+        group.cause: _sum(map(tokens_of, group.rows))
+        for group in parts.groups
+        if group.cause not in result.included
+    }
+    return "runs", _sum(theirs.values()), causes
+
+
+def _hooks(evidence: Evidence) -> Told:
+    """What Inspect's hooks counted in processes that ended; others have left no such line."""
+    totals = [(journal.name, journal.totals) for journal in evidence.merged.gathered.journals]
+    theirs = _sum(told(line) for _, lines in totals for line in lines)
+    ended = {name for name, lines in totals if lines}
+    causes: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
+    for row in evidence.counted:
+        if row.cache != "read" and row.journal not in ended:
+            cause = "processes that were killed" if row.journal else "calls without a journal"
+            causes[cause] = plus(causes[cause], tokens_of(row))
+    return "hooks", theirs, causes
+
+
+def _ledger(evidence: Evidence) -> Tokens:
+    return _sum(spent(evidence.counted).values())
+
+
+def _sum(parts: Iterable[Tokens]) -> Tokens:
+    total = NO_TOKENS
+    for part in parts:
+        total = plus(total, part)
+    return total
+
+
+# § One audit of a directory: every sitting, in several processes when there are many, then
+# § all.
+# §
+# § A sitting is read, judged and let go before the next one, so memory is that of the largest
+# § sitting.
+# § Nothing is asked of a network, a data set or a price service: only files below the
+# § directory, and
+# § the price books that come with podium.
+
 
 SHARE = 4
 """Sittings that a process is given at once."""
 
 
 @dataclass(slots=True)
-class Part:
+class AuditPart:
     """What some sittings come to."""
 
-    table: Table = field(default_factory=Table)
+    table: Reconciled = field(default_factory=Reconciled)
     findings: dict[str, Findings] = field(
         default_factory=lambda: {one.id: Findings() for one in INVARIANTS}
     )
 
-    def join(self, other: "Part") -> None:
+    def join(self, other: "AuditPart") -> None:
         """Add other sittings."""
         self.table.join(other.table)
         for id, more in other.findings.items():
@@ -47,8 +267,8 @@ class Audit:
     """What the files of a directory prove, and what they do not."""
 
     strict: bool
-    table: Table
-    verdicts: tuple[Verdict, ...]
+    table: Reconciled
+    verdicts: tuple[InvariantVerdict, ...]
 
     @property
     def ok(self) -> bool:
@@ -60,8 +280,8 @@ def audit(
     folder: Path,
     *,
     strict: bool = False,
-    bills: Sequence[Checked] = (),
-    anew: Checked | None = None,
+    bills: Sequence[InvariantCheck] = (),
+    anew: InvariantCheck | None = None,
 ) -> Audit:
     """Check all invariants in all sittings below a directory.
 
@@ -69,8 +289,8 @@ def audit(
     when there is no log, or a damaged one.
     """
     sittings = sittings_below(folder)
-    whole = Part()
-    for part in parts_of(sittings):
+    whole = AuditPart()
+    for part in audit_parts(sittings):
         whole.join(part)
     _check_whole(folder, sittings, whole, bills)
     if anew is not None:
@@ -78,7 +298,7 @@ def audit(
         grades.weak = settled(grades.weak, anew)
         grades.add(anew)
     verdicts = tuple(
-        Verdict(
+        InvariantVerdict(
             invariant=one.id,
             title=one.title,
             meaning=one.meaning,
@@ -92,16 +312,16 @@ def audit(
     return Audit(strict, whole.table, verdicts)
 
 
-def parts_of(sittings: Sequence[Files], large: int = LARGE) -> Iterator[Part]:
+def audit_parts(sittings: Sequence[RunFiles], large: int = LARGE) -> Iterator[AuditPart]:
     """Yield what the sittings come to; in other processes from `large` bytes of files on."""
     many = sum(one.size for one in sittings) >= large
     shares = [sittings[at : at + SHARE] for at in range(0, len(sittings), SHARE)]
-    yield from each_of(of_sittings, shares, many=many)
+    yield from map_over_processes(of_sittings, shares, many=many)
 
 
-def of_sittings(sittings: Iterable[Files]) -> Part:
+def of_sittings(sittings: Iterable[RunFiles]) -> AuditPart:
     """Check some sittings, one after the other; for worker processes too."""
-    found = Part()
+    found = AuditPart()
     with without_collector():
         for files in sittings:
             with naming_sitting(files):
@@ -109,19 +329,19 @@ def of_sittings(sittings: Iterable[Files]) -> Part:
     return found
 
 
-def _add_sitting(found: Part, evidence: Evidence) -> None:
+def _add_sitting(found: AuditPart, evidence: Evidence) -> None:
     found.table.join(table_of(evidence))
     for invariant in INVARIANTS:
         found.findings[invariant.id].add(invariant.check(evidence))
 
 
-def name_of(files: Files) -> str:
+def name_of(files: RunFiles) -> str:
     """Return a sitting's name in faults."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
 def _check_whole(
-    folder: Path, sittings: Sequence[Files], whole: Part, bills: Sequence[Checked]
+    folder: Path, sittings: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
     """Check what is not of one sitting: reading twice, manifests, bills."""
     smallest = min(sittings, key=lambda one: (one.size, name_of(one)))
@@ -139,7 +359,7 @@ def _check_whole(
         whole.findings["I10"].add(bill)
 
 
-def runs_of(folder: Path, sittings: Sequence[Files]) -> tuple[Path, ...]:
+def runs_of(folder: Path, sittings: Sequence[RunFiles]) -> tuple[Path, ...]:
     """Return the directories that have, or should have, a manifest: those of experiments."""
     found: set[Path] = set()
     for files in sittings:
@@ -151,3 +371,179 @@ def runs_of(folder: Path, sittings: Sequence[Files]) -> tuple[Path, ...]:
             rooted = (one for one in places if (one / FOLDER).is_dir())
             found.add(next(marked, next(rooted, parent)))
     return tuple(sorted(found))
+
+
+# § An audit as lines for a terminal: the reconciliation, then the verdicts, then the faults.
+
+
+SHOWN = 10
+"""Faults of one invariant that are printed; the JSON has all of them."""
+
+WIDTH = 120
+"""Columns of a line; a name without a space, of a file say, stays whole."""
+AS_IT_IS: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+COUNTS = (
+    ("intents", "calls written down before they went out (journals)"),
+    ("outcomes", "calls written down when they had ended (journals)"),
+    ("in flight", "calls in flight when their process ended"),
+    ("untold", "calls that ended, and how was not written down (the log may know)"),
+    ("attempts", "attempts in the ledger, one row each"),
+    ("retries", "of them repeated after one that failed"),
+    ("failed", "of them failed"),
+    ("refused", "of them refused by the provider: not billed"),
+    ("unknown", "of them without an answer or a count that can be: billed within a range"),
+    ("cached", "of them read from the local cache: paid 0"),
+    ("events", "model events in logs"),
+    ("without event", "attempts that no log has"),
+    ("without journal", "attempts that no journal has"),
+)
+PAID = (
+    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it would cost.\n"
+    "at least, at most: bounds where nobody knows whether an attempt was billed. at list price:\n"
+    "as if nothing had been cached. Cached tokens, read or written, are not in input; reasoning\n"
+    "is in output."
+)
+RECORD_TITLES = {
+    "ledger": "ledger",
+    "samples": "Inspect, newest samples",
+    "runs": "Inspect, runs",
+    "hooks": "Inspect, hooks",
+}
+
+
+def as_text(audit: Audit) -> str:
+    """Return the whole audit."""
+    return "\n".join((*_reconciliation(audit.table), "", *_verdicts(audit), *_faults(audit)))
+
+
+def _reconciliation(table: Reconciled) -> Iterator[str]:
+    counts = table.counts
+    yield (
+        f"RECONCILIATION of {pluralise(counts['sittings'], 'sitting')}: "
+        f"{pluralise(counts['logs'], 'log')}, {pluralise(counts['journals'], 'journal')}"
+    )
+    if counts["run directories"] > 1:
+        yield f"put together from {counts['run directories']:,} run directories"
+    yield from (f"{counts[name]:>14,}  {meaning}" for name, meaning in COUNTS)
+    yield ""
+    yield f"{'tokens':<42}{'input':>15}{'cached':>13}{'output':>13}{'reasoning':>13}"
+    ledger = table.tokens.get("ledger", NO_TOKENS)
+    for name, title in RECORD_TITLES.items():
+        tokens = table.tokens.get(name, NO_TOKENS)
+        yield _tokens_line(title, tokens)
+        for cause, less in sorted(table.causes.get(name, {}).items()):
+            yield _tokens_line(f"  + {cause}", less)
+        if name != "ledger" and minus(ledger, tokens) == NO_TOKENS:
+            yield "  equal to the ledger"
+    yield ""
+    yield f"{'dollars':<26}{'at the book':>18}{'at least':>18}{'at most':>18}{'at list price':>18}"
+    for name, dollars in sorted(table.dollars.items()):
+        yield from _dollars_lines(name, dollars)
+    yield PAID
+    if any(name.startswith(UNLABELLED) for name in table.dollars):
+        yield "unlabelled: podium did not run it, and nobody wrote down whether it was paid."
+
+
+def _tokens_line(title: str, tokens: Tokens) -> str:
+    cached = tokens[2] + tokens[3]
+    line = f"{title:<42}{tokens[0]:>15,}{cached:>13,}{tokens[1]:>13,}{tokens[4]:>13,}"
+    return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
+
+
+def _dollars_lines(name: str, dollars: DollarTotals) -> Iterator[str]:
+    parts = (dollars.total, dollars.low, dollars.high, dollars.listed)
+    shown = ("unknown" if part is None else plain(part) for part in parts)
+    yield f"{name:<26}" + "".join(f"{part:>18}" for part in shown)
+    if dollars.unpriced:
+        yield f"  {dollars.unpriced:,} calls have no price; the others cost {plain(dollars.priced)}"
+    if dollars.unknown:
+        yield f"  {dollars.unknown:,} attempts may have been billed"
+
+
+def _verdicts(audit: Audit) -> Iterator[str]:
+    yield "INVARIANTS" + (" (strict)" if audit.strict else "")
+    for verdict in audit.verdicts:
+        said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
+        for reason, often in verdict.reasons:
+            said = f"{'':<20}{reason} ({often:,})"
+            yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 22, **AS_IT_IS)
+    yield ""
+    yield _summary(audit)
+
+
+def _summary(audit: Audit) -> str:
+    """Return the verdict in a line: what fails, and what a strict audit would fail on."""
+    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
+    weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
+    said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
+    if not weak:
+        return f"{said}."
+    them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
+    return f"{said}; {weak} {them}."
+
+
+def _faults(audit: Audit) -> Iterator[str]:
+    for verdict in audit.verdicts:
+        if verdict.faults:
+            yield ""
+            yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
+            yield from _some(verdict)
+
+
+def _some(verdict: InvariantVerdict) -> Iterator[str]:
+    for fault in verdict.faults[:SHOWN]:
+        said = f"  {fault.task}, {fault.where}: {fault.said}"
+        yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
+    if len(verdict.faults) > SHOWN:
+        yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"
+
+
+# § An audit as JSON that has one form: sorted keys, money as strings, no time and no path of
+# § now.
+
+
+SCHEMA = "podium-audit-1"
+
+
+def as_json(audit: Audit) -> bytes:
+    """Return the whole audit, every fault included; the same files give the same bytes."""
+    data = {
+        "schema": SCHEMA,
+        "strict": audit.strict,
+        "ok": audit.ok,
+        "reconciliation": _table(audit.table),
+        "invariants": [asdict(verdict) for verdict in audit.verdicts],
+    }
+    return canonical(data) + b"\n"
+
+
+def is_audit(path: Path) -> bool:
+    """Say whether a file is what an audit wrote, and may be replaced by the next one."""
+    try:
+        found: object = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
+
+
+def _table(table: Reconciled) -> dict[str, Any]:
+    return {
+        "counts": dict(table.counts),
+        "tokens": {name: _tokens(tokens) for name, tokens in table.tokens.items()},
+        "ledger_less": {
+            name: {cause: _tokens(tokens) for cause, tokens in causes.items()}
+            for name, causes in table.causes.items()
+        },
+        "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
+    }
+
+
+def _tokens(tokens: Tokens) -> dict[str, int]:
+    return {name.replace(" ", "_"): count for name, count in zip(NAMES, tokens, strict=True)}
+
+
+def _dollars(dollars: DollarTotals) -> dict[str, Any]:
+    found = {name: plain(value) for name, value in asdict(dollars).items()}
+    return {**found, "total": plain(dollars.total)}

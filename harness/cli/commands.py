@@ -1,41 +1,25 @@
-"""Every command of `podium`: its name, its arguments, what it calls.
-
-What a run refuses and does is harness/compose.py and harness/run.py; arguments are in
-harness/arguments.py and the files beside it, the commands in the files of this package, the parts
-in parts.py.
-"""
+"""Every command of `podium`: its name, its arguments, what it calls."""
 
 import argparse
 import os
 import sys
 
-from harness import (
-    arguments,
-    learning_arguments,
-    money_arguments,
-    report_arguments,
-    route_arguments,
-    train_arguments,
-)
-from harness.cli import (
-    ablating,
-    auditing,
-    comparing,
-    grading,
-    integrity,
-    ledgering,
-    money,
-    routing,
-    running,
-    showing,
-    training,
-)
+from harness.cli import catalogue, grade, list, money, run, train
 from harness.errors import PodiumError
-from harness.escape import Parser, say
+from harness.text import Parser, say
+
+# § Every command of `podium`: its name, its arguments, what it calls.
+# §
+# § What a run refuses and does is harness/run/catalogue.py and harness/run/run.py; arguments
+# § are in
+# § harness/cli/catalogue.py and the files beside it, the commands in the files of this
+# § package, the parts
+# § in parts.py.
+
 
 SLOW = {
-    "run": ("harness.run", "suites._registry", "baselines._registry", "conductor._registry"),
-    "demo": ("harness.demo", "suites._registry", "baselines._registry", "conductor._registry"),
+    "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
+    "demo": ("harness.run.demo", "suites._registry", "baselines._registry", "conductor._registry"),
 }
 """What a command imports before it begins, for a break to find nothing begun."""
 
@@ -67,29 +51,29 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, function, add in (
-        ("demo", running.demo_command, arguments.demo_arguments),
-        ("run", running.run_command, learning_arguments.run_arguments),
-        ("report", running.report_command, report_arguments.report_arguments),
-        ("power", comparing.power_command, report_arguments.power_arguments),
-        ("route", routing.route_command, route_arguments.route_arguments),
-        ("record", running.record_command, arguments.record_arguments),
-        ("grade", grading.grade_command, arguments.grade_arguments),
-        ("redact", grading.redact_command, arguments.redact_arguments),
-        ("regrade", grading.regrade_command, arguments.regrade_arguments),
-        ("reward", grading.reward_command, arguments.reward_arguments),
-        ("train", training.train_command, train_arguments.train_arguments),
-        ("ablate", ablating.ablate_command, train_arguments.ablate_arguments),
-        ("audit", auditing.audit_command, money_arguments.audit_arguments),
-        ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
-        ("manifest", integrity.manifest_command, arguments.manifest_arguments),
-        ("prices", money.prices_command, money_arguments.prices_arguments),
-        ("reprice", money.reprice_command, money_arguments.reprice_arguments),
-        ("suites", showing.suites_command, arguments.listed_arguments),
-        ("data", showing.data_command, arguments.data_arguments),
-        ("systems", showing.systems_command, arguments.listed_arguments),
-        ("workers", showing.workers_command, arguments.pool_arguments),
-        ("doctor", showing.doctor_command, learning_arguments.doctor_arguments),
-        ("sandbox", showing.sandbox_command, arguments.sandbox_arguments),
+        ("demo", run.demo_command, run.demo_arguments),
+        ("run", run.run_command, run.run_and_learning_arguments),
+        ("report", run.report_command, run.report_arguments),
+        ("power", run.power_command, run.power_arguments),
+        ("route", train.route_command, train.route_arguments),
+        ("record", run.record_command, run.record_arguments),
+        ("grade", grade.grade_command, grade.grade_arguments),
+        ("redact", grade.redact_command, grade.redact_arguments),
+        ("regrade", grade.regrade_command, grade.regrade_arguments),
+        ("reward", grade.reward_command, grade.reward_arguments),
+        ("train", train.train_command, train.train_arguments),
+        ("ablate", train.ablate_command, train.ablate_arguments),
+        ("audit", money.audit_command, money.audit_arguments),
+        ("ledger", money.ledger_command, money.ledger_arguments),
+        ("manifest", money.manifest_command, money.manifest_arguments),
+        ("prices", money.prices_command, money.prices_arguments),
+        ("reprice", money.reprice_command, money.reprice_arguments),
+        ("suites", list.suites_command, list.listed_arguments),
+        ("data", list.data_command, list.data_arguments),
+        ("systems", list.systems_command, list.listed_arguments),
+        ("workers", list.workers_command, catalogue.pool_arguments),
+        ("doctor", list.doctor_command, run.doctor_and_learning_arguments),
+        ("sandbox", list.sandbox_command, list.sandbox_arguments),
     ):
-        add(arguments.new_command(commands, name, function))
+        add(catalogue.new_command(commands, name, function))
     return parser

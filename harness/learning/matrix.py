@@ -1,26 +1,35 @@
-"""A `Matrix`: how each worker did on each question. What routers learn from, and are judged on.
+"""A `Matrix`: how each worker did on each question. What routers learn from, and are judged on."""
 
-It comes from logs of single workers or from verdicts that somebody recorded. Data only: learning
-is baselines/routing/, statistics are reports/. Money here is a feature to learn from and a figure
-to average, so it is a float; what is billed is Decimal and stands in the ledger.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.pool_file import Label
+from harness.ledger.logs import Json, naming, open_log
+from harness.ledger.runs import RunFacts
+from harness.ledger.totals import SystemRun, load_runs
+from harness.pool_config import Label
 from harness.records import Kind
+
+# § A `Matrix`: how each worker did on each question. What routers learn from, and are judged
+# § on.
+# §
+# § It comes from logs of single workers or from verdicts that somebody recorded. Data only:
+# § learning
+# § is baselines/routing/, statistics are reports/. Money here is a feature to learn from and
+# § a figure
+# § to average, so it is a float; what is billed is Decimal and stands in the ledger.
+
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MatrixQuestion:
     """One question of a matrix, without its target."""
 
     id: str
@@ -48,7 +57,7 @@ class Matrix:
     """Where it is from, with what pins it."""
     label: Label
     workers: tuple[str, ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[MatrixQuestion, ...]
     scores: Floats
     """(questions, workers), each between 0 and 1: the mean over the draws of that pair."""
     usd: Floats
@@ -83,7 +92,7 @@ class Matrix:
             tokens_out=self.tokens_out[at],
         )
 
-    def where(self, keep: Callable[[Asked], bool]) -> "Matrix":
+    def where(self, keep: Callable[[MatrixQuestion], bool]) -> "Matrix":
         """Return the matrix of the questions that `keep` says yes to."""
         return self.rows([at for at, asked in enumerate(self.questions) if keep(asked)])
 
@@ -109,3 +118,191 @@ def mean_known(values: Floats) -> Floats:
     sums = np.where(known, values, 0.0).sum(axis=0)
     nothing = np.full(int(values.shape[1]), np.nan)
     return np.divide(sums, counts, out=nothing, where=counts > 0)
+
+
+# § From single verdicts to a `Matrix`: draws of one pair are averaged, what is absent stays
+# § NaN.
+# §
+# § Every importer of recorded verdicts, and the reader of our own logs, ends here. Not here:
+# § any file
+# § format (baselines/matrices/, harness/learning/matrix.py).
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """One draw of one worker on one question."""
+
+    question: str
+    worker: str
+    score: float | None
+    """Between 0 and 1; None when there is no verdict: that is no 0."""
+    usd: float | None = None
+    """List price of this draw; None is unknown."""
+    tokens_out: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSource:
+    """What a matrix says of itself."""
+
+    name: str
+    source: str
+    label: Label = "recorded"
+    notes: tuple[str, ...] = ()
+    publishable: bool = True
+    drawn: int = 1
+    """Draws behind each cell, where the source kept only their mean."""
+
+
+def assemble_matrix(
+    about: MatrixSource, asked: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
+) -> Matrix:
+    """Return the matrix of some cells; workers stand in the order in which they first appear.
+
+    A score is the mean over a pair's graded draws. Dollars and tokens are means over all its draws,
+    and unknown as soon as one of them is. UserError when there is no cell, or two questions share
+    an id; a cell of a question that is not among `asked` is an error of ours.
+    """
+    rows = {one.id: at for at, one in enumerate(asked)}
+    if len(rows) != len(asked):
+        twice = next(one.id for at, one in enumerate(asked) if rows[one.id] != at)
+        raise UserError(f"{about.name}: question {twice} is there twice.")
+    every = list(cells)
+    if not every:
+        raise UserError(f"{about.name}: there is no verdict in it.")
+    workers = {name: at for at, name in enumerate(dict.fromkeys(cell.worker for cell in every))}
+    at = np.array([(rows[cell.question], workers[cell.worker]) for cell in every])
+    shape = (len(rows), len(workers))
+    scores = _numbers(cell.score for cell in every)
+    graded = ~np.isnan(scores)
+    draws = _sums(shape, at, graded.astype(float))
+    tried = _sums(shape, at, np.ones(len(every)))
+    return Matrix(
+        name=about.name,
+        source=about.source,
+        label=about.label,
+        workers=tuple(workers),
+        questions=tuple(asked),
+        scores=_mean(_sums(shape, at, np.where(graded, scores, 0.0)), draws),
+        usd=_mean(_sums(shape, at, _numbers(cell.usd for cell in every)), tried),
+        tokens_out=_mean(_sums(shape, at, _numbers(cell.tokens_out for cell in every)), tried),
+        draws=about.drawn * int(draws[draws > 0].min()) if (draws > 0).any() else 1,
+        notes=about.notes,
+        publishable=about.publishable,
+    )
+
+
+def _numbers(values: Iterable[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _sums(shape: tuple[int, int], at: NDArray[np.intp], values: Floats) -> Floats:
+    """Return the sum of each pair's values; NaN where one of them is NaN."""
+    found = np.zeros(shape)
+    np.add.at(found, (at[:, 0], at[:, 1]), values)
+    return found
+
+
+def _mean(sums: Floats, counts: Floats) -> Floats:
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+
+
+# § The matrix of our own logs: what every worker that sat an exam alone scored, used and
+# § would cost.
+# §
+# § The sittings of `single:<worker>` in a run's directory, those of choosing the best single
+# § worker
+# § included: those are of a train split, and say so. Questions are those of the log; of
+# § suites that
+# § must not be published their texts stay in it. Not here: recorded verdicts of others
+# § (baselines/matrices/), learning.
+
+
+SINGLE = "single:"
+
+
+def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
+    """Return the matrix of all single workers below some directories.
+
+    A question's id is `suite/id`. An epoch is a draw; an attempt without a verdict is none. Dollars
+    are list prices. UserError when nobody sat alone, for logs of different labels, and for logs of
+    one suite in different versions, data, prompts or splits of the same name.
+    """
+    sittings, _ = load_runs(dirs)
+    alone = [sitting for sitting in sittings if sitting.facts.system.startswith(SINGLE)]
+    if not alone:
+        places = ", ".join(map(str, dirs))
+        raise UserError(f"No worker sat alone in {places}: run `--system single` first.")
+    _refuse_different(alone)
+    asked: dict[str, MatrixQuestion] = {}
+    for sitting in alone:
+        asked |= {one.id: one for one in _asked(sitting) if one.id not in asked}
+    withheld = sorted({one.facts.suite for one in alone if not one.facts.publishable})
+    about = MatrixSource(
+        name="logs:" + ",".join(sorted({sitting.facts.suite for sitting in alone})),
+        source=f"{len(alone)} sittings of single workers, pool {alone[0].facts.pool}",
+        label=alone[0].facts.label,
+        notes=tuple(
+            f"The texts of {name} stay in their log: no router reads them." for name in withheld
+        ),
+        publishable=not withheld,
+    )
+    return assemble_matrix(about, [asked[id] for id in sorted(asked)], _cells(alone))
+
+
+def _refuse_different(alone: Sequence[SystemRun]) -> None:
+    labels = sorted({sitting.facts.label for sitting in alone})
+    if len(labels) > 1:
+        raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
+    exams: dict[str, tuple[str, ...]] = {}
+    for sitting in alone:
+        facts = sitting.facts
+        exam = (facts.suite_version, facts.data_revision, facts.prompt)
+        if exams.setdefault(facts.suite, exam) != exam:
+            raise UserError(
+                f"These logs are of different versions of {facts.suite}: "
+                f"{' '.join(exams[facts.suite])} and {' '.join(exam)}."
+            )
+
+
+def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
+    for sitting in alone:
+        for attempt in sitting.attempts:
+            usd = attempt.totals.usd
+            yield MatrixCell(
+                question=_id(sitting.facts, attempt.question),
+                worker=sitting.facts.system.removeprefix(SINGLE),
+                score=attempt.value,
+                usd=None if usd is None else float(usd),
+                tokens_out=attempt.totals.tokens_out,
+            )
+
+
+def _asked(sitting: SystemRun) -> Iterator[MatrixQuestion]:
+    """Yield the questions of a sitting, with their texts where they may be had."""
+    facts = sitting.facts
+    split: Literal["train", "eval"] = "train" if facts.split == "train" else "eval"
+    for path in sitting.paths:
+        with open_log(path) as log, naming(path):
+            for sample in log.samples():
+                metadata: Json = sample.get("metadata") or {}
+                yield MatrixQuestion(
+                    id=_id(facts, str(sample["id"])),
+                    text=_text(sample) if facts.publishable else "",
+                    kind=cast(Kind, metadata.get("kind") or "text"),
+                    group=str(metadata.get("topic") or ""),
+                    split=split,
+                )
+
+
+def _id(facts: RunFacts, question: str) -> str:
+    return f"{facts.suite}/{question}"
+
+
+def _text(sample: Json) -> str:
+    """Return what was asked: plain text, or the text of its messages."""
+    asked: object = sample["input"]
+    if isinstance(asked, str):
+        return asked
+    messages = cast(list[Json], asked)
+    return "\n".join(one["content"] for one in messages if isinstance(one.get("content"), str))

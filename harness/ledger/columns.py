@@ -1,21 +1,201 @@
-"""The columns of the exported tables: name, Parquet type, unit and meaning, from the dataclasses.
-
-A column's meaning is the sentence under its field, so that schema.md cannot differ from the code.
-Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never rounded.
-"""
+"""What is exported: columns, their types and meanings, and the formats of files."""
 
 import ast
+import csv
+import html
 import inspect
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_args, get_type_hints
+from typing import Any, Protocol, get_args, get_type_hints
 
 from harness.errors import UserError
+from harness.ledger.answers import Verdict
+from harness.ledger.call import Call, plain
+from harness.text import escape_controls, escape_markdown, markdown_cell
+
+# § One row of the reviewers' view: what one question put to one system came to, flat.
+# §
+# § How it is added up is harness/ledger/show.py.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRow:
+    """One question put to one system. Tokens are counts, `usd_*` US dollars, `*_s` seconds."""
+
+    task: str
+    """Inspect's task, e.g. `aime25 moa-lite`."""
+    suite: str
+    system: str
+    purpose: str
+    """`eval`; or `selection` for questions by which a system was chosen: no part of a result."""
+    label: str
+    """`live`, `recorded` or `rehearsal`: whether anything left a purse."""
+    question: str
+    """Id of the question in its suite."""
+    epoch: int
+    """1 for the first time that the question was asked."""
+    sample: str | None
+    """uuid of the newest sample; None when no log has one."""
+    verdict: Verdict
+    """`right`, `wrong`, `partly` (by the suite's card) or `unscored`."""
+    score: float | None
+    """From 0 to 1; NULL when unscored."""
+    reason: str
+    """What the grade says of itself, or why there is none; a kind only for withheld exams."""
+    parsed: bool
+    """False when no answer could be found in the reply (wrong, and counted apart)."""
+    answer: str | None
+    """The answer found in the reply; `withheld` where the exam may not be published."""
+    target: str | None
+    """The gold answer; `withheld` where the exam may not be published."""
+    calls: int
+    """Calls of the graded attempt; graders' are apart."""
+    attempts: int
+    """Attempts of these calls: a call that HTTP tried three times is three."""
+    retries: int
+    """`attempts` less `calls`."""
+    failed: int
+    """Attempts that ended in an error."""
+    cached_calls: int
+    """Calls answered by the local cache: priced in `usd_list`, paid 0."""
+    discarded_calls: int
+    """Calls of attempts at the question that were not graded; only `usd_discarded` has them."""
+    steps: int | None
+    """Steps of the workflow that were run."""
+    depth: int | None
+    """Steps on the longest chain of reads."""
+    stopped: str | None
+    """The budget that ended the work early."""
+    conductor_in: int | None
+    """Prompt tokens of the model that plans, cached ones included."""
+    conductor_out: int | None
+    worker_in: int | None
+    """Prompt tokens of workers, cached ones included."""
+    worker_out: int | None
+    """Output tokens of workers, reasoning included: the token count of the Conductor paper."""
+    reasoning: int | None
+    """Part of the output; NULL when a provider does not say."""
+    cache_read: int | None
+    """Part of the prompt that a provider had cached."""
+    cache_write: int | None
+    """Part of the prompt that a provider cached."""
+    orchestration: int | None
+    """Tokens that products spent on models of their own, in and out; in no other count."""
+    grader_calls: int
+    grader_in: int | None
+    """Prompt tokens of graders, cached ones included."""
+    grader_out: int | None
+    usd: Decimal | None
+    """Inference as providers bill it at the book: caches used, local reads 0."""
+    usd_list: Decimal | None
+    """The headline: inference at list price, each call once, as if nothing had been cached."""
+    usd_low: Decimal | None
+    """Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."""
+    usd_high: Decimal | None
+    """The same, at the most they can have cost; NULL when nothing bounds it."""
+    usd_scoring: Decimal | None
+    """What graders that are models cost; in no other figure."""
+    usd_discarded: Decimal | None
+    """What attempts at the question that were not graded cost; in no other figure."""
+    n_unpriced: int
+    """Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."""
+    n_unknown: int
+    """Attempts of which nobody knows whether they were billed."""
+    gpu_s: Decimal | None
+    """GPU seconds of calls to own hardware; NULL when no call has any."""
+    usd_gpu: Decimal | None
+    """The same in dollars; beside `usd`, never added to it."""
+    latency_s: float | None
+    """Wall time of the solver; NULL for replayed replies, which come at once."""
+    critical_path_s: float | None
+    """Time of the longest chain of calls that waited for each other."""
+    started: str | None
+    """When the first call of the graded attempt went out (ISO 8601)."""
+    plan: str | None
+    """The workflow as JSON, or why it was malformed; without texts where they are withheld."""
+    plan_sha256: str | None
+    """Of the plan's text, also where that is withheld."""
+    logs: str
+    """File names of the logs that have the calls, as a JSON list."""
+    journals: str
+    """The same of journals."""
+
+
+# § Ledger rows in the words of OpenTelemetry's conventions for generative AI.
+# §
+# § Names are those of the GenAI semantic conventions (development status), which have no word
+# § for
+# § money: ours stand under `podium.`. Their input count includes cached tokens, ours does
+# § not.
+
+
+ATTRIBUTES = {
+    "gen_ai.operation.name": "`chat`",
+    "gen_ai.provider.name": "`model` up to its first `/`",
+    "gen_ai.request.model": "`model` after its first `/`",
+    "gen_ai.request.max_tokens": "`max_tokens`",
+    "gen_ai.response.model": "`served_model`",
+    "gen_ai.response.finish_reasons": "`[stop]`",
+    "gen_ai.usage.input_tokens": "`input_uncached + cache_read + cache_write`: includes cached",
+    "gen_ai.usage.cache_read.input_tokens": "`cache_read`",
+    "gen_ai.usage.cache_creation.input_tokens": "`cache_write`",
+    "gen_ai.usage.output_tokens": "`output`: includes reasoning",
+    "gen_ai.usage.reasoning.output_tokens": "`reasoning`",
+    "gen_ai.workflow.name": "`system`",
+    "gen_ai.agent.name": "`role`",
+    "http.response.status_code": "`http_status`",
+    "error.type": "`error`",
+}
+"""Attribute and the columns that it is made from; every other column is `podium.` and its name."""
+
+TAKEN = frozenset({
+    "max_tokens", "served_model", "stop", "cache_read", "cache_write",
+    "input_uncached", "output", "reasoning", "http_status", "error",
+})  # fmt: skip
+"""Columns that an attribute of the conventions says in full."""
+
+
+def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one row as attributes; what is unknown has none, as the conventions ask."""
+    provider, _, model = str(row["model"]).partition("/")
+    parts = (row["input_uncached"], row["cache_read"], row["cache_write"])
+    found: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model or provider,
+        "gen_ai.request.max_tokens": row["max_tokens"],
+        "gen_ai.response.model": row["served_model"],
+        "gen_ai.response.finish_reasons": [row["stop"]] if row["stop"] else None,
+        "gen_ai.usage.input_tokens": None if None in parts else sum(parts),
+        "gen_ai.usage.cache_read.input_tokens": row["cache_read"],
+        "gen_ai.usage.cache_creation.input_tokens": row["cache_write"],
+        "gen_ai.usage.output_tokens": row["output"],
+        "gen_ai.usage.reasoning.output_tokens": row["reasoning"],
+        "gen_ai.workflow.name": row["system"],
+        "gen_ai.agent.name": row["role"],
+        "http.response.status_code": row["http_status"],
+        "error.type": row["error"],
+    }
+    ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
+    return {name: value for name, value in {**found, **ours}.items() if value is not None}
+
+
+# § The columns of the exported tables: name, Parquet type, unit and meaning, from the
+# § dataclasses.
+# §
+# § A column's meaning is the sentence under its field, so that schema.md cannot differ from
+# § the code.
+# § Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never
+# § rounded.
+
 
 pa: Any = import_module("pyarrow")  # it has no types
 
@@ -171,3 +351,242 @@ def _sentences(record: type) -> dict[str, str]:
         ):
             found[here.target.id] = str(after.value.value)
     return found
+
+
+# § The formats in which tables are written: Parquet, CSV, JSON lines, Markdown, HTML,
+# § OpenTelemetry.
+# §
+# § Decimals are written in full and in plain notation. Texts come from models and are data:
+# § they are
+# § escaped, and never interpreted.
+
+
+parquet: Any = import_module("pyarrow.parquet")
+
+GROUP_ROWS = 65_536
+"""Rows of a Parquet row group: what a reader must hold of a column at once."""
+
+Row = Mapping[str, Any]
+
+
+class Writer(Protocol):
+    """One open file."""
+
+    def write(self, table: Any) -> None:
+        """Append an Arrow table."""
+        ...
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Finish the file; `metadata` goes where the format has a place for it."""
+        ...
+
+
+class ParquetWriter:
+    """Row groups of `GROUP_ROWS`, each of one or several sittings; zstd."""
+
+    def __init__(self, path: Path, schema: Any) -> None:
+        """Open a new file."""
+        self._schema = schema
+        self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
+        self._held: list[Any] = []
+        self._rows = 0
+
+    def write(self, table: Any) -> None:
+        """Append a table; it is held until a group is full."""
+        self._held.append(table)
+        self._rows += table.num_rows
+        if self._rows >= GROUP_ROWS:
+            self._flush()
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Write the footer."""
+        self._flush()
+        self._writer.add_key_value_metadata(dict(metadata))
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            together = pa.concat_tables(self._held).combine_chunks()
+            self._writer.write_table(together, row_group_size=GROUP_ROWS)
+        self._held, self._rows = [], 0
+
+
+class LineWriter:
+    """A text file to which each row is a line; `line` writes it, `ends` are before and after."""
+
+    def __init__(
+        self, path: Path, line: Callable[[Row], str], ends: tuple[str, str] = ("", "")
+    ) -> None:
+        """Open a new file."""
+        self._file = path.open("x", encoding="utf-8", newline="")
+        self._line = line
+        self._file.write(ends[0])
+        self._after = ends[1]
+
+    def write(self, table: Any) -> None:
+        """Append a table."""
+        self._file.writelines(self._line(row) for row in rows_in(table))
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Finish the file."""
+        self._file.write(self._after)
+        self._file.close()
+
+
+def rows_in(table: Any) -> Iterator[Row]:
+    """Yield the rows of an Arrow table as plain values, decimals without trailing zeros."""
+    for batch in table.to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            yield {name: shortest(value) for name, value in row.items()}
+
+
+def shortest(value: Any) -> Any:
+    """Return a decimal as text in plain notation without trailing zeros; others as they are."""
+    if not isinstance(value, Decimal):
+        return value
+    text = plain(value)
+    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+
+
+def writer_for(format: str, path: Path, schema: Any) -> Writer:
+    """Return an open writer of one of `FORMATS`."""
+    if format == "parquet":
+        return ParquetWriter(path, schema)
+    names = list(schema.names)
+    if format == "csv":
+        return LineWriter(path, _csv_line, (_csv_line({name: name for name in names}), ""))
+    if format == "jsonl":
+        return LineWriter(path, _json_line)
+    if format == "otel":
+        return LineWriter(path, lambda row: _json_line(attributes(row)))
+    if format == "md":
+        head = _md_line({name: name for name in names}) + "|---" * len(names) + "|\n"
+        return LineWriter(path, _md_line, (head, ""))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    return LineWriter(path, _html_line, (HTML.format(head=head), "</table>\n"))
+
+
+HTML = (
+    '<!doctype html>\n<meta charset="utf-8">\n<title>podium: queries</title>\n'
+    "<table border=1>\n<tr>{head}</tr>\n"
+)
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+SUFFIX = {"otel": "otel.jsonl"}
+"""Of a file's name, where it is not the format's."""
+WHOLE = ("parquet", "csv", "jsonl")
+"""Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
+FORMATS = (*WHOLE, "otel", "md", "html")
+
+
+def _json_line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+class _Line:
+    """What csv writes to."""
+
+    text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
+
+def _csv_line(row: Row) -> str:
+    line = _Line()
+    csv.writer(line, lineterminator="\n").writerow(map(spreadsheet_safe, row.values()))
+    return line.text
+
+
+def spreadsheet_safe(value: Any) -> Any:
+    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote before it.
+
+    Texts come from models. Numbers stay as they are, decimals as text among them.
+    """
+    if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _md_line(row: Row) -> str:
+    cells = " | ".join(markdown_cell(_one_line(value)) for value in row.values())
+    return escape_markdown(f"| {cells} |\n")
+
+
+def _html_line(row: Row) -> str:
+    return (
+        "<tr>"
+        + "".join(
+            f"<td>{html.escape(escape_controls(_one_line(one)))}</td>" for one in row.values()
+        )
+        + "</tr>\n"
+    )
+
+
+def _one_line(value: Any) -> str:
+    return "" if value is None else " ".join(str(value).split())
+
+
+# § schema.md: what every exported column says, made from the code that writes it.
+
+
+HEAD = f"""# The exported ledger ({SCHEMA})
+
+`calls` has one row per attempt to call a model, `queries` one per (system, question, epoch).
+
+## Money
+
+Dollars are `decimal({DIGITS},{PLACES})`: {PLACES} places, {DIGITS - PLACES} digits before them.
+A value that does not fit is refused, never rounded, so `sum()` is exact in DuckDB, and in pandas
+too while a sum has at most 28 digits (Python's default context). `avg()` and division give binary
+floats: divide sums last. {" and ".join(f"`{one}`" for one in sorted(QUOTIENTS))} are shares made
+by a division: these alone are rounded, half to even, at the last place.
+
+## Unknown is NULL
+
+What nobody knows is NULL and never 0. SQL's `sum()` skips NULL in silence, so ask first:
+
+    SELECT system, sum(n_unpriced) AS unpriced,
+           CASE WHEN count(*) = count(usd_list) THEN sum(usd_list) END AS usd_list
+    FROM queries WHERE purpose = 'eval' GROUP BY system
+
+In `queries`, `usd_list` is NULL as soon as one call of the query has no price; `n_unpriced` says
+how many have none. In `calls`, `usd_list IS NULL` is an attempt without a price. `usd` is a range
+from `usd_low` to `usd_high` where `n_unknown` is not 0.
+
+Tokens and `usd_list` of a query count each call once, by its last attempt; `usd` and its bounds
+count every attempt, so what failed on the way is there.
+
+## CSV
+
+A text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, and is no number, has a
+`'` before it, so that no spreadsheet computes what a model wrote. Other formats have it as it was.
+
+## Scopes
+
+`inference`, `scoring`, `training` and `serving` are never added up: filter `calls` by `scope`.
+Spend of attempts that were not graded has `counted = false`. Questions that were asked to choose a
+system have `purpose = 'selection'` in `queries` and a `task` that ends in `(selection)`.
+"""
+
+
+def schema_page() -> str:
+    """Return schema.md."""
+    parts = [HEAD]
+    for name, record in (("calls", Call), ("queries", QueryRow)):
+        lines = [f"| `{one.name}` | {one.type} | {one.unit} | {'yes' if one.nullable else ''} "
+                 f"| {_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
+        head = "| column | type | unit | NULL | meaning |\n|---|---|---|---|---|"
+        parts.append("\n".join([f"## {name}\n", head, *lines]) + "\n")
+    lines = [f"| `{name}` | {_cell(made)} |" for name, made in ATTRIBUTES.items()]
+    head = "| attribute | column |\n|---|---|"
+    said = (
+        "`--format otel` writes calls in the words of OpenTelemetry's GenAI conventions. Their "
+        "input count\nincludes cached tokens. All other columns are `podium.` and their name."
+    )
+    parts.append("\n".join(["## OpenTelemetry\n", said, "", head, *lines]) + "\n")
+    return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    return markdown_cell(text)

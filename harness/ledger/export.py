@@ -1,28 +1,133 @@
-"""The ledger of a run as tables for others: `calls` and `queries` in one of several formats.
+"""The ledger as files for others, and SQL over them."""
 
-Written beside, then moved into place whole. The same logs, journals and podium give the same bytes.
-What an export.json lists was written here and may be replaced; anything else stays.
-"""
-
+import csv
+import hashlib
 import json
+import os
 import shutil
-from collections.abc import Generator, Mapping
+import tempfile
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+import duckdb
+
 from harness.errors import UserError
-from harness.integrity.inventory import file_digest
-from harness.ledger.columns import SCHEMA, schema_of
-from harness.ledger.formats import FORMATS, SUFFIX, WHOLE, Writer, writer_for
+from harness.ledger.answers import AnswerRecord, book_name
+from harness.ledger.call import Call, canonical
+from harness.ledger.columns import (
+    FORMATS,
+    SCHEMA,
+    SUFFIX,
+    WHOLE,
+    QueryRow,
+    Writer,
+    schema_of,
+    schema_page,
+    shortest,
+    spreadsheet_safe,
+    table_of,
+    writer_for,
+)
+from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
-from harness.ledger.query_row import QueryRow
-from harness.ledger.row import LedgerRow
-from harness.ledger.schema_page import schema_page
-from harness.ledger.sitting_files import sittings_below
-from harness.ledger.tables import each_of
+from harness.ledger.manifest import file_digest
+from harness.ledger.runs import (
+    JOURNALS,
+    LOGS,
+    Gathered,
+    RunFiles,
+    gather,
+    has_sittings,
+    naming_sitting,
+    sittings_below,
+)
+from harness.ledger.show import query_rows
+from harness.parallel import LARGE, cores, without_collector, worker_pool
+
+# § The rows of every sitting as Arrow tables, one sitting at a time, in two processes where
+# § it pays.
+# §
+# § Order and content are those of the files, however many processes read them.
+
+
+AHEAD = 2
+"""Sittings per process that may wait to be written: what bounds memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """One sitting."""
+
+    calls: Any
+    """Arrow table of `LedgerRow`."""
+    queries: Any
+    """Arrow table of `QueryRow`."""
+    books: tuple[str, ...]
+    """Price books, as `name sha256:...`."""
+
+
+def tables_of(files: RunFiles) -> Tables:
+    """Read one sitting; UserError for a damaged file."""
+    with without_collector(), naming_sitting(files):
+        return _tables_of(files)
+
+
+def _tables_of(files: RunFiles) -> Tables:
+    found = gather(files, answers=True)
+    rows = merged(found).rows
+    return Tables(
+        table_of(Call, rows),
+        table_of(QueryRow, query_rows(rows, answers_of(found))),
+        tuple(sorted(_books(found) - {""})),
+    )
+
+
+def answers_of(found: Gathered) -> list[AnswerRecord]:
+    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
+    return [one for log in reversed(found.logs) for one in log.answers]
+
+
+def _books(found: Gathered) -> set[str]:
+    """Return the names of the price books of a sitting."""
+    prices = [log.facts.prices for log in found.logs if log.facts]
+    heads = [journal.head for journal in found.journals]
+    return {book_name(one.get("name"), one.get("sha256")) for one in prices} | {
+        book_name(one.get("book"), one.get("book_sha256")) for one in heads
+    }
+
+
+def each_of(sittings: Sequence[RunFiles], processes: int | None = None) -> Iterator[Tables]:
+    """Yield the tables of each sitting, in order; `processes` is chosen by size when None."""
+    large = sum(one.size for one in sittings) >= LARGE
+    some = processes or (min(2, cores()) if large else 1)
+    if some < 2 or len(sittings) < 2:
+        yield from map(tables_of, sittings)
+        return
+    with worker_pool(some) as pool:
+        waiting: deque[Future[Tables]] = deque()
+        for files in sittings:
+            waiting.append(pool.submit(tables_of, files))
+            if len(waiting) > some * AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+# § The ledger of a run as tables for others: `calls` and `queries` in one of several formats.
+# §
+# § Written beside, then moved into place whole. The same logs, journals and podium give the
+# § same bytes.
+# § What an export.json lists was written here and may be replaced; anything else stays.
+
 
 LISTED = "export.json"
 PAGE = "schema.md"
@@ -78,7 +183,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
     return Exported(files, counts["calls"], counts["queries"], size)
 
 
-RECORDS: Mapping[str, type] = {"calls": LedgerRow, "queries": QueryRow}
+RECORDS: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 
 
 def provenance() -> dict[str, str]:
@@ -161,3 +266,260 @@ def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
     listed = {"schema": SCHEMA, "files": dict(sorted({**kept, **new}.items()))}
     (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
     return tuple((fresh / name).replace(out / name) for name in (*sorted(new), LISTED))
+
+
+# § The Parquet files that SQL reads: an export that is there, or one made now of a run's
+# § logs.
+# §
+# § What is made is kept in this user's own folder of temporary files, under a name that
+# § changes with
+# § the logs and journals, so that a second query begins at once and never sees an older
+# § state.
+
+
+parquet: Any = import_module("pyarrow.parquet")  # it has no types
+
+TABLES = ("calls", "queries")
+CODE = Path(__file__).parent.parent
+NEW = "new-"
+KEPT = 4
+"""Exports that stay, the newest ones."""
+
+
+def exported_tables(source: Path) -> Mapping[str, Path]:
+    """Return the Parquet file of each view; UserError when there is nothing to read."""
+    if not source.exists():
+        raise UserError(f"There is no {source}; name a run's directory or an export's.")
+    if source.suffix == ".parquet":
+        return _checked({_table_of(source): source})
+    if has_sittings(source):  # a run's own directory may hold an export as well
+        folder = _made(source)
+        return {name: folder / f"{name}.parquet" for name in TABLES}
+    there = {name: source / f"{name}.parquet" for name in TABLES}
+    found = {name: path for name, path in there.items() if path.is_file()}
+    if not found:
+        raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
+    return _checked(found)
+
+
+def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
+    for path in found.values():
+        try:
+            stored: Mapping[bytes, bytes] = parquet.read_metadata(path).metadata or {}
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} is damaged or no Parquet file; export again.") from error
+        schema = stored.get(b"podium.schema", b"").decode()
+        if schema != SCHEMA:
+            raise UserError(f"{path} is no export of this version ({schema or 'foreign'}).")
+    return found
+
+
+def _table_of(path: Path) -> str:
+    return path.stem if path.stem in TABLES else TABLES[0]
+
+
+def _made(source: Path) -> Path:
+    """Return the folder with an export of a run as it is now."""
+    place = _own_folder()
+    folder = place / _state(source)
+    if _whole(folder):
+        os.utime(folder)
+        return folder
+    fresh = Path(tempfile.mkdtemp(dir=place, prefix=NEW))
+    try:
+        export(source, fresh)
+        shutil.rmtree(folder, ignore_errors=True)  # what a cleaner of temporary files left
+        fresh.rename(folder)
+    except OSError:
+        if not _whole(folder):  # else another query was as quick
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    _forget(place, folder)
+    return folder
+
+
+def _whole(folder: Path) -> bool:
+    return all(
+        (folder / name).is_file() for name in (LISTED, *(f"{one}.parquet" for one in TABLES))
+    )
+
+
+def _own_folder() -> Path:
+    """Return this user's folder of temporary exports; UserError when it is somebody else's."""
+    place = Path(tempfile.gettempdir()) / f"podium-sql-{os.getuid()}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    found = place.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or place.is_symlink():
+        raise UserError(f"{place} can be changed by others; remove it, or set TMPDIR.")
+    return place
+
+
+def _state(source: Path) -> str:
+    """Return a name for a run's files as they are: places, sizes and times."""
+    paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
+    files = [
+        (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(paths)
+    ]
+    # The code too: a checkout changes without its version.
+    code = [(path.name, path.stat().st_mtime_ns) for path in sorted(CODE.glob("**/*.py"))]
+    state = canonical([str(source.resolve()), provenance(), code, files])
+    return hashlib.sha256(state).hexdigest()[:24]
+
+
+def _forget(place: Path, newest: Path) -> None:
+    others = [path for path in place.iterdir() if path != newest and not path.name.startswith(NEW)]
+    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in others[KEPT - 1 :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# § SQL over the exported ledger: DuckDB in memory, with two views and nothing else to reach.
+# §
+# § A query reads `calls` and `queries`. It cannot name a file, load an extension, reach a
+# § network or
+# § write anything: DuckDB is told so before it sees a query, and then its settings are
+# § locked.
+
+
+dataset: Any = import_module("pyarrow.dataset")  # it has no types
+
+SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "1GiB",
+    "temp_directory": "",
+    "threads": "2",
+}
+LOCKS = (
+    "SET python_enable_replacements = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+"""In this order. The views are Arrow data sets, so that DuckDB itself needs no file."""
+AT_ONCE = 10_000
+MOST = 1_000
+"""Rows that a table on a terminal shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a query returns, read as it is needed."""
+
+    names: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    """Decimals as text in plain notation."""
+
+
+def ask(source: Path, query: str) -> Result:
+    """Run one SELECT over a run's directory, an export's directory or a Parquet file.
+
+    UserError, in one sentence, for SQL that is wrong and for anything but one SELECT.
+    """
+    views = exported_tables(source)
+    connection = opened(views)
+    try:
+        statements = connection.extract_statements(query)
+        if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+            raise UserError("Only one SELECT at a time is run here; the ledger cannot be changed.")
+        answer = connection.execute(statements[0])
+        names = tuple(str(column[0]) for column in answer.description or ())
+        return Result(names, _rows(answer, views))
+    except duckdb.Error as error:
+        raise _said(error, views) from error
+
+
+def opened(views: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
+    """Return a connection that sees these Parquet files as views, and no other file."""
+    connection = duckdb.connect(":memory:", config=dict(SETTINGS))
+    for name, path in views.items():
+        connection.register(name, dataset.dataset(str(path), format="parquet"))
+    for lock in LOCKS:
+        connection.execute(lock)
+    return connection
+
+
+def _rows(answer: Any, views: Mapping[str, Path]) -> Iterator[tuple[Any, ...]]:
+    try:
+        while batch := answer.fetchmany(AT_ONCE):
+            for row in batch:
+                yield tuple(shortest(value) for value in row)
+    except duckdb.Error as error:
+        raise _said(error, views) from error
+
+
+def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
+    first = " ".join(str(error).split("\n\n")[0].split())
+    known = " and ".join(views)
+    return UserError(f"{first.rstrip('.!?')}. Views: {known}; `DESCRIBE calls` lists columns.")
+
+
+def as_text(result: Result, most: int = MOST) -> Iterator[str]:
+    """Yield the lines of an aligned table; numbers to the right, NULL as such."""
+    rows: list[tuple[str, ...]] = []
+    numeric = [True] * len(result.names)
+    more = 0
+    for row in result.rows:
+        if len(rows) == most:
+            more += 1
+            continue
+        rows.append(tuple(map(cell, row)))
+        numeric = [so and _is_number(one) for so, one in zip(numeric, row, strict=True)]
+    widths = [
+        max(len(line[index]) for line in (result.names, *rows))
+        for index in range(len(result.names))
+    ]
+    for line in (result.names, tuple("-" * width for width in widths), *rows):
+        cells = zip(line, widths, numeric, strict=True)
+        padded = (one.rjust(width) if so else one.ljust(width) for one, width, so in cells)
+        yield "  ".join(padded).rstrip()
+    if more:
+        yield f"({more} more rows; --format csv or json has all)"
+
+
+def as_csv(result: Result) -> Iterator[str]:
+    """Yield the lines of a CSV file; NULL is empty, and no text is a spreadsheet's formula."""
+    line: list[str] = []
+    writer = csv.writer(_To(line.append), lineterminator="")
+    for row in chain([result.names], result.rows):
+        writer.writerow(map(spreadsheet_safe, row))
+        yield line.pop()
+
+
+def as_json(result: Result) -> Iterator[str]:
+    """Yield one JSON object per row; decimals are strings."""
+    for row in result.rows:
+        found = dict(zip(result.names, map(_json, row), strict=True))
+        yield json.dumps(found, ensure_ascii=False, default=str)
+
+
+STYLES: Mapping[str, Callable[[Result], Iterator[str]]] = {
+    "table": as_text,
+    "csv": as_csv,
+    "json": as_json,
+}
+
+
+def cell(value: object) -> str:
+    """Return a value for a terminal: on one line, and no control character of a model's."""
+    if value is None:
+        return "NULL"
+    return "".join(one if one.isprintable() else " " for one in str(value))
+
+
+def _is_number(value: object) -> bool:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return True
+    return isinstance(value, str) and value.replace(".", "", 1).removeprefix("-").isdecimal()
+
+
+def _json(value: object) -> object:
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class _To:
+    """What csv writes to."""
+
+    write: Callable[[str], None]

@@ -3,42 +3,57 @@
 One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended and handed
 to the system before the call goes out. Each line carries the digest of the line before it. A call
 with an `intent` and no `outcome` was in flight when its process died: nobody knows whether it was
-billed. Whatever comes back, the outcome is written before anything is made of it. Lines:
-
-    head     who writes: schema, task, suite, system, label, book, process
-    intent   a call is about to be dispatched
-    retry    an HTTP attempt of it has failed; another follows after a wait
-    again    that other attempt is about to be dispatched: without it, none followed
-    outcome  the call has ended: usage, or what went wrong
-    answer   what a sample was answered with, as a digest, and the plan behind it
-    grade    the verdict on it
-    totals   what Inspect's own hooks counted, per model: an independent sum
-    torn     the line before it is part of one that a machine that went down had not written
-    closed   the process has ended in good order: no line behind this one is missing
-
-A file only ever grows. What a full disk takes only a part of is taken back, and the call is not
-made; what a process left torn is ended and named by `mend` when its run is resumed.
+billed. Whatever comes back, the outcome is written before anything is made of it.
 """
 
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 
-from harness.file_limits import regular
-from harness.ledger.row import Cache, Scope, canonical
+from harness.files import parse_json, regular_size
+from harness.ledger.call import Cache, Scope, canonical
 from harness.records import Usage
+
+# § The journal: what is written down before and after every call, so that kill -9 loses no
+# § call.
+# §
+# § One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended
+# § and handed
+# § to the system before the call goes out. Each line carries the digest of the line before
+# § it. A call
+# § with an `intent` and no `outcome` was in flight when its process died: nobody knows
+# § whether it was
+# § billed. Whatever comes back, the outcome is written before anything is made of it. Lines:
+# §
+# §     head     who writes: schema, task, suite, system, label, book, process
+# §     intent   a call is about to be dispatched
+# §     retry    an HTTP attempt of it has failed; another follows after a wait
+# §     again    that other attempt is about to be dispatched: without it, none followed
+# §     outcome  the call has ended: usage, or what went wrong
+# §     answer   what a sample was answered with, as a digest, and the plan behind it
+# §     grade    the verdict on it
+# §     totals   what Inspect's own hooks counted, per model: an independent sum
+# §     torn     the line before it is part of one that a machine that went down had not
+# § written
+# §     closed   the process has ended in good order: no line behind this one is missing
+# §
+# § A file only ever grows. What a full disk takes only a part of is taken back, and the call
+# § is not
+# § made; what a process left torn is ended and named by `mend` when its run is resumed.
+
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"
@@ -92,7 +107,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """How a call has ended."""
 
     event: str | None
@@ -144,7 +159,7 @@ class Journal:
     def intent(self, intent: Intent) -> str:
         """Write a call down before it is dispatched; return the id that its other lines name."""
         call = secrets.token_hex(8)
-        self.write("intent", {"call": call, **asdict(intent)})
+        self.write("intent", {"call": call, **_values(intent)})
         return call
 
     def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
@@ -159,9 +174,9 @@ class Journal:
         """
         self.write("again", {"call": call, "after_s": after_s})
 
-    def outcome(self, call: str, outcome: Outcome) -> None:
+    def outcome(self, call: str, outcome: CallOutcome) -> None:
         """Write down how a call has ended."""
-        self.write("outcome", {"call": call, **asdict(outcome)})
+        self.write("outcome", {"call": call, **_values(outcome)})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call: a process that is killed leaves whole lines.
@@ -253,6 +268,12 @@ def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     return canonical({**line, "hash": digest}) + b"\n", digest
 
 
+def _values(line: Intent | CallOutcome) -> dict[str, Any]:
+    """Return a line's fields as JSON values. `asdict` would copy all that a provider counted."""
+    named = ((name, getattr(line, name)) for name in line.__dataclass_fields__)
+    return {name: asdict(one) if isinstance(one, SampleRef | Usage) else one for name, one in named}
+
+
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         found: object = orjson.loads(line)
@@ -270,9 +291,9 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
     """Yield a journal's lines; a last line that was cut short, by a full disk say, is left out.
 
     A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
-    breaks the chain (harness/ledger/chain.py), which is how an audit knows of it.
+    breaks the chain (harness/ledger/journal.py), which is how an audit knows of it.
     """
-    regular(path)
+    regular_size(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
@@ -314,3 +335,147 @@ def usage_of(line: Mapping[str, Any]) -> Usage | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# § Whether a journal's lines are the ones that were written: each names the digest of the
+# § last.
+# §
+# § A chain shows edits, insertions, deletions and reorderings inside a file. It cannot show
+# § that the
+# § end was cut off, nor that somebody wrote the whole file again with new digests: for that,
+# § a manifest
+# § keeps the last digest and the count (harness/ledger/manifest.py).
+
+
+ChainFaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
+
+HASH, PREV, TORN = b'"hash":"', b'"prev":"', b'"kind":"torn"'
+DIGITS = len(BEGINNING)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    """Where a chain does not hold; `line` counts from 1."""
+
+    line: int
+    kind: ChainFaultKind
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A line's own digest and the one it names; None where the line does not match its digest."""
+
+    own: str | None
+    prev: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JournalChain:
+    """What a journal's chain says."""
+
+    lines: int
+    """Whole lines; one that was cut short is none."""
+    last: str
+    """Digest of the last line, `BEGINNING` without one."""
+    faults: tuple[ChainFault, ...]
+
+
+def read_chain(path: Path) -> JournalChain:
+    """Follow a journal's chain from its first line to its last; OSError as reading does."""
+    links: list[Link] = []
+    cut: list[ChainFault] = []
+    before = b""
+    regular_size(path)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                link = _link(line[:-1])
+                if link.own and names_torn(line, before):
+                    links.pop()
+                links.append(link)
+                before = line
+            else:
+                cut.append(ChainFault(number, "truncated", "it ends in the middle of a line"))
+    last = next((link.own for link in reversed(links) if link.own), BEGINNING)
+    return JournalChain(len(links), last, (*faults_of(links), *cut))
+
+
+def names_torn(line: bytes, before: bytes) -> bool:
+    """Say whether a line names the one before it as torn (`harness.ledger.journal.mend`)."""
+    if TORN not in line:
+        return False
+    named: object = json.loads(line).get("sha256")
+    return named == hashlib.sha256(before.removesuffix(b"\n")).hexdigest()
+
+
+def faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
+    """Return what is wrong with a chain, by its lines.
+
+    A line that names another one than its predecessor is where lines are missing, unless both are
+    here in another order, or the lines between them were put in.
+    """
+    places = {link.own: at for at, link in enumerate(links) if link.own}
+    if _is_shuffled(links):
+        at = next(at for at in range(len(links)) if not _follows(links, at))
+        there = places.get(links[at].prev or BEGINNING)
+        after = "the first line" if there is None else f"line {there + 1}"
+        return (ChainFault(at + 1, "reordered", f"it belongs behind {after}"),)
+    return tuple(_faults(links, places))
+
+
+def _faults(links: Sequence[Link], places: Mapping[str, int]) -> Iterator[ChainFault]:
+    for at, link in enumerate(links):
+        if link.own is None:
+            yield ChainFault(at + 1, "edited", "it does not match its own digest")
+        elif not _follows(links, at) and not (at and links[at - 1].own is None):
+            there = -1 if link.prev == BEGINNING else places.get(link.prev or BEGINNING)
+            if there is None:
+                yield ChainFault(at + 1, "deleted", "the line it follows is gone or replaced")
+            elif there < at - 1:
+                said = f"it follows line {there + 1}, so lines between them were put in"
+                yield ChainFault(there + 2, "inserted", said)
+            else:
+                yield ChainFault(at + 1, "reordered", f"it belongs behind line {there + 1}")
+
+
+def _follows(links: Sequence[Link], at: int) -> bool:
+    return links[at].prev == (links[at - 1].own if at else BEGINNING)
+
+
+def _is_shuffled(links: Sequence[Link]) -> bool:
+    """Say whether all lines are here, each once and unchanged, and not in their order."""
+    own = {link.own for link in links}
+    named = {link.prev for link in links}
+    whole = None not in own and len(own) == len(links) == len(named)
+    one_chain = len(own - named) == 1 and named - own == {BEGINNING}
+    return whole and one_chain and any(not _follows(links, at) for at in range(len(links)))
+
+
+def _link(line: bytes) -> Link:
+    """Return a line's digests. Only canonical JSON matches, so a digest is one of exact bytes."""
+    at, named = line.find(HASH), line.find(PREV)
+    own, after = line[at + len(HASH) :][:DIGITS], at + len(HASH) + DIGITS
+    prev = line[named + len(PREV) :][:DIGITS]
+    once = at == line.rfind(HASH) >= 0 and named == line.rfind(PREV) >= 0
+    if not once or line[after : after + 2] != b'",':  # a provider's usage may have such a key too
+        return _slow_link(line)
+    matches = hashlib.sha256(line[:at] + line[after + 2 :]).hexdigest().encode() == own
+    return Link(own.decode() if matches else None, prev.decode(errors="replace"))
+
+
+def _slow_link(line: bytes) -> Link:
+    try:
+        found: object = parse_json(line)
+    except ValueError:
+        return Link(None, None)
+    if not isinstance(found, dict):
+        return Link(None, None)
+    row = cast(dict[str, object], found)
+    own, prev = row.pop("hash", None), row.get("prev")
+    try:
+        same = canonical({**row, "hash": own}) == line
+        matches = same and hashlib.sha256(canonical(row)).hexdigest() == own
+    except ValueError:  # half a character, which no line of ours holds
+        return Link(None, str(prev))
+    return Link(own if matches and isinstance(own, str) else None, str(prev))

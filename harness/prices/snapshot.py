@@ -1,9 +1,4 @@
-"""Make a price book from genai-prices: offline, dated, guarded. Nothing else imports that package.
-
-The package answers for any day, also for days before a model existed or before anybody had written
-its price down. So a launch day on record is a bound, a price on record from the time itself wins
-(harness/prices/on_record.py), and an answer that is only assumed to have held is `carried-back`.
-"""
+"""Make a price book from the package genai-prices, and compare books."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,14 +6,25 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from harness.errors import UserError
-from harness.prices import Book, parse_book
-from harness.prices.entries import RATES
-from harness.prices.on_record import record_of
-from harness.prices.pricing import Evidence, Price, Rates, Service, Tier
-from harness.prices.writing import book_text
+from harness.prices import BOOKS, UNDATED, Book, parse_book, read_book
+from harness.prices.book import RATES, book_text, record_of
+from harness.prices.cost import Evidence, Price, Rates, Service, Tier
+from harness.text import columns
+
+# § Make a price book from genai-prices: offline, dated, guarded. Nothing else imports that
+# § package.
+# §
+# § The package answers for any day, also for days before a model existed or before anybody
+# § had written
+# § its price down. So a launch day on record is a bound, a price on record from the time
+# § itself wins
+# § (harness/prices/book.py), and an answer that is only assumed to have held is `carried-
+# § back`.
+
 
 PACKAGE = "genai-prices"
 
@@ -47,7 +53,7 @@ HEAD = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SnapshotRequest:
     """What a snapshot is to hold."""
 
     models: tuple[str, ...]
@@ -58,7 +64,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PriceSource:
     """The package as it is installed."""
 
     providers: Sequence[Any]
@@ -67,7 +73,7 @@ class Source:
     """The newest past day that its data name: on that day it described all of its prices."""
 
 
-def installed(today: date) -> Source:
+def installed(today: date) -> PriceSource:
     """Return the package's data; UserError names the extra where it is missing."""
     try:
         from genai_prices.data import providers
@@ -78,10 +84,10 @@ def installed(today: date) -> Source:
         ) from None
     days = (day for one in providers for model in one.models for day in _start_days(model))
     known_on = max((day for day in days if day <= today), default=today)
-    return Source(providers, metadata.version(PACKAGE), known_on)
+    return PriceSource(providers, metadata.version(PACKAGE), known_on)
 
 
-def snapshot(wanted: Wanted, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
+def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
     """Return the text of a book for some models on a day, and what its reader should know.
 
     UserError for a day in the future or before a launch, and for a model without one price.
@@ -122,7 +128,9 @@ def write_new(text: str, out: Path) -> None:
         ) from None
 
 
-def price_on(ref: str, wanted: Wanted, source: Source) -> tuple[Price, tuple[str, ...]]:
+def price_on(
+    ref: str, wanted: SnapshotRequest, source: PriceSource
+) -> tuple[Price, tuple[str, ...]]:
     """Return a model's price on a day, and what its reader should know."""
     model = _found(ref, source)
     if any(hasattr(part.constraint, "start_time") for part in _conditional(model)):
@@ -152,7 +160,7 @@ def price_on(ref: str, wanted: Wanted, source: Source) -> tuple[Price, tuple[str
     ), tuple(notes)
 
 
-def _found(ref: str, source: Source) -> Any:
+def _found(ref: str, source: PriceSource) -> Any:
     """Return the package's entry of a model at that very provider, not at one it falls back on."""
     name, _, model = ref.partition("/")
     wanted = PROVIDERS.get(name, name)
@@ -166,7 +174,7 @@ def _found(ref: str, source: Source) -> Any:
     return found
 
 
-def _launch(ref: str, wanted: Wanted, described: date) -> str:
+def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
     """Return the launch day that is on record; UserError for a day before it, or without one.
 
     `described` is a day on which the package described the model for sure.
@@ -264,3 +272,180 @@ def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
 
 def _of(price: Price) -> tuple[Rates, ...]:
     return tuple(tier.rates for tier in price.tiers)
+
+
+# § What differs between two books, and between a book and the package that it was made from.
+
+
+ABSENT = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field of one entry that two books state differently."""
+
+    model: str
+    field: str
+    """A rate, `evidence`, ..., or `entry` where only one of them has the model."""
+    old: str
+    new: str
+
+
+def changes(old: Book, new: Book) -> tuple[Change, ...]:
+    """Return what `new` states otherwise than `old`, sorted by model."""
+    found: list[Change] = []
+    for model in sorted({*old.prices, *new.prices}):
+        before, after = old.prices.get(model), new.prices.get(model)
+        if before is None or after is None:
+            said = [ABSENT if price is None else _brief(price) for price in (before, after)]
+            found.append(Change(model, "entry", *said))
+        else:
+            found += changed(model, before, after)
+    return tuple(found)
+
+
+def changed(model: str, old: Price, new: Price) -> list[Change]:
+    """Return the fields of an entry that differ: rates, and what evidence they have."""
+    before, after = _fields(old), _fields(new)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return [
+        Change(model, name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in names
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A book beside the package."""
+
+    changes: tuple[Change, ...]
+    """`old` is the book's, `new` what a snapshot would say."""
+    others: tuple[str, ...]
+    """Entries with sources of their own, which the package cannot confirm."""
+
+
+def compared(book: Book, source: PriceSource) -> Compared:
+    """Compare what a book has from the package with what a snapshot of its day would say now."""
+    if book.date == UNDATED or not book.source.startswith(PACKAGE):
+        return Compared((), tuple(sorted(book.prices)))
+    launched = {model: price.launched for model, price in book.prices.items() if price.launched}
+    wanted = SnapshotRequest((), date.fromisoformat(book.date), launched)
+    found: list[Change] = []
+    others: list[str] = []
+    for model, price in sorted(book.prices.items()):
+        if price.source and not price.source.startswith(PACKAGE):
+            others.append(model)
+        else:
+            found += changed(model, price, price_on(model, wanted, source)[0])
+    return Compared(tuple(found), tuple(others))
+
+
+def _fields(price: Price) -> Mapping[str, str]:
+    """Return an entry field by field, in one notation, so that 10 and 10.00 are the same rate."""
+    found = {name: number(rate) for name, rate in asdict(price.base).items() if rate is not None}
+    for tier in price.tiers:
+        rates = asdict(tier.rates).items()
+        found |= {f">{tier.above} {name}": number(rate) for name, rate in rates if rate is not None}
+    found |= {name: f"x {number(factor)}" for name, factor in price.services.items()}
+    found |= {f"{name} keeps": ", ".join(rates) for name, rates in price.full_rate.items()}
+    if price.request:
+        found["request"] = number(price.request)
+    if price.gpu:
+        found["gpu"] = f"{price.gpu.count} {price.gpu.type}, {number(price.gpu.usd_per_hour)}/h"
+    return found | {"evidence": price.evidence or "not said"}
+
+
+def _brief(price: Price) -> str:
+    return f"{number(price.input)} in, {number(price.output)} out"
+
+
+def number(value: Decimal) -> str:
+    """Return a number with two decimals at least, and all that it has.
+
+    >>> number(Decimal("10")), number(Decimal("0.1250"))
+    ('10.00', '0.125')
+    """
+    plain = format(value.normalize(), "f")
+    whole, _, rest = plain.partition(".")
+    return f"{whole}.{rest.ljust(2, '0')}"
+
+
+# § Price books as plain text for the terminal, in at most 100 columns.
+
+
+WIDTH = 98
+HEADS = ("model", "in", "out", "cached", "write", "write 1h", "evidence")
+NOTE = "US dollars per million tokens. A — is unknown: such tokens have no price, not a price of 0."
+
+
+def show_books() -> str:
+    """Return the shipped books, one a line."""
+    books = [read_book(path.stem) for path in sorted(BOOKS.glob("*.toml"))]
+    rows = [(book.name, book.date, str(len(book.prices)), _evidence(book)) for book in books]
+    return columns(("book", "prices of", "models", "evidence"), rows)
+
+
+def show_book(book: Book) -> str:
+    """Return every price of a book, with tiers and services beneath."""
+    rows = [row for ref in sorted(book.prices) for row in _rows(ref, book.prices[ref])]
+    asked = f", retrieved {book.retrieved}" if book.retrieved else ""
+    title = f"{book.name}: prices of {book.date}\nsource: {book.source}{asked}"
+    table = columns(HEADS, rows) if rows else "No model has a price in this book."
+    extras = [line for ref in sorted(book.prices) for line in _extras(ref, book.prices[ref])]
+    extras += [line for start in sorted(book.built_in) for line in _rule(start, book)]
+    parts = [title, table, *(["\n".join(extras)] if extras else []), NOTE]
+    return "\n\n".join([*parts, f"sha256 {book.sha256}"])
+
+
+def show_changes(found: Sequence[Change], heads: tuple[str, str]) -> str:
+    """Return the differences between two books as a table."""
+    rows = [(one.model, one.field, one.old, one.new) for one in found]
+    return columns(("model", "field", *heads), rows)
+
+
+def _rows(ref: str, price: Price) -> list[tuple[str, ...]]:
+    rows = [(ref, *_cells(price.base), price.evidence or "not said")]
+    for tier in price.tiers:
+        rows.append((f"  prompts over {tier.above:,} tokens", *_cells(tier.rates), ""))
+    return rows
+
+
+def _cells(rates: Rates) -> tuple[str, ...]:
+    shown = (rates.input, rates.output, rates.cache_read, rates.cache_write, rates.cache_write_1h)
+    return tuple(ABSENT if rate is None else number(rate) for rate in shown)
+
+
+def _extras(ref: str, price: Price) -> list[str]:
+    """Return what has no column: services, other rates, GPU time, and where a price is from."""
+    said: list[str] = []
+    for service, factor in price.services.items():
+        kept = price.full_rate.get(service)
+        said.append(f"{service} x {factor}" + (f" (not {', '.join(kept)})" if kept else ""))
+    if price.reasoning is not None:
+        said.append(f"reasoning {number(price.reasoning)}")
+    if price.orchestration_in is not None and price.orchestration_out is not None:
+        said.append(
+            f"orchestration {number(price.orchestration_in)} in, "
+            f"{number(price.orchestration_out)} out"
+        )
+    if price.request:
+        said.append(f"{number(price.request)} a request")
+    if gpu := price.gpu:
+        said.append(f"own hardware: {gpu.count} {gpu.type} at {number(gpu.usd_per_hour)} an hour")
+        said.append(f"{gpu.tokens_per_s} tokens/s ({gpu.source})")
+    said += [f"source: {price.source}"] if price.source else []
+    text = f"{ref}: {'; '.join(said)}"
+    return [fill(text, WIDTH, subsequent_indent="  ", break_long_words=False)] if said else []
+
+
+def _rule(start: str, book: Book) -> list[str]:
+    """Return a built-in price: it holds for every key that begins so and is not listed."""
+    price = book.built_in[start]
+    rates = f"{number(price.input)} in, {number(price.output)} out"
+    said = f"{start}*, built in: {rates} ({price.source})"
+    return [fill(said, WIDTH, subsequent_indent="  ", break_long_words=False)]
+
+
+def _evidence(book: Book) -> str:
+    kinds = [price.evidence for price in book.prices.values()]
+    found = [(kind, kinds.count(kind)) for kind in ("dated", "carried-back", "")]
+    return ", ".join(f"{count} {kind or 'not said'}" for kind, count in found if count) or ABSENT

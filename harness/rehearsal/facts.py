@@ -1,16 +1,23 @@
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""The fact table: elements, planets, units and constants, and how people ask for them.
-
-Real facts (facts.toml). A worker that knows no facts never looks here.
-"""
+"""What is known of elements, planets and units (facts.toml): whom a text means, what is said of it."""
 
 import re
 import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+
+from harness.rehearsal.chat import ORDINALS, spell_out
+
+# § The fact table: elements, planets, units and constants, and how people ask for them.
+# §
+# § Real facts (facts.toml). A worker that knows no facts never looks here.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = frozenset(
@@ -170,3 +177,458 @@ def attributes_in(text: str) -> list[str]:
         for name, pattern in ATTRIBUTES.items()
         if re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
     ]
+
+
+# § Which element or planet a text means: by name, symbol, place, neighbour, or a letter set
+# § for it.
+# §
+# § "the element with atomic number 26", "planet number 4", "the element right after tin", "X"
+# § after
+# § "let X be ...". A worker that knows facts resolves these; nothing here computes.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_ORDINAL = "|".join([*list(ORDINALS)[:8], "1st", "2nd", "3rd", r"[4-8]th"])
+_NEXT = r"(?:(?:that |which )?(?:comes? |stands? |lies? |is |sits? |found )?(?:directly |immediately |just |right |next |straight )*)"
+_PLACE = r"(?:\s+(?:in order|counting|counted|outward|outwards|out))*(?:\s+from\s+the\s+sun)?(?:\s+outwards?)?"
+_ALIASES = (
+    r"(?:element\s+)?(?:with|whose|having|that has|which has)\s+(?:the\s+)?(?:chemical\s+)?symbol\s+(?:is\s+)?[\"'(]?[A-Z][a-z]?\b[\"')]?",
+    r"(?:chemical\s+)?element\s+(?:(?:with|whose|having|that has|which has|of)\s+(?:the\s+|an\s+)?(?:atomic|proton)\s+number\s*(?:is\s+|of\s+|equal to\s+|equals\s+|=\s*|:\s*)?|number\s+|no\.\s*)\$?(\d{1,3})\b\$?",
+    r"element\s+(?:with|whose nucle(?:us|i) (?:contains?|has|have|holds?)|whose atoms (?:contain|have)|having|that has|which has|containing)\s+(?:exactly\s+)?(\d{1,3})\s+protons(?: in (?:its|the) nucleus)?",
+    r"(\d{1,3})\s+is\s+(?:then )?the atomic number of (?:an?|some|exactly one|another|which|what)\s+(?:chemical )?element",
+    rf"(?:{_ORDINAL})\s+planet{_PLACE}",
+    rf"planet\s+(?:number|no\.)\s*\$?(\d)\b\$?{_PLACE}",
+    rf"planet\s+(?:that is |which is |in |at |with |whose |occupying |number )*(?:the )?(?:position|place|order)\s*(?:number |is |of )*\$?(\d)\b\$?{_PLACE}",
+    rf"planet\s+(?:that is|which is|that comes|in)?\s*(?:the\s+)?(?:{_ORDINAL})(?: place| position)?\s+(?:from|away from|in order)[^.,?]{{0,12}}sun",
+)
+_NEIGHBOUR = rf"(?:next\s+)?(?:element|planet)\s+{_NEXT}(?P<side>after|following|follows|beyond|behind|outside|before|precedes|preceding|inside|prior to)\s+(?:the planet |the element )?(?P<of>{{name}})(?:\s+in\s+the\s+periodic\s+table)?"
+_AFTER = ("after", "following", "follows", "beyond", "behind", "outside")
+_SET = r"\b(?:let|call|where|and|with|,|if|suppose|denote)\s*\$?([a-zA-Z])\$?\s*(?:be|is|denotes?|=|stands? for)\s*(?:the\s+)?({entity})"
+_CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(?:ed)?\s*(?:it|this element|this planet|that element|that planet)?\s*\$?([A-Za-z])\$?\b"
+
+
+@cache
+def entity_pattern() -> str:
+    """Return a pattern without groups for every description of an element or planet."""
+    neighbour = re.sub(r"\?P<\w+>", "?:", _NEIGHBOUR).replace("{name}", name_pattern())
+    aliases = [re.sub(r"\((\\d(?:\{1,3\})?)\)", r"\1", alias) for alias in _ALIASES]
+    return "|".join([neighbour, name_pattern(), *aliases])
+
+
+@cache
+def _neighbour() -> re.Pattern[str]:
+    return re.compile(_NEIGHBOUR.replace("{name}", name_pattern()), re.IGNORECASE)
+
+
+def by_number(number: int) -> str | None:
+    """Return the element with an atomic number."""
+    return next((f.name for f in elements().values() if f.known["number"] == str(number)), None)
+
+
+def by_order(order: int) -> str | None:
+    """Return the planet at a place counted from the Sun."""
+    return next((p.name for p in planets().values() if p.known["order"] == str(order)), None)
+
+
+def resolve(words: str) -> str:
+    """Return the name behind a description, or the words themselves.
+
+    >>> resolve("element right after tin"), resolve("planet number 4")
+    ('antimony', 'mars')
+    """
+    words = re.sub(r"\s+", " ", words.replace("$", "")).strip()
+    beside = _neighbour().search(words)
+    if beside:
+        by = 1 if beside["side"].lower() in _AFTER else -1
+        return _beside(beside["of"], by, "planet" in words.lower()) or words
+    symbol = re.search(r"symbol\s+(?:is\s+)?[\"'(]?([A-Z][a-z]?)\b", words)
+    if symbol:
+        return by_symbol(symbol[1]) or words
+    planet = re.search(r"\bplanet\b", words, re.IGNORECASE) is not None
+    digits = re.search(r"\d{1,3}", words)
+    nth = re.search(rf"\b({_ORDINAL})\b", words, re.IGNORECASE)
+    if planet and (nth or digits):
+        word = nth[1].lower() if nth else ""
+        place = ORDINALS.get(word) or int((digits or re.match(r"\d", word) or [0])[0])
+        return by_order(int(place)) or words
+    if digits and re.search(r"element", words, re.IGNORECASE):
+        return by_number(int(digits[0])) or words
+    return words
+
+
+def _beside(name: str, by: int, planet: bool) -> str | None:
+    name = spellings().get(name.lower(), name.lower())
+    if name in planets() and (planet or name != "mercury"):
+        return by_order(int(planets()[name].known["order"]) + by)
+    return by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset({*elements(), *planets(), *spellings()})
+
+
+def speaks_of_any(text: str) -> bool:
+    """Say, at little cost, whether a text can mention an element or a planet at all."""
+    low = text.lower()
+    if "element" in low or "planet" in low:
+        return True
+    return not _names().isdisjoint(re.findall("[a-z]+", low))
+
+
+@cache
+def _described() -> re.Pattern[str]:
+    return re.compile(entity_pattern(), re.IGNORECASE)
+
+
+@cache
+def _letter_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    entity = entity_pattern()
+    being, called = (re.compile(form.format(entity=entity), re.I) for form in (_SET, _CALLED))
+    return being, called
+
+
+def letters_set(text: str) -> dict[str, str]:
+    """Return letter -> name for letters a text sets for an element or planet."""
+    being, called = _letter_patterns()
+    found = {m[1]: resolve(m[2]) for m in being.finditer(text)}
+    found |= {m[2]: resolve(m[1]) for m in called.finditer(text)}
+    return {letter: name for letter, name in found.items() if name.lower() in _names()}
+
+
+def mentioned(text: str) -> list[str]:
+    """Return the names that a text mentions or describes, in order."""
+    found = [resolve(m[0]).lower() for m in _described().finditer(text)]
+    return list(dict.fromkeys(name for name in found if name in _names()))
+
+
+# § Say the facts a question needs, in its own words, so that a later reader can put them in
+# § place.
+# §
+# § "the atomic number of tungsten" in a question becomes the statement "The atomic number of
+# § tungsten
+# § is 74". What reads these statements is in `placing`, and knows no facts.
+
+
+Knows = Callable[[str], bool]
+_FILLER = (
+    r"(?:(?:of|in|for|inside|within|a|an|one|the|single|neutral|atoms?|nucleus"
+    r"|nuclei|element|elements|planet|planets|chemical|each|every|has|have|held by|name"
+    r"|belonging to|orbiting|around|counted|that orbit|which orbit|circling|respective)\s+)*"
+)
+_TAIL = (
+    r"(?:\s+(?:atoms?|nucleus))?"
+    r"(?:\s+(?:among|amongst) (?:all )?the (?:eight )?planets(?: of (?:the|our) solar system)?)?"
+    r"(?:\s+in (?:the|our) (?:solar system|periodic table))?"
+    r"(?:(?:\s*,)?\s*(?:\(?(?:counting|counted|in order"
+    r"|as counted|measured|when counting|in the order|outward|outwards"
+    r"|starting)\b[^,.?)]{0,30}?)?\bfrom the sun(?:\s+outwards?)?\)?)?"
+)
+_THAT = r"(?:this|that|the resulting|the same) (?:new )?(?:element|planet)"
+_COUNTED_ON = re.compile(r"\b(?:places?|positions|steps?|spots) ", re.IGNORECASE)
+"""The element meant is one to be counted out first."""
+_ITS = re.compile(
+    r"\b(?:its\s+(?:"
+    + "|".join(f"(?P<{name}>{words})" for name, words in ATTRIBUTES.items())
+    + r")|(?:number of )?(?P<spelt>letters) in its (?:english )?name)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=64)
+def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    named = [rf"\$?\b(?-i:{letter})\b\$?" for letter in letters]
+    entity = rf"(?:{'|'.join([entity_pattern(), _THAT, *named])})"
+    many = (
+        rf"{entity}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)"
+        rf"(?:(?:of|in|the|planet|element)\s+){{0,3}}{entity})*"
+    )
+    found: list[tuple[str, re.Pattern[str]]] = []
+    for attribute, words in ATTRIBUTES.items():
+        asked = rf"(?:{words})\b(?:\s*\([^)]{{1,20}}\))?(?:\s+\(?(?:counted )?from the sun\)?)?"
+        forms = (rf"\b{asked}\s+{_FILLER}({many}){_TAIL}", rf"({entity})'s\s+{asked}{_TAIL}")
+        found += [(attribute, re.compile(form, re.IGNORECASE)) for form in forms]
+    for attribute, thing in (
+        ("moons", "(?:known )?(?:moons|natural satellites)"),
+        ("number", "(?:protons|electrons)"),
+        ("letters", "letters"),
+    ):
+        form = (
+            rf"\bhow many {thing} (?:(?:does|do|has|have|are|orbit|circle|there|in|the|name|word"
+            rf"|of|for|an?|single|one|nucleus|atom|neutral|planet|element|english)\s+)*"
+            rf"({entity})(?: (?:nucleus|atoms?))?(?: have| has| contain)?"
+        )
+        found.append((attribute, re.compile(form, re.IGNORECASE)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def statements(text: str, knows: Knows) -> tuple[str, ...]:
+    """Return what is known of everything a text asks for, as sentences that echo its words."""
+    if not speaks_of_any(text):
+        return ()
+    letters = letters_set(text)
+    said: list[str] = []
+    for attribute, pattern in _phrases(tuple(sorted(letters))):
+        for found in pattern.finditer(text):
+            values = _values(found, attribute, (text, letters), knows)
+            if values:
+                said.append(_sentence(re.sub(r"\s+", " ", found[0]), values))
+                said += _that_of(text, attribute, knows)
+    said += _of_it(text, letters, knows)
+    said += _basics(text, knows)
+    return tuple(dict.fromkeys(said))
+
+
+def _values(
+    found: re.Match[str], attribute: str, of: tuple[str, dict[str, str]], knows: Knows
+) -> list[str]:
+    """Return the values of every name in a phrase, none unless all are known."""
+    text, letters = of
+    values: list[str] = []
+    for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[1]):
+        words = re.sub(r"^(?:(?:of|in|the|planet|element)\s+)+(?=\w+$)", "", part)
+        name = letters.get(words.strip("$ ")) or resolve(words)
+        if re.fullmatch(_THAT, words, re.IGNORECASE):
+            if _COUNTED_ON.search(text[: found.start()]):
+                return []
+            name = _meant(text[: found.start()]) or words
+        value = lookup(name, attribute) if _known(name, knows) else None
+        if value is None:
+            return []
+        values.append(value)
+    return values
+
+
+def _meant(before: str) -> str | None:
+    """Return what "that element" means after some text: the only one named, or one described."""
+    names = mentioned(before)
+    described = [m[0] for m in re.finditer(entity_pattern(), before, re.IGNORECASE)]
+    sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
+    return names[-1] if names and (sure or len(names) == 1) else None
+
+
+def _known(name: str, knows: Knows) -> bool:
+    return knows(spellings().get(name.lower(), name.lower()))
+
+
+def _sentence(phrase: str, values: list[str]) -> str:
+    listed = " and ".join([", ".join(values[:-1]), values[-1]]) if len(values) > 1 else values[0]
+    if phrase.lower().startswith("how many"):
+        phrase = f"number asked for by {phrase}"
+    phrase = phrase if "'s " in phrase else f"The {phrase}"
+    return f"{phrase} {'are' if len(values) > 1 else 'is'} {listed}."
+
+
+def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
+    entity = entity_pattern()
+    for match in re.finditer(rf"\bthat of\s+(?:the planet\s+|the\s+)?({entity})", text, re.I):
+        value = lookup(resolve(match[1]), attribute)
+        if value and _known(resolve(match[1]), knows):
+            yield f"{match[0].capitalize()} is {value}."
+
+
+def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
+    """State "its atomic number", of what was mentioned last before it."""
+    for found in _ITS.finditer(text):
+        meant = None if _COUNTED_ON.search(text[: found.start()]) else _meant(text[: found.start()])
+        before = [meant] if meant else list(letters.values())
+        value = (
+            lookup(before[-1], str(found.lastgroup).replace("spelt", "letters")) if before else None
+        )
+        if value and _known(before[-1], knows):
+            its = found[0] if found["spelt"] is None else f"The {found[0]}"
+            yield f"{its[:1].upper()}{its[1:]} is {value}."
+
+
+def _basics(text: str, knows: Knows) -> Iterator[str]:
+    """State number or place of whatever is mentioned at all: a reader may count on from there."""
+    for name in mentioned(text):
+        if not _known(name, knows):
+            continue
+        known = spellings().get(name, name)
+        if known in elements():
+            yield f"The atomic number of {name} is {lookup(name, 'number')}."
+        if known in planets():
+            yield f"The position of {name} is {lookup(name, 'order')}."
+
+
+# § Put what earlier replies stated in the place of the words that ask for it. Knows no facts
+# § itself.
+# §
+# § "The atomic number of tin is 50." places 50; "The value of d is 6." places 6 where d
+# § stands; an
+# § element so many places after a known one becomes the element with that atomic number.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_STATEMENT = re.compile(
+    r"^\W*(?:so |here |also |thus )?(?:the )?([a-z][^.:;=?]{2,160}?) (?:is|are|="
+    r"|equals) (-?\d+(?:(?:, | and )\d+)*)\W*$",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"^the value of (.{1,160}) is (-?\d+)(?:\.|$)", re.IGNORECASE)
+_BACK = r"back\w*|before|left\w*|preced\w+|earlier|down\w*|prior"
+_WAY = rf"(?:{_BACK}|after|beyond|past|follow\w+|forwards?|ahead|further|farther|later|right\w*|up\w*|on|along|from)"
+_COUNT = r"(\$?[\w()+*^-]{1,24}\$?)"
+_STEPS = rf"{_COUNT} (?:places?|positions?|elements?|steps?|spots?|squares?|boxes)"
+_REACHED = r"(?:that |which |you |we |one |is |are |lies |comes |stands |reached |found |located |obtained |gets? |reach(?:es)? |arrived? |at |to |by |sits |when |if |on |after |moving |going |counting |stepping |moves? |goes |go |steps? |forwards? |back\w* |ahead |in the periodic table )*"
+
+
+def read_statements(replies: Sequence[str]) -> dict[str, str]:
+    """Return phrase -> number for every sentence of earlier replies that says "P is N"."""
+    found: dict[str, str] = {}
+    for reply in replies:
+        for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
+            match = _STATEMENT.match(sentence.strip())
+            if match and not match[1].lower().startswith("value of"):
+                phrase = match[1].lower().removeprefix("number asked for by ")
+                found[phrase] = match[2]
+                owned = re.fullmatch(r"(.+?) of (?:the )?(\w+)", phrase)
+                if owned:
+                    found.setdefault(f"{owned[2]}'s {owned[1]}", match[2])
+    return found
+
+
+def place_statements(text: str, replies: Sequence[str]) -> str:
+    """Return a text with what each reply in turn stated put in its place."""
+    for reply in replies:
+        bindings = read_statements([reply])
+        text = substitute(_put_values(text, reply), bindings)[0]
+        text = _walked(_set_by_name(text, bindings), bindings)
+    return text
+
+
+def _set_by_name(text: str, bindings: dict[str, str]) -> str:
+    """Read "tin has atomic number n" and "Mars is the k-th planet" as what the letters are."""
+    for phrase, value in bindings.items():
+        known = re.fullmatch(r"(?:atomic number|position) of ([a-z]+)", phrase)
+        if known is None:
+            continue
+        place = r"(?:the )?(?:planet )?(?:number )?(?:in (?:position|place) (?:number )?)?"
+        text = re.sub(
+            rf"(?i)\b{known[1]}(?: (?:has|having|with)(?: the| an?)? atomic number (?:of )?| is {place})"
+            r"\$?\b([a-z])\b\$?(?:\s?-?\s?th)?(?: planet)?(?:[^.,;?]{0,20}from the sun)?",
+            rf" \1 = {value} ",
+            text,
+        )
+    return text
+
+
+def _put_values(text: str, reply: str) -> str:
+    """Put the values of letters and of expressions in their place."""
+    for line in reply.splitlines():
+        found = _VALUE.match(line.strip())
+        if found and len(found[1]) == 1:
+            own = rf"\$?(?<![\w']){re.escape(found[1])}(?![\w'])\$?"
+            kept = re.sub(rf"(?i)\b(?:let|call)\s+{own}\s+(?:be|denote)\b", "take ", text)
+            text = re.sub(own, f" {found[2]} ", kept) if found[1] != "a" else text
+        elif found:
+            text = text.replace(found[1], f" {found[2]} ")
+    return text
+
+
+def substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
+    """Put numbers in the place of phrases, longest phrase first; return how many were placed."""
+    count = 0
+    for phrase in sorted(bindings, key=len, reverse=True):
+        words = r"\s+".join(map(re.escape, phrase.split()))
+        pattern = re.compile(rf"(?:\bthe\s+)?(?<![\w']){words}(?![\w'])", re.IGNORECASE)
+        text, done = pattern.subn(f" {bindings[phrase]} ", text)
+        count += done
+    return text, count
+
+
+def _walked(text: str, bindings: dict[str, str]) -> str:
+    """Write "the element 5 places after zinc" as the element with atomic number (30 + 5)."""
+    numbers = {k.removeprefix("atomic number of "): v for k, v in bindings.items() if k.startswith("atomic number of ")}  # fmt: skip
+    for name, start in sorted(numbers.items(), key=lambda item: -len(item[0])):
+        if not re.fullmatch(r"[a-z]+", name) or not start.isdigit():
+            continue
+        for pattern in _walks(name):
+            found = pattern.search(text)
+            if found is None:
+                continue
+            steps = spell_out(found["steps"].strip("$"))
+            way = "-" if re.search(rf"\b(?:{_BACK})\b", found[0], re.IGNORECASE) else "+"
+            text = f"{text[: found.start()]}the element with atomic number ({start} {way} {steps}){text[found.end() :]}"
+            text = re.sub(
+                r"(?i)(?:the )?(?:atomic|proton) number (?:of|for) the element with atomic number (\([^()]*\))",
+                r" \1 ",
+                text,
+            )
+            text = re.sub(
+                r"(?i)(?:the )?number of protons (?:of|in) (?:(?:the|an?|atoms?|nucleus|of) )*the element with atomic number (\([^()]*\))",
+                r" \1 ",
+                text,
+            )
+            text = re.sub(
+                r"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (?:the|this|that)(?: new| resulting)? element(?: (?:that )?(?:you|we|one) (?:reach|arrive|land|end up|get to)\w*(?: on| at)?| reached| found)?",
+                f" ({start} {way} {steps}) ",
+                text,
+            )
+    return text
+
+
+def _walks(name: str) -> list[re.Pattern[str]]:
+    steps = _STEPS.replace("(", "(?P<steps>", 1)
+    return [
+        re.compile(rf"(?:the )?(?:chemical )?element {_REACHED}{steps} (?:{_WAY}|in the periodic table|of|the|table|element| )*\s*\b{name}\b(?: in the periodic table)?", re.I),
+        re.compile(rf"(?:the )?(?:chemical )?element {_REACHED}(?:(?:starting|beginning) )?(?:from|at|with) {name}[^.?]{{0,40}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
+        re.compile(rf"(?:start\w*|begin\w*) (?:at|from|with|on) (?:the )?(?:element )?{name}\b[^?]{{0,80}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
+        re.compile(rf"from {name},? (?:move|go|step|count)\w* [^.?]{{0,30}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
+    ]  # fmt: skip
+
+
+# § What has to be looked up before a calculation can go on: an element or planet yet to be
+# § found.
+# §
+# § "The element whose atomic number is the sum of ..." asks for a number first and for a fact
+# § second:
+# § a computing worker states the number and leaves the look-up to whoever knows facts.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_OPEN = (
+    re.compile(
+        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?"
+        r"(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?"
+        r"\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)"
+        r"(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)", re.IGNORECASE
+    ),
+    re.compile(
+        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of "
+        r"(?:an?|which|what|some|another|exactly one) (?:chemical )?element",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|"
+        r"(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
+        re.IGNORECASE,
+    ),
+)
+
+
+def open_lookup(text: str) -> tuple[str, str] | None:
+    """Return (words for the number to look up, the question for it), None when nothing is open."""
+    for pattern in _OPEN:
+        for found in pattern.finditer(text):
+            what = found["what"].strip(" $")
+            if re.fullmatch(r"\d*", what) or re.match(r"(?:what|which|how)\b", what):
+                continue
+            before = text[: found.start()]
+            told = before[: max(before.rfind(mark) for mark in (". ", ".\n", "? ", "; ")) + 1]
+            letter = re.fullmatch(r"[a-zA-Z]", what)
+            rest = text[found.end() :] if letter and "where" in text else ""
+            return what, f"{told} {rest.split('?')[-1]} What is {what}?"
+    return None

@@ -1,19 +1,272 @@
-"""Write a Python program for a described task: recognise operations, chain them, write them down.
+"""Programs for described tasks: operations recognised, chained, tried on samples, written down."""
 
-A code writer fails where a word is not in its vocabulary, where more operations are combined than
-it can hold, where samples do not settle what the statement leaves open, or where a line slips.
-"""
-
+import ast
+import inspect
 import re
-from itertools import islice
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from itertools import islice, pairwise, product
+from typing import Any
 
-from harness.rehearsal.program_chains import Chain, chains, find_steps, variants, works
-from harness.rehearsal.program_everyday import learnt_words
-from harness.rehearsal.program_families import FAMILIES
-from harness.rehearsal.program_samples import Starter, read_samples, read_starter
-from harness.rehearsal.program_source import whole
-from harness.rehearsal.scratch import Scratch
-from harness.rehearsal.workers import Worker
+from harness.rehearsal.program_arrays import ARRAYS, TABLES
+from harness.rehearsal.program_inputs import (
+    Reader,
+    Shower,
+    Starter,
+    read_samples,
+    read_starter,
+    readers,
+    showers,
+)
+from harness.rehearsal.program_numbers import LIGHT, LISTS, NUMBERS, Family, Value
+from harness.rehearsal.program_texts import JOINING, TEXTS, WORDS
+from harness.rehearsal.workers import Scratch, Worker
+
+# § The operations that rehearsal code writers know, commonest first.
+# §
+# § An operation is one Python function of ours with the ways people ask for it. A program is
+# § a short
+# § chain of them. Functions are real: a worker tries a chain on the statement's samples by
+# § calling
+# § them, and writes it down as their source. Reading and printing are in `program_inputs`.
+
+
+FAMILIES: tuple[Family, ...] = tuple(
+    sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
+)
+"""Patterns are read against the plain lower-case statement; levels order them by how common."""
+
+
+# § Chains of operations: which ones a statement may mean, likeliest first, and trying them.
+
+
+_NUMERALS = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "doubl": 2, "tripl": 3, "third": 3, "fourth": 4,
+}  # fmt: skip
+_KINDS = {
+    "ints": r"(?<!two )(?<!three )(?:integers|numbers)|array|list|values",
+    "text": r"string|text|word|sentence|letters|line of",
+    "words": r"words|strings",
+    "matrix": r"matrix|grid|rows",
+    "pairs": r"intervals|segments|pairs|ranges|meetings",
+    "int": r"\binteger\b|\bn\b|number|\b[kxm]\b|\b(?:two|three) integers",
+}
+_ASKED = re.compile(
+    r"\b[b-hj-mo-z]\b(?! (?:list|string|line|sentence|word))|\btarget|\bsecond (?:integer|number)"
+    r"|\btwo (?:integers|numbers)|\banother|\blimit|\bthreshold|\bshift\b|\bdivisor\b"
+    r"|\bgiven (?:value|number)"
+)
+"""Signs that a number of the task is one of its inputs."""
+_LONG = 5_000
+"""Largest intermediate result for which a loop is followed on a sample."""
+_FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, StopIteration)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOperation:
+    """One operation with what the statement fixes."""
+
+    family: Family
+    span: tuple[int, int]
+    bound: tuple[int | None, ...] = ()
+    """Ints after the first argument: constants of the statement, None for an input."""
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def primary(self) -> int:
+        """How many arguments come from the input when the step is first."""
+        return len(self.family.takes) - len(self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationChain:
+    """A way to solve the task: what is read, done, and shown."""
+
+    steps: tuple[BoundOperation, ...]
+    score: float
+    places: tuple[int, ...] = ()
+    """For a method: which argument is which input."""
+    reads: Reader | None = None
+    shows: Shower | None = None
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Kinds of inputs in the order in which the chain wants them."""
+        first = self.steps[0]
+        free = sum(value is None for step in self.steps for value in step.bound)
+        return (*first.family.takes[: first.primary], *("int",) * free)
+
+    @property
+    def gives(self) -> str:
+        """Kind of the result."""
+        return self.steps[-1].family.gives
+
+
+def find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[BoundOperation]:
+    """Return the operations that a statement may ask for, those that explain most of it first."""
+    found: list[BoundOperation] = []
+    for family in families:
+        spans = [match.span() for match in re.finditer(family.asks, plain) if match[0]]
+        if spans:
+            span = max(spans, key=lambda s: (min(s[1] - s[0], 45), -s[0]))
+            found.append(BoundOperation(family, span, _bound(family, plain)))
+    return sorted(found, key=lambda step: step.span[0] - step.span[1])[:most]
+
+
+def _bound(family: Family, plain: str) -> tuple[int | None, ...]:
+    if not family.bind:
+        return ()
+    wanted = len(family.takes) - 1
+    found = re.search(family.bind, plain)
+    words = [word for word in (found.groups() if found else ()) if word]
+    return tuple(_numeral(word) for word in [*words, *[""] * wanted][:wanted])
+
+
+def _numeral(word: str) -> int | None:
+    if re.fullmatch(r"-?\d{1,15}", word):
+        return int(word)
+    return _NUMERALS.get(word)
+
+
+def chains(
+    plain: str, steps: Sequence[BoundOperation], most: int, starter: Starter | None
+) -> list[OperationChain]:
+    """Return the chains of at most so many operations that fit together, likeliest first."""
+    found: list[OperationChain] = []
+    for row in _rows(steps, (), most):
+        if starter and starter.returns == "text" and row[-1].family.gives == "words":
+            row = (*row, BoundOperation(JOINING, (0, 0)))
+        chain = OperationChain(row, _score(row, plain))
+        if starter is None:
+            found.append(chain)
+        elif _returns(starter.returns, chain.gives):
+            places = _places(chain.takes, starter.kinds)
+            if places is not None:
+                found.append(replace(chain, places=places))
+    return sorted(found, key=lambda chain: -chain.score)
+
+
+def _rows(
+    steps: Sequence[BoundOperation], row: tuple[BoundOperation, ...], most: int
+) -> Iterator[tuple[BoundOperation, ...]]:
+    for step in steps:
+        if step in row or (row and not _follows(row[-1], step)):
+            continue
+        longer = (*row, step)
+        yield longer
+        if len(longer) < most:
+            yield from _rows(steps, longer, most)
+
+
+def _follows(before: BoundOperation, step: BoundOperation) -> bool:
+    return step.primary == 1 and before.family.gives == step.family.takes[0]
+
+
+def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
+    spans = [range(step.span[0], min(step.span[1], step.span[0] + 45)) for step in row]
+    covered = {at for span in spans for at in span}
+    twice = sum(map(len, spans)) - len(covered)
+    disorder = sum(
+        before.family.stage > after.family.stage or before.family.stage == after.family.stage == 5
+        for before, after in pairwise(row)
+    )
+    takes = OperationChain(row, 0).takes
+    free = sum(value is None for step in row for value in step.bound)
+    unasked = 0 if _ASKED.search(plain) else 12 * free
+    likely = sum(2 if re.search(_KINDS[kind], plain) else -8 for kind in takes)
+    return (
+        len(covered)
+        - 0.5 * twice
+        - 4 * len(row)
+        - 5 * disorder
+        + likely
+        - 2 * (len(takes) - 1)
+        - unasked
+    )
+
+
+def _returns(returned: str, gives: str) -> bool:
+    return returned in (gives, "any") or {returned, gives} <= {"matrix", "pairs"}
+
+
+def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] | None:
+    if len(takes) != len(kinds):
+        return None
+    left = list(range(len(kinds)))
+    places: list[int] = []
+    for kind in takes:
+        fit = next((at for at in left if _returns(kinds[at], kind)), None)
+        if fit is None:
+            return None
+        left.remove(fit)
+        places.append(fit)
+    return tuple(places)
+
+
+def variants(
+    chain: OperationChain, text: str, plain: str, functional: bool
+) -> Iterator[OperationChain]:
+    """Yield the readings of one chain, likeliest first."""
+    sets = islice(product(*(step.family.variants for step in chain.steps)), 8)
+    for options in sets:
+        pairs = zip(chain.steps, options, strict=True)
+        read = replace(chain, steps=tuple(replace(step, options=chosen) for step, chosen in pairs))
+        if functional:
+            yield read
+            continue
+        for reader in readers(chain.takes, plain):
+            for shower in showers(chain.gives, text):
+                yield replace(read, reads=reader, shows=shower)
+
+
+def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
+    """Say whether a chain gives what the samples show, by calling our own operations."""
+    try:
+        return all(_agrees(chain, given, wanted) for given, wanted in samples)
+    except _FAULTS:
+        return False
+
+
+def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
+    if chain.reads is None or chain.shows is None:
+        return _plain_value(_run(chain, [given[at] for at in chain.places])) == _plain_value(wanted)
+    inputs = chain.reads(given)
+    if len(inputs) != len(chain.takes):
+        return False
+    shown = chain.shows(_run(chain, list(inputs)))
+    return [line.rstrip() for line in shown.strip().split("\n")] == [
+        line.rstrip() for line in str(wanted).strip().split("\n")
+    ]
+
+
+def _run(chain: OperationChain, inputs: list[Any]) -> Value:
+    result: Any = None
+    for at, step in enumerate(chain.steps):
+        if at and isinstance(result, int) and abs(result) > _LONG and step.family.does not in LIGHT:
+            raise ValueError("too long to work through by hand")
+        given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
+        given += [inputs.pop(0) if value is None else value for value in step.bound]
+        result = step.family.does(*given, **step.options)
+    return result
+
+
+def _plain_value(value: Value) -> Value:
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+# § Write a Python program for a described task: recognise operations, chain them, write them
+# § down.
+# §
+# § A code writer fails where a word is not in its vocabulary, where more operations are
+# § combined than
+# § it can hold, where samples do not settle what the statement leaves open, or where a line
+# § slips.
+
 
 _TRIES = 150
 """How many readings a writer tries on the samples before it takes the likeliest."""
@@ -39,10 +292,10 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
     if chain is None:
         return None
     task = " and ".join(step.family.name for step in chain.steps)
-    return task, whole(chain, worker, paper, starter)
+    return task, whole_program(chain, worker, paper, starter)
 
 
-def _choose(worker: Worker, text: str, starter: Starter | None) -> Chain | None:
+def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChain | None:
     """Return the likeliest chain that agrees with the samples, else the likeliest of all."""
     plain = _plain(text)
     most = 1 + min(2, worker.families // 25)
@@ -79,3 +332,227 @@ def _task(plain: str) -> str:
     sentences = [line for line in sentences if not _FORMAT.search(line)]
     kept = [line for line in sentences if not _LAYOUT.search(line) or _DOES.search(line)]
     return " ".join(kept) or plain
+
+
+# § The source text of a chain of operations, as a program with slips or as a method.
+
+
+_SLIPS = (
+    (r" <= ", " < "),
+    (r" >= ", " > "),
+    (r" > ", " >= "),
+    (r" < ", " <= "),
+    (r" == 0\b", " == 1"),
+    (r"range\(2, ", "range(1, "),
+    (r"\[-2\]", "[-1]"),
+    (r"\+ 1\b", "+ 2"),
+    (r"\bmax\(", "min("),
+    (r"\bmin\(", "max("),
+    (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"),
+    (r", reverse=True", ""),
+    (r"\.lower\(\)", ""),
+    (r"= 0$", "= 1"),
+    (r"\[::-1\]", "[1::-1]"),
+    (r"sum\(", "len("),
+    (r"% 26", "% 25"),
+    (r"\[1:\]", "[2:]"),
+    (r"return (\w+)$", r"return \1 or 0"),
+)
+
+
+class _Bare(ast.NodeTransformer):
+    """Leaves annotations out, as people do in short programs."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        """Drop the annotation of an argument."""
+        return ast.arg(arg=node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Turn an annotated assignment into a plain one."""
+        value = node.value or ast.Constant(None)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
+
+
+@cache
+def source(does: Callable[..., Any]) -> str:
+    """Return the source of one of our functions, bare of annotations and underscore."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(does)))
+    function = tree.body[0]
+    if isinstance(function, ast.FunctionDef):
+        function.name = name_in_program(does)
+        function.returns = None
+    return ast.unparse(ast.fix_missing_locations(_Bare().visit(tree)))
+
+
+def name_in_program(does: Callable[..., Any]) -> str:
+    """Return the name of one of our functions in a program."""
+    return does.__name__.lstrip("_")
+
+
+def slipped(code: str, worker: Worker, paper: Scratch) -> str:
+    """Return code as a hand writes it down: each line may go wrong."""
+    lines = code.split("\n")
+    for at, line in enumerate(lines):
+        if line.startswith("def "):
+            continue
+        rate, paper.slip = paper.slip, worker.code_slip if paper.slip else 0.0
+        wrong, paper.slip = paper.slips(max(1.0, len(line.strip()) / 25)), rate
+        if wrong:
+            fitting = [(old, new) for old, new in _SLIPS if re.search(old, line)]
+            if fitting:
+                old, new = paper.random.choice(fitting)
+                lines[at] = re.sub(old, new, line, count=1)
+    return "\n".join(lines)
+
+
+def whole_program(
+    chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
+) -> str:
+    """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
+    used = list(dict.fromkeys(step.family.does for step in chain.steps))
+    parts = [slipped(source(does), worker, paper) for does in used]
+    names = _names(chain.takes)
+    parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
+    if starter:
+        parts.append(_method(starter, chain))
+    else:
+        parts += [source(does) for does in (chain.reads, chain.shows) if does]
+        parts.append(_main(chain))
+    modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
+    return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
+
+
+def _names(takes: Sequence[str]) -> list[str]:
+    bases = {"ints": "values", "int": "n"}
+    return [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(takes)]
+
+
+def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
+    lines: list[str] = []
+    rest = list(names)
+    for at, step in enumerate(steps):
+        given = ["result"] if at else [rest.pop(0) for _ in range(step.primary)]
+        given += [rest.pop(0) if value is None else repr(value) for value in step.bound]
+        given += [f"{key}={value!r}" for key, value in step.options.items()]
+        call = f"{name_in_program(step.family.does)}({', '.join(given)})"
+        lines.append(f"    {'return' if at == len(steps) - 1 else 'result ='} {call}")
+    return "\n".join(lines)
+
+
+def _main(chain: OperationChain) -> str:
+    reads, shows = chain.reads, chain.shows
+    if reads is None or shows is None:
+        return ""
+    return f"print({name_in_program(shows)}(solve(*{name_in_program(reads)}(sys.stdin.read()))))"
+
+
+def _method(starter: Starter, chain: OperationChain) -> str:
+    given = ", ".join(starter.arguments[at] for at in chain.places)
+    call = f"solve({given})"
+    if chain.gives in ("matrix", "pairs"):
+        call = f"[list(row) for row in {call}]"
+    arguments = ", ".join(("self", *starter.arguments))
+    return f"class Solution:\n    def {starter.name}({arguments}):\n        return {call}"
+
+
+# § Everyday words for what programs do, put into the words that code writers have learnt.
+# §
+# § A thesaurus applied in order to the plain statement: first what only describes the input,
+# § then what
+# § is done. Nothing here knows an operation; `program_families` does.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_NOUN = (
+    r"(?:(?:whole |integer )?(?:numbers?|integers?|values?|items?|entries|elements?)|words|lines)"
+)
+_BIG = r"(?:largest|biggest|highest|greatest|maximum|top)"
+_LOW = r"(?:smallest|lowest|least|minimum|bottom|tiniest)"
+_VAL = r"(?: (?:value|number|one|of them|element|integer))*"
+_ALL = r"(?:them|these|those|everything|(?:all |the |its |these |of )+(?:numbers|values|integers|elements|them|entries|rest)|all)"
+_OUTPUT = r"(?:shown|printed|listed|written|kept|given|put out|named|output|displayed)"
+
+_THESAURUS = tuple(
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        # what only describes the input
+        (r"\b(?:the )?(?:amount|number|count|quantity) of (?:the )?(?:numbers|integers|values|them|these) is (?:always )?(?:odd|even)\b|\bn is (?:always )?odd\b", " "),
+        (rf"\bhow many (?:of )?({_NOUN} )?(?:will |are to |to )?(?:follow|come|be given|expect|read)\b(?:[^.;?]{{0,45}}?\b(?:then|and|afterwards|followed by)\b[^.;?]{{0,30}}?\b(?:themselves|{_NOUN}))?", r" n followed by n \1 integers "),
+        (rf"\bhow many (?:of )?({_NOUN} )?there (?:are|will be)\b[^.;?]{{0,45}}?\b(?:then|and|afterwards|followed by)\b[^.;?]{{0,30}}?\b(?:themselves|{_NOUN})", r" n followed by n \1 integers "),
+        (r"\b(?:a|the|its) count n?,? ?(?:and )?(?:then |after that )?(?:followed by|comes first,? then)(?! (?:that|so|this|as) many)", " n followed by"),
+        (rf"\bhow many ({_NOUN}) (?:it|the program) (?:is going to|will|shall|has to) (?:get|read|receive)", r" n followed by n \1 "),
+        (rf"\b(?:a|the|its|their|one) (?:count|size|length|amount)\b(?: n)?[^.;?]{{0,40}}?\b(?:that|so|this|as) many ({_NOUN})(?: on the (?:second|next)(?: line)?| themselves)?", r" n followed by n \1 "),
+        (r"\b(?:a |the )?(?:number|integer) n,? (?:and )?(?:then|after that|followed by) (?:that|so) many", " n followed by n"),
+        (r"\b(?:one|a|the|single)? ?(?:whole )?(?:number|integer) (?:that|which) (?:is|isn't|is never) (?:not )?(?:negative|below zero)\b", " an integer "),
+        (r"\bhow many \w+ there (?:are|will be)\b[^.;?]{0,45}?\b(?:then|after that)\b", " n followed by n integers, "),
+        (rf"({_NOUN}) +integers\b", r"\1"),
+        (r"\bwhole numbers?\b", "integers"),
+        (r"\bcounts\b", "count"),
+        # verbs of showing
+        (r"\b(?:show|turn|crop|come)s? up\b", "appears"),
+        (r"\b(?:turned|showed|cropped|came) up\b", "appeared"),
+        (r"\b(?:lets? (?:us|me|the user|you) know|finds? out|says?|tells?(?: us| me| you)?|decides?|checks?) (?:whether|if)\b", "determine whether"),
+        (r"\b(?:and|it) lists\b", "and print"),
+        (r"\b(?:tells?|says?|puts? out|gives? back|hands? back|comes? up with|names?|lets? (?:us|me|you) know|out comes?|displays?|announces?|shows?)\b", "print"),
+        # cases and letters
+        (r"\bno matter (?:whether|if|how)[^.,;]{0,60}(?:capital|small|big|upper|lower)\w*(?: ?-?case)?(?: letters?| ones?)?|\b(?:capital|big|upper ?-?case) and (?:small|little|lower ?-?case)(?: letters)? (?:count |are )?(?:alike|(?:as )?the same|equal)", "ignoring case"),
+        (r"\(?\ba, ?e, ?i, ?o,? ?(?:or |and |/ ?)?u\b\)?", "vowels"),
+        (r"\bvowels,? (?:that is|i\.e\.|meaning|namely),? vowels", "vowels"),
+        (r"\b(?:in|into|with|using|to) (?:only |all )?(?:big|capital|upper ?-?case) letters(?: only| throughout)?|\bin (?:all )?capitals\b", "to upper case"),
+        (r"\b(?:in|into|with|using|to) (?:only |all )?(?:small|little|lower ?-?case) letters(?: only| throughout)?", "to lower case"),
+        (r"\bbig letters\b", "capital letters"),
+        (r"\b(?:swap|exchang|turn|chang)\w* (?:all |the )*(?:capital|big|upper ?-?case)[^.;]{0,30}\b(?:small|little|lower)[^.;]*", "swap the case"),
+        # orders
+        (r"\b(?:in )?(?:the )?order of (?:the|a) dictionary\b|\bas (?:they stand )?in a dictionary\b|\b(?:from a to z|abc order)\b", "sorted in alphabetical order"),
+        (rf"\b(?:rising|growing|upward|climbing) order\b|\b{_LOW}{_VAL} (?:in front|at the front|comes? first|first)\b|\bfrom (?:the )?{_LOW}{_VAL} (?:(?:(?:upwards?|up|on) )?to (?:the )?{_BIG}{_VAL}|upwards?|up|on)|\b(?:lined up|ordered|arranged|sorted|put in order|lines? up|ranked) by size\b", "in ascending order"),
+        (rf"\b(?:falling|shrinking|downward) order\b|\b{_BIG}{_VAL} (?:in front|at the front|comes? first|first)\b|\bfrom (?:the )?{_BIG}{_VAL} (?:(?:(?:downwards?|down|on) )?to (?:the )?{_LOW}{_VAL}|downwards?|down|on)", "in descending order"),
+        (r"\b(?:back to front|(?:the )?other way (?:round|around)|from (?:its |the )?(?:end|last(?: \w+)?|back) to (?:its |the )?(?:beginning|start|front|first(?: \w+)?)|in reverse|from (?:the )?right to (?:the )?left|(?:starting (?:at|with|from) the|with the) (?:end|last)(?: \w+)?(?: first| in front)?)\b", "reversed"),
+        (r"\b(?:stays?|is|reads?|looks?|remains?|spells?)(?: exactly| just)? the same[^.;]{0,50}(?:reversed|backwards?|both ways|either (?:end|side|direction))", "is a palindrome"),
+        (r"\bthe same (?:from|in) (?:both|either) (?:ends?|sides?|directions?)", "palindrome"),
+        # folds
+        (r"\b(?:add|adds|adding|sums?)(?: up| together)?(?: all)?(?: of)? (?:its|the|their|all the)(?: decimal)? digits(?: together| up)?", "sum of its digits"),
+        (rf"\b(?:add|adds|adding|sums?|tots?)(?: up| together)? {_ALL}(?: up| together)*", "the sum of the numbers"),
+        (r"\b(?:what|how much) (?:they|the rest|these|those|all(?: of them)?|it|(?:its|the|all|all the) (?:numbers|values|integers))(?: all| \w+ly)? (?:add|come|amount|sum|make|tot)s?(?: up)?(?: to)?(?: altogether| together| in all)?", "the sum of the numbers"),
+        (r"\bgrand total|\bhow much (?:is it |it is )?(?:altogether|in all)|(?<=numbers )altogether", "sum"),
+        (rf"\b(?:multipl(?:y|ies|ying))(?: together)? {_ALL}(?: (?:with|by) (?:each other|one another))?(?: together)?", "the product of all"),
+        (rf"\b(?:by )?how (?:much|far)(?: apart)? (?:the |its )?{_BIG}{_VAL}(?: \w+){{1,4}} (?:the |its )?{_LOW}{_VAL}(?: are)?|\b(?:gap|distance|how far) (?:between|from) (?:the |its )?(?:{_BIG}|{_LOW}){_VAL} (?:and|to) (?:the |its )?(?:{_BIG}|{_LOW}){_VAL}", "the difference between the largest and the smallest"),
+        (r"\b(?:next to (?:the )?(?:largest|biggest|highest|top)|second[- ]best)(?: one| value| number)?\b", "second largest"),
+        (r"\btop (?:value|number|one|score)\b|\bpeak value\b|\b(?:tallest|heaviest)\b", "largest value"),
+        (r"\b(?:bottom (?:value|number|one|score)|tiniest|littlest)\b", "smallest value"),
+        (r"\b(?:value|number|one|element) in the (?:very )?middle\b|\bmiddle one\b", "median"),
+        (r"\bhow many (?:different|distinct|unique) ones\b|\bhow many (?:of (?:them|the \w+|its \w+) )?(?:are|differ\w*) (?:different|distinct)\b", "how many different values"),
+        # words
+        (r"\b(?:which (?:of (?:its|the) )?words?|the word|word|the one (?:that|which|with))[^.;,]{0,20}(?:has|with|having|have|of) (?:the )?most (?:letters|characters)|\bbiggest word\b", "the longest word"),
+        (r"\b(?:which (?:of (?:its|the) )?words?|the word|word|the one (?:that|which|with))[^.;,]{0,20}(?:has|with|having|have|of) (?:the )?fewest (?:letters|characters)", "the shortest word"),
+        (r"\b(?:make|get|form|build) (?:the )?(?:one|either|second|first)(?: \w+)? (?:out of|from) the (?:other|first|second)[^.;,]*|\b(?:shuffl|jumbl|scrambl)\w+ [^.;,]{0,40}|\bsame letters in (?:another|a different|some other) order", "anagrams of each other"),
+        # filters
+        (r"\b(?:can be halved|can be split (?:evenly )?in(?:to)? (?:two|half)(?: equal)?(?: halves| parts)?|divide evenly by two|(?:goes|go) by twos)(?: evenly)?(?: without (?:a |any )?(?:rest|remainder|leftover))?", "are even"),
+        (r"\b(?:(?:those|values|numbers|integers|the ones|everything|anything|all|whatever)(?: that (?:is|are))? )?(?:under|below|less than|smaller than) (?:zero|0|nought)\b", "the negative numbers"),
+        (r"\b(?:(?:those|values|numbers|integers|the ones|everything|anything|all|whatever)(?: that (?:is|are))? )?(?:above|over|more than) (?:zero|0|nought)\b", "the positive numbers"),
+        (r"\bhow many (?:of )?(?:its|the|these|those|all|their|his|them)?(?: the)? ?(\w+)? ?(?:are|is) (even|odd|negative|positive|prime|vowels|consonants|digits|capital letters|capital|upper ?-?case)(?: letters| numbers)?\b", r"how many \2 \1"),
+        (r"\bthrow\w* (?:away|out)|\bskip\w*|\btoss\w* out|\bcross\w* out|\bget\w* rid of", "remove"),
+        (rf"\b(?:each|every)[^.;]{{0,60}}{_OUTPUT} (?:just |only )?once\b|\bno (?:value|number|integer|one|word)[^.;]{{0,15}}twice\b|\bwithout (?:any )?(?:repeats|doubles|repeating)\b", "without duplicates"),
+        # whole numbers
+        (r"\b(?:every|each) prime\b", "all primes"),
+        (r"\b(?:(?:that|which) (?:is|are) )?(?:not|no) (?:larger|greater|bigger|higher|more) than n\b", "up to n"),
+        (r"\b(?:has|with|having) (?:a 29th of february|a february 29\w*|366 days|an extra day)", "is a leap year"),
+        (r"\b(?:nothing|no (?:other )?(?:number|integer)s?) (?:but|except|other than|besides|apart from) (?:1|one|itself|the number) and [^.;]{0,40}?(?:goes? into(?: it)?|divides?(?: it)?|fits? into(?: it)?)|\bdivisible only by (?:1|one) and (?:by )?itself|\b(?:just|only|exactly) two divisors\b", "the number is prime"),
+        (rf"\b{_BIG} (?:\w+ )?(?:number|integers?|value) (?:that|which) (?:goes into|divides|fits into|measures)(?: evenly| exactly)?(?: into)? (?:both|them|the two|each|all)(?: of them| evenly)?", "greatest common divisor"),
+        (rf"\b{_LOW} (?:\w+ )?(?:number|integers?|value) (?:(?:that|which) (?:both|all|each|the two)|into which (?:both|all|each|the two))[^.;,]{{0,30}}(?:go|divide|fit)\w*(?: into)?|\b{_LOW} [^.;,]{{0,30}}(?:multiple of|divisible by) (?:both|all|each)(?: of them)?", "least common multiple"),
+        (r"\b(?:everything|all(?: the)? (?:numbers|integers)|(?:each|every) (?:number|integers?)|the numbers|numbers) (?:that|which) (?:goes?|fits?|divides?)(?: evenly| exactly)?(?: into)? (?:it|n|the number|that number)(?: without (?:a |any )?(?:remainder|rest|leftover))?", "the divisors of n"),
+        (r"\b(?:one|1) (?:times|\*) (?:two|2) (?:times|\*) (?:three|3)[^.;]{0,40}?(?:up )?to n\b|\bproduct of (?:all )?(?:the )?(?:numbers|integers) from (?:1|one) (?:up )?to n\b", "the factorial of n"),
+        (r"\b(?:with |in |using )?(?:only |nothing but |just )?(?:zero(?:e?s)|0s|noughts) and (?:ones|1s)(?: only)?\b|\bdual system\b", "in binary"),
+        (r"\b(?:each|every)(?: \w+)? (?:times|multiplied (?:by|with)) itself\b", "squares of each"),
+        (r"\b(?:each|every) (?:number |value )?(?:twice as (?:big|large)|doubled)", "doubled each"),
+    )
+)  # fmt: skip
+
+
+@lru_cache(maxsize=2048)
+def learnt_words(plain: str) -> str:
+    """Return a plain lower-case statement with everyday words replaced by learnt ones."""
+    for pattern, words in _THESAURUS:
+        plain = pattern.sub(words, plain)
+    return re.sub(r"\s+", " ", plain)

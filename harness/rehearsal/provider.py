@@ -1,13 +1,13 @@
-"""The seam to Inspect: `rehearsal/<worker>` as a model provider, offline, with its own usage.
+"""The Inspect provider `rehearsal/WORKER`: how a reply comes about, its tokens and its time."""
 
-Randomness comes from (seed, model or stream, request, epoch, occurrence) and from nothing else, so
-a reply can be reproduced from its log. Temperature scales slips; temperature 0 makes none.
-"""
-
+import ast
 import hashlib
 import random
+import re
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -21,11 +21,98 @@ from inspect_ai.model import (
     ModelUsage,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.rehearsal.minds import respond
-from harness.rehearsal.settings import settled
-from harness.rehearsal.tokens import count, cut
-from harness.replicate import CURRENT, Replicate, request_digest
+from harness.errors import UserError
+from harness.rehearsal import choices
+from harness.rehearsal.arithmetic import evaluate
+from harness.rehearsal.chat import (
+    AnswerKind,
+    Chat,
+    count_tokens,
+    cut_tokens,
+    final_answer,
+    plain_words,
+    read_chat,
+    without_format,
+)
+from harness.rehearsal.choices import (
+    WorkedAnswer,
+    calculate,
+    find_expression,
+    known_names,
+    most_common,
+)
+from harness.rehearsal.facts import attributes_in, name_pattern, place_statements, statements
+from harness.rehearsal.phrases import atomised
+from harness.rehearsal.programs import write_program
+from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
+from harness.request import CURRENT, SampleIndex, request_digest
+
+# § Model arguments of a rehearsal worker (`-M` on Inspect's command line, `args` in a pool
+# § file).
+
+
+class WorkerArguments(BaseModel):
+    """What a pool file or the command line may set; anything else is refused by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seed: int = 0
+    time_scale: float = Field(default=0.0, ge=0)
+    """Seconds slept per second of modelled latency."""
+    stream: str = ""
+    """Workers with one stream name share their slips; defaults to the worker's name."""
+    slip: float | None = Field(default=None, ge=0, le=1)
+    code_slip: float | None = Field(default=None, ge=0, le=1)
+    verbosity: float | None = Field(default=None, gt=0, le=20)
+    digits: int | None = Field(default=None, ge=1, le=4000)
+    reach: int | None = Field(default=None, ge=1, le=100_000)
+    families: int | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """A worker as it was set up."""
+
+    worker: Worker
+    seed: int
+    stream: str
+    time_scale: float
+
+    def latency_s(self, tokens: int) -> float:
+        """Return the modelled seconds until a reply of so many tokens is complete."""
+        return self.worker.latency_s + tokens / self.worker.tokens_per_s
+
+
+def worker_settings(model_name: str, model_args: dict[str, Any]) -> WorkerSettings:
+    """Return a worker with its arguments; UserError names a wrong one."""
+    worker = find_worker(model_name)
+    try:
+        given = WorkerArguments.model_validate(model_args)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        known = ", ".join(WorkerArguments.model_fields)
+        raise UserError(
+            f"rehearsal/{model_name}: argument {field!r}: {first['msg']} (known: {known})."
+        ) from error
+    limits = given.model_dump(exclude={"seed", "time_scale", "stream"}, exclude_none=True)
+    return WorkerSettings(
+        worker=replace(worker, **limits),
+        seed=given.seed,
+        stream=given.stream or worker.name,
+        time_scale=given.time_scale,
+    )
+
+
+# § The seam to Inspect: `rehearsal/<worker>` as a model provider, offline, with its own
+# § usage.
+# §
+# § Randomness comes from (seed, model or stream, request, epoch, occurrence) and from nothing
+# § else, so
+# § a reply can be reproduced from its log. Temperature scales slips; temperature 0 makes
+# § none.
 
 
 class RehearsalAPI(ModelAPI):
@@ -41,7 +128,7 @@ class RehearsalAPI(ModelAPI):
     ) -> None:
         """Set a worker up; UserError names an unknown worker or model argument."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self.settings = settled(model_name, model_args)
+        self.settings = worker_settings(model_name, model_args)
         self._asked: Counter[str] = Counter()
 
     async def generate(
@@ -57,7 +144,7 @@ class RehearsalAPI(ModelAPI):
         heat = 1.0 if config.temperature is None else config.temperature
         text = respond(self.settings.worker, input, self._random(digest), heat)
         limit = config.max_tokens
-        short = text if limit is None else cut(text, limit)
+        short = text if limit is None else cut_tokens(text, limit)
         usage = _usage(input, short)
         await anyio.sleep(self.settings.latency_s(usage.output_tokens) * self.settings.time_scale)
         message = ChatMessageAssistant(content=short, model=self.model_name, source="generate")
@@ -72,7 +159,7 @@ class RehearsalAPI(ModelAPI):
     def _random(self, digest: str) -> random.Random:
         current = CURRENT.get()
         if current is None:
-            current = Replicate(epoch=1, occurrence=self._asked[digest])
+            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
             self._asked[digest] += 1
         key = (self.settings.seed, self.settings.stream, digest, current.epoch, current.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
@@ -84,9 +171,405 @@ class RehearsalAPI(ModelAPI):
 
 def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     """Count both sides; four tokens per message stand for the turn markers of a chat format."""
-    asked = sum(4 + count(message.text) for message in messages)
-    said = max(1, count(reply))
+    asked = sum(4 + count_tokens(message.text) for message in messages)
+    said = max(1, count_tokens(reply))
     total = asked + said
     return ModelUsage(
         input_tokens=asked, output_tokens=said, total_tokens=total, reasoning_tokens=0
     )
+
+
+# § How a reply comes about: attempt the question, weigh what others said, write it down.
+
+
+OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
+"""How much a worker trusts its own answer against one earlier reply."""
+
+
+def respond(
+    worker: Worker, messages: Sequence[ChatMessage], rng: random.Random, heat: float
+) -> str:
+    """Return a worker's reply to a chat. Total: whatever the chat, some reply comes back."""
+    chat = read_chat(messages)
+    paper = Scratch(
+        rng,
+        slip=min(1.0, worker.slip * heat),
+        digits=worker.digits,
+        reach=worker.reach,
+        knows=worker.knows,
+        floats=worker.floats,
+    )
+    if (
+        chat.asked == "plan"
+        and worker.manner in ("plan", "solve")
+        and worker.name in ("planner", "sage")
+    ):
+        return plan_reply(worker, messages[-1].text if messages else "", paper)
+    if chat.asked == "program":
+        return _program(worker, chat, paper)
+    if worker.manner == "recite" and chat.asked != "choice":
+        return _recitation(worker, chat, paper)
+    return _answer(worker, chat, paper)
+
+
+def _attempt(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
+    if worker.manner == "format":
+        return WorkedAnswer(None, "I only tidy up what others found")
+    if chat.asked == "choice":
+        return choices.choose(worker, chat, paper)
+    attempts = [calculate(worker, chat, paper) for _ in range(worker.passes)]
+    answer = most_common([attempt.answer for attempt in attempts])
+    if worker.passes == 2 and attempts[0].answer != attempts[1].answer:
+        paper.note("The two results differ, so I work it out once more.")
+        attempts.append(calculate(worker, chat, paper))
+        answer = most_common([attempt.answer for attempt in attempts])
+    return WorkedAnswer(answer, attempts[0].why)
+
+
+def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
+    own = _attempt(worker, chat, paper)
+    checks = paper if worker.manner == "verify" or chat.gathered else None
+    if worker.manner == "verify":
+        _report_errors(chat, paper)
+    weight = OWN_WEIGHT[worker.manner]
+    answer = weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
+    if own.answer is not None and answer != own.answer:
+        paper.note(f"I get {own.answer}, but more of the replies before me say {answer}.")
+    if answer is None and worker.manner == "plan":
+        return plan_in_words(chat, own.why)
+    if answer is None and chat.asked == "choice":
+        paper.note(f"{own.why[:1].upper()}{own.why[1:]}, so this is a guess.")
+        answer = choices.guess(worker, chat, paper)
+    if answer is None:
+        return no_answer_reply(worker, own.why, paper)
+    return answer_reply(worker, chat, answer, paper)
+
+
+def _report_errors(chat: Chat, paper: Scratch) -> None:
+    for at, reply in enumerate(chat.earlier, start=1):
+        for error in wrong_equations(reply, paper)[:3]:
+            paper.note(f"Reply {at} has an error: {error}.")
+
+
+def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
+    """State the facts that the question needs; computing is left to others."""
+    told = statements(place_statements(chat.everything, chat.earlier), known_names(worker))
+    kept = [line for line in told if not paper.slips(1)]
+    found = None if told else find_expression(chat.question)
+    if found:
+        kept.append(f"By {found[0]}, compute: {found[1]}.")
+    settled = weigh(chat.earlier, chat.asked, (None, 0.0), None)
+    if settled is not None and not kept:
+        return answer_reply(worker, chat, settled, paper)
+    if not kept:
+        return no_answer_reply(worker, "I know of no fact that helps here", paper)
+    facts = "\n".join(kept)
+    return (
+        f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
+    )
+
+
+def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
+    own = write_program(worker, chat.question, paper) if worker.families else None
+    mine = own[1].strip("\n") if own else None
+    earlier = [reply for reply in chat.earlier if final_answer(reply, "program")]
+    if chat.gathered:
+        code = agreed_program(earlier, mine)
+    else:
+        weight = OWN_WEIGHT[worker.manner] if own else 0.0
+        code = weigh(earlier, "program", (mine, weight), None)
+    if code is None:
+        return no_answer_reply(worker, "I do not know how to write this program", paper)
+    return program_reply(worker, chat, code, own[0] if own and code == mine else "")
+
+
+# § Check what others said: recompute the equations in a reply, weigh replies, take the best.
+
+
+_LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
+_RIGHT = re.compile(r"\s*(-?\d+)(?![\d.*/^+(]|\s*[-*/^+(])")
+_NAMED = re.compile(
+    r"the (sum|difference|product|power|quotient) of (-?\d+), (-?\d+) is (-?\d+)\b(?!/)"
+)
+_SIGNS = {"sum": "+", "difference": "-", "product": "*", "power": "^", "quotient": "/"}
+
+
+def wrong_equations(reply: str, paper: Scratch) -> list[str]:
+    """Return the equations in a reply that do not hold when recomputed."""
+    low = plain_words(reply[:6000])
+    stated = _stated(low)
+    stated += [(f"({m[2]}) {_SIGNS[m[1]]} ({m[3]})", m[4]) for m in _NAMED.finditer(low)][:12]
+    found: list[str] = []
+    for expression, claimed in stated:
+        state = atomised(expression)
+        try:
+            node = state.atoms[int(re.findall(r"#(\d+)", state.text)[-1])]
+            value = evaluate(node, paper)
+        except (OutOfReach, IndexError):
+            continue
+        if str(value) != claimed:
+            found.append(f"{expression} = {claimed} is wrong, it is {value}")
+    return found
+
+
+def _stated(text: str) -> list[tuple[str, str]]:
+    """Return (expression, claimed value) around the equals signs of a text, the first twelve."""
+    found: list[tuple[str, str]] = []
+    for sign in list(re.finditer("=", text))[:12]:
+        before = text[max(0, sign.start() - 80) : sign.start()]
+        left, right = _LEFT.search(before), _RIGHT.match(text, sign.end())
+        if left and right and re.search(r"\d\s*[-+*/^]", left[0]):
+            found.append((left[0].strip(), right[1]))
+    return found
+
+
+def compiles(program: str) -> bool:
+    """Say whether a program is Python at all; it is parsed, never run."""
+    try:
+        ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _form(program: str) -> str:
+    """Return a program without what does not matter: layout and comments."""
+    return ast.unparse(ast.parse(program))
+
+
+def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
+    """Return the complete program that most replies agree on, the first of them among equals.
+
+    The reader's own program is one more voice; alone it counts only when no reply has one.
+    """
+    found = [final_answer(reply, "program") for reply in replies]
+    programs = [program for program in found if program and compiles(program)]
+    if not programs:
+        return own
+    voices = [*programs, own] if own and compiles(own) else programs
+    forms = [_form(program) for program in voices]
+    return max(programs, key=lambda program: forms.count(_form(program)))
+
+
+def weigh(
+    replies: Sequence[str], asked: AnswerKind, own: tuple[str | None, float], paper: Scratch | None
+) -> str | None:
+    """Return the answer with most weight: one per reply, less for a reply whose sums are wrong.
+
+    `own` is the reader's own answer with its weight; on a tie the reader trusts itself, then the
+    latest reply. Without paper nothing is recomputed and every reply counts the same.
+    """
+    weights: dict[str, float] = {}
+    for at, reply in enumerate(replies):
+        answer = final_answer(reply, asked)
+        if answer is None or (asked == "program" and not compiles(answer)):
+            continue
+        errors = wrong_equations(reply, paper) if paper and asked != "program" else []
+        weights[answer] = weights.get(answer, 0.0) + (0.25 if errors else 1.0) + 0.001 * at
+    if own[0] is not None:
+        weights[own[0]] = weights.get(own[0], 0.0) + own[1]
+    return max(weights, key=lambda answer: weights[answer]) if weights else None
+
+
+# § Plan: as a step, take a question apart in words; as a conductor, write the three lists.
+# §
+# § A conductor reads the question and the role cards. With hidden identities it cannot know
+# § who is
+# § who, and spreads its bets.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
+_MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
+_MOST = re.compile(r"at most (\d+)")
+_ASKED_AGAIN = "leave all three lists empty"
+_KEEP = "I cannot do better.\n\nmodel_id = []\nsubtasks = []\naccess_list = []"
+"""What it says of its own answer in a later round: it has no way to judge it."""
+_FOUND = re.compile(
+    r"element (?:with|whose|having|that has|which has|number)|is the atomic number of (?:an?|some|which)"
+    r"|(?:places?|positions|steps) (?:after|before|from|forward|back|ahead|beyond)"
+)
+"""Something has to be found by a number that is computed first."""
+ROLES = {
+    "facts": r"\bfacts?\b|knowledge|elements|planets|remembers|encyclop|looks? up|recit",
+    "compute": r"arithmetic|comput|calculat|number theory|numbers|mathematic",
+    "code": r"\bcode|program|python|software",
+    "all": r"generalist|careful|all-?round|everything|general",
+    "check": r"verif|check|review|errors|mistakes",
+    "format": r"format|tidies|final answer|extract|cleans",
+}
+
+
+def plan_reply(worker: Worker, prompt: str, paper: Scratch) -> str:
+    """Return a plan for the question in a conductor's prompt: reasoning, then three lists."""
+    if _ASKED_AGAIN in prompt:
+        return _KEEP
+    question, cards, limit = _read(prompt)
+    if not cards:
+        return "I see no models to choose from."
+    steps = _steps(question, cards, paper)[: max(1, limit)]
+    models = [model for model, _, _ in steps]
+    subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in steps)
+    access = ", ".join('["all"]' if reads == "all" else str(list(reads)) for _, _, reads in steps)
+    return (
+        f"{_reason(question)}\n\nmodel_id = {models}\nsubtasks = "
+        f"[{subtasks}]\naccess_list = [{access}]"
+    )
+
+
+def _read(prompt: str) -> tuple[str, dict[int, str], int]:
+    found = _QUESTION.search(prompt)
+    models = prompt[prompt.find("AVAILABLE LANGUAGE MODELS:") :]
+    cards = {int(m[1]): (m[2] or "").lower() for m in _MODELS.finditer(models) if int(m[1]) < 100}
+    most = _MOST.search(prompt)
+    return (found[1] if found else ""), cards, int(most[1][:3]) if most else 5
+
+
+def _kind(question: str) -> str:
+    low = question.lower()
+    if re.search(
+        r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b", low
+    ):
+        return "code"
+    facts = re.search(name_pattern(), low) is not None and bool(attributes_in(low))
+    choice = re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE)
+    if choice:
+        return "lookup" if not re.search(r"\d", low.split("\na")[0]) else "choice"
+    if facts and _FOUND.search(low):
+        return "found"
+    return "composed" if facts else "compute"
+
+
+def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) -> int:
+    fitting = [model for model, card in cards.items() if re.search(ROLES[role], card)]
+    best = sorted(fitting, key=lambda m: -len(re.findall(ROLES[role], cards[m])))
+    if best:
+        return best[0]
+    spare = [model for model in cards if model not in taken] or list(cards)
+    return paper.random.choice(spare)
+
+
+def _steps(
+    question: str, cards: dict[int, str], paper: Scratch
+) -> list[tuple[int, str, tuple[int, ...] | str]]:
+    wanted = {
+        "code": [("code", "Write the program.", ())],
+        "lookup": [("facts", "", ())],
+        "compute": [
+            ("compute", "", ()),
+            ("check", "Check the reply above and give the final answer.", "all"),
+        ],
+        "choice": [
+            ("facts", "State the facts or the formula that the question needs.", ()),
+            ("compute", "Compute the result and choose.", "all"),
+        ],
+        "composed": [
+            (
+                "facts",
+                "Write down the facts and intermediate results that answering the question needs.",
+                (),
+            ),
+            ("compute", "Use the work above to answer the question.", "all"),
+        ],
+        "found": [
+            ("facts", "Write down the facts that the question needs first.", ()),
+            ("compute", "Work out which element or planet is meant, by its number.", "all"),
+            ("facts", "Look up what the question asks of it.", "all"),
+            ("compute", "Use the work above to answer the question.", "all"),
+        ],
+    }[_kind(question)]
+    hidden = not any(cards.values())
+    if hidden:
+        wanted = [*wanted, ("all", "Give the final answer from the replies above.", "all")]
+    steps: list[tuple[int, str, tuple[int, ...] | str]] = []
+    for role, subtask, reads in wanted:
+        model = _pick(role, cards, paper, [step[0] for step in steps])
+        steps.append((model, subtask, reads if steps else ()))
+    return steps
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def _reason(question: str) -> str:
+    reasons = {
+        "code": (
+            "The question asks for a program, so a model that writes code should do it in one step."
+        ),
+        "lookup": (
+            "The question asks for a fact, so the model with the largest store of facts "
+            "should answer."
+        ),
+        "compute": (
+            "The question is a computation; one model computes and another checks the result."
+        ),
+        "choice": "The question needs a formula or fact and then a computation, in that order.",
+        "composed": "The question needs facts first and a computation on them second.",
+        "found": "An element has to be found by computing before more can be looked up.",
+    }
+    return reasons[_kind(question)]
+
+
+def plan_in_words(chat: Chat, why: str) -> str:
+    """Return a plan in words: what has to be known, what has to be computed, how it must end."""
+    names = list(dict.fromkeys(re.findall(name_pattern(), chat.question.lower())))[:6]
+    steps = [f"Find out what the question needs about {name}." for name in names]
+    steps += ["Put these values into the question.", "Work the calculation out step by step."]
+    steps += ["Give the final answer in the form that is asked for."]
+    listed = "\n".join(f"Step {at}: {step}" for at, step in enumerate(steps, start=1))
+    return f"{listed}\n{why[:1].upper()}{why[1:]}, so I leave the steps to others."
+
+
+# § How workers put a result into words: working first, then the answer in the form asked for.
+
+
+ASIDES = (
+    "Let me restate what is asked, so that nothing is overlooked.",
+    "I write the quantities down before I combine them.",
+    "Each step is done on its own and then compared with the one before.",
+    "The size of the result is what one would expect.",
+    "A second look at the wording does not change the reading.",
+    "I keep the exact values until the end.",
+    "Nothing in the question suggests another interpretation.",
+    "The units and the range of the answer are consistent with the question.",
+)
+
+
+def written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
+    """Return the working as this worker writes it out: what is asked, asides, steps."""
+    words = without_format(chat.question).split()[: round(12 * worker.verbosity)]
+    asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
+    half = len(asides) // 2
+    lines = paper.lines[: round(8 * worker.verbosity)]
+    opening = f"The question: {' '.join(words)} ..."
+    return "\n".join([opening, *asides[:half], *lines, *asides[half:]])
+
+
+def answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
+    """Return a reply that ends in an answer."""
+    text = written_working(worker, chat, paper)
+    if chat.asked == "choice":
+        ending = f"It is {answer}." if worker.prose and paper.slips(2) else f"Answer: {answer}"
+    elif worker.prose:
+        ending = f"So it is {answer}." if paper.random.random() < 0.5 else f"\\boxed{{{answer}}}"
+    else:
+        ending = f"The answer is \\boxed{{{answer}}}."
+    return f"{text}\n{ending}".strip()
+
+
+def program_reply(worker: Worker, chat: Chat, code: str, family: str) -> str:
+    """Return a reply that holds one program."""
+    intro = f"This is a task about {family}.\n" if family and worker.verbosity >= 0.5 else ""
+    asides = "\n".join(ASIDES[: round(3 * worker.verbosity)])
+    return f"{intro}{asides}\n```python\n{code}\n```".strip()
+
+
+def no_answer_reply(worker: Worker, why: str, paper: Scratch) -> str:
+    """Return the reply of a worker that has no answer."""
+    lines = "\n".join(paper.lines[:5]) if worker.verbosity >= 1 else ""
+    reason = why or "I cannot settle this"
+    return f"{lines}\n{reason[:1].upper()}{reason[1:]}. I cannot give an answer.".strip()

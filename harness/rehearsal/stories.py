@@ -1,16 +1,15 @@
-"""Small word problems: prices, speeds, rates, rows; read by what the numbers are counted in.
-
-Deliberately shallow: one pattern of sale, travel, shared work or rows, then what is added and
-taken away. Longer stories are where these workers fail.
-"""
+"""Word problems: prices, rates, ages, rows, parts of a whole."""
 
 import re
 
-from harness.rehearsal import patterns
-from harness.rehearsal.phrase_rules import op
-from harness.rehearsal.phrases import Rewriting
-from harness.rehearsal.tales import read_tale
-from harness.rehearsal.trees import Node
+from harness.rehearsal.arithmetic import Node, number
+from harness.rehearsal.phrases import Rewriting, op, roles
+
+# § Small word problems: prices, speeds, rates, rows; read by what the numbers are counted in.
+# §
+# § Deliberately shallow: one pattern of sale, travel, shared work or rows, then what is added
+# § and
+# § taken away. Longer stories are where these workers fail.
 
 
 def read_story(state: Rewriting) -> Node | None:
@@ -38,18 +37,16 @@ def _together(state: Rewriting) -> Node | None:
     turns = [
         parts[0]
         for parts in _parts(
-            state, rf"(?:every|each|once in|once every|after every|at intervals of)\s+{patterns.A}"
+            state, rf"(?:every|each|once in|once every|after every|at intervals of)\s+{A}"
         )
     ]
-    several = _parts(
-        state, rf"(?:every|intervals of)\s+{patterns.A}(?:(?:,| and|, and)\s*{patterns.A})+"
-    )
+    several = _parts(state, rf"(?:every|intervals of)\s+{A}(?:(?:,| and|, and)\s*{A})+")
     turns = several[0] if several else turns
     return op("common multiple", *turns) if len(turns) > 1 else None
 
 
 def _crew(state: Rewriting) -> Node | None:
-    found = _parts(state, patterns.CREW)
+    found = _parts(state, CREW)
     if not found or not re.search(r"how (?:long|many (?:hours|days|minutes|weeks))", state.text):
         return None
     workers, days, others = found[0][:3]
@@ -60,7 +57,7 @@ def _sale(state: Rewriting) -> Node | None:
     if re.search(r"\b(?:km|kilomet|mph|miles|legs|per ?cent|older|younger)|%", state.text):
         return None
     sales = _unit_prices(state)
-    sales = sales or [parts[:2] for parts in _parts(state, patterns.SALE) if len(parts) >= 2]
+    sales = sales or [parts[:2] for parts in _parts(state, SALE) if len(parts) >= 2]
     if not sales or not re.search(
         r"how much|total|cost|pay|spend|price|bill|altogether|how many", state.text
     ):
@@ -74,29 +71,27 @@ def _sale(state: Rewriting) -> Node | None:
 def _unit_prices(state: Rewriting) -> list[list[Node]]:
     """Return (how many, price) where a thing is priced in one place and counted in another."""
     found: list[list[Node]] = []
-    for match in re.finditer(patterns.UNIT_PRICE, state.text):
-        counted = re.search(
-            rf"{patterns.A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text
-        )
+    for match in re.finditer(UNIT_PRICE, state.text):
+        counted = re.search(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text)
         if counted and counted[1] != match[2]:
             found.append([state.atoms[int(counted[1])], state.atoms[int(match[2])]])
     for match in re.finditer(
         rf"\b([a-z]{{3,}}?)(?:s|es)? (?:at|for|cost|costs|costing|priced at|are) "
-        rf"{patterns.MONEY}{patterns.A}[a-z $€£]{{0,12}}(?:each|apiece|per)",
+        rf"{MONEY}{A}[a-z $€£]{{0,12}}(?:each|apiece|per)",
         state.text,
     ):
         for counted in re.finditer(
-            rf"{patterns.A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text
+            rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text
         ):
             if counted[1] != match[2]:
                 found.append([state.atoms[int(counted[1])], state.atoms[int(match[2])]])
                 break
     for match in re.finditer(
-        rf"{patterns.MONEY}{patterns.A}\s*(?:dollars |euros )?(?:for|per) (?:an? |each "
+        rf"{MONEY}{A}\s*(?:dollars |euros )?(?:for|per) (?:an? |each "
         rf")?([a-z]{{3,}}?)(?:s|es|ren)?\b",
         state.text,
     ):
-        counted = re.search(rf"{patterns.A} {re.escape(match[2])}(?:s|es|ren)?\b", state.text)
+        counted = re.search(rf"{A} {re.escape(match[2])}(?:s|es|ren)?\b", state.text)
         if counted and counted[1] != match[1] and not found[2:]:
             found.append([state.atoms[int(counted[1])], state.atoms[int(match[1])]])
     return found
@@ -105,7 +100,7 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
 def _change(state: Rewriting) -> Node | None:
     paid = re.search(
         rf"(?:pays? with|paid with|hands over|gives the \w+|with a|from a|out of "
-        rf"a)\s*{patterns.MONEY}{patterns.A}",
+        rf"a)\s*{MONEY}{A}",
         state.text,
     )
     if paid is None or "change" not in state.text:
@@ -116,7 +111,7 @@ def _change(state: Rewriting) -> Node | None:
 
 
 def _travel(state: Rewriting) -> Node | None:
-    speeds, times = _parts(state, patterns.SPEED), _parts(state, patterns.TIME)
+    speeds, times = _parts(state, SPEED), _parts(state, TIME)
     if not speeds:
         return None
     if times and re.search(r"how (?:far|many|much)|distance|total", state.text):
@@ -125,7 +120,7 @@ def _travel(state: Rewriting) -> Node | None:
             legs = [op("product", speeds[0][0], op("sum", *[t[0] for t in times]))]
         return legs[0] if len(legs) == 1 else op("sum", *legs)
     far = re.search(
-        rf"{patterns.A}\s*(?:km|kilomet|miles|met(?:re|er)s|lit(?:re|er)s|pages"
+        rf"{A}\s*(?:km|kilomet|miles|met(?:re|er)s|lit(?:re|er)s|pages"
         rf"|[a-z]+)\b(?! per| an| each)",
         state.text,
     )
@@ -135,7 +130,7 @@ def _travel(state: Rewriting) -> Node | None:
 
 
 def _rows(state: Rewriting) -> Node | None:
-    rows = _parts(state, patterns.ROWS)
+    rows = _parts(state, ROWS)
     if not rows or not re.search(r"how many|total|altogether", state.text):
         return None
     return _adjusted(state, op("product", *rows[0][:2]))
@@ -143,9 +138,492 @@ def _rows(state: Rewriting) -> Node | None:
 
 def _adjusted(state: Rewriting, total: Node) -> Node:
     """Return a total after what the story takes away and adds."""
-    for found in patterns.LESS.finditer(state.text):
+    for found in LESS.finditer(state.text):
         mark = next(mark for mark in found.groups() if mark)
         total = op("difference", total, state.atoms[int(mark)])
-    for found in patterns.MORE.finditer(state.text):
+    for found in MORE.finditer(state.text):
         total = op("sum", total, state.atoms[int(found[1])])
     return total
+
+
+# § Tales of amounts: fees, percentages, rates, lots at a price, and stocks that rise and
+# § fall.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_A = r"#(\d+)"
+_TIME = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
+
+
+def first(state: Rewriting, *patterns: str) -> list[Node]:
+    """Return the atoms of the first pattern that is in the text."""
+    for pattern in patterns:
+        found = re.search(pattern, state.text)
+        if found:
+            return [state.atoms[int(mark)] for mark in found.groups() if mark and mark.isdigit()]
+    return []
+
+
+def asks(state: Rewriting, pattern: str) -> bool:
+    """Say whether the part that asks says something."""
+    asking = [
+        part
+        for part in re.split(r"(?<=[.;])\s|\n", state.text)
+        if "?" in part or re.search(r"\bfind\b|determine|calculate|compute", part)
+    ]
+    return re.search(pattern, " ".join(asking) or state.text) is not None
+
+
+def average(state: Rewriting) -> Node | None:
+    """Return the sum of so many numbers from their average."""
+    found = first(state, rf"(?:average|mean) (?:\w+ )?of {_A} [a-z]+ is {_A}")
+    return op("product", *found) if len(found) == 2 and asks(state, r"sum|total|add") else None
+
+
+def fee(state: Rewriting) -> Node | None:
+    """A fixed charge and so much for each."""
+    fixed = rf"{_A} (?:[a-z]+ )?(?:plus|and|and then|then|with)(?: an additional| another| a further)? (?:\$|€)?{_A} (?:[a-z]+ )?(?:per|for each|for every|each|an?|every) (?:additional )?([a-z]+)"
+    found = re.search(fixed, state.text)
+    if found is None or not re.search(
+        r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire", state.text
+    ):
+        return None
+    unit = re.sub(r"(?:re|er|s)$", "", found[3])
+    count = re.search(rf"{_A} {unit}", state.text.replace(found[0], " ; "))
+    return (
+        op(
+            "sum",
+            state.atoms[int(found[1])],
+            op("product", state.atoms[int(found[2])], state.atoms[int(count[1])]),
+        )
+        if count
+        else None
+    )
+
+
+def lots(state: Rewriting) -> Node | None:
+    """So many of one thing at a price, so many of another."""
+    lots = re.findall(
+        rf"{_A} [a-z]+(?: [a-z]+)? (?:at|for|costing|priced at|worth) (?:\$|€)?{_A}", state.text
+    )
+    if not lots or not asks(
+        state, r"total|cost|pay|revenue|earn|spend|altogether|worth|how much|take in|bill"
+    ):
+        return None
+    sales = [op("product", state.atoms[int(n)], state.atoms[int(price)]) for n, price in lots]
+    return sales[0] if len(sales) == 1 else op("sum", *sales)
+
+
+def percent(state: Rewriting) -> Node | None:
+    """Return a share, or what is left or there after it."""
+    sign = r"(?: ?%| per ?cent)"
+    share = first(state, rf"{_A}{sign}")
+    whole = first(state, rf"{_A}(?! ?%| per ?cent)(?=[^#]{{0,160}}#\d+{sign})")
+    if not share or not whole:
+        return None
+    part = op("quotient", op("product", whole[0], share[0]), number(100))
+    text = state.text
+    if re.search(r"reduc|discount|off\b|lower|cheaper|decreas|fall|sale|drop", text) and not asks(
+        state, r"(?:how much|what) (?:is the discount|do(?:es)? \w+ save|is saved)|sav"
+    ):
+        return op("difference", whole[0], part)
+    if re.search(r"increas|rais|rise|rose|grow|grew|interest|tip|tax", text) and not asks(
+        state, r"how much interest|by how much"
+    ):
+        return op("sum", whole[0], part)
+    if asks(state, r"not\b|remain|left|rest\b|other"):
+        return op("difference", whole[0], part)
+    return part
+
+
+def machines(state: Rewriting) -> Node | None:
+    """So many makers, so much each in an hour, so many hours."""
+    rate = re.search(
+        rf"{_A} (?:\w+ ){{0,3}}?(?:per|an|each|every|a) (?:single )?({_TIME})", state.text
+    )
+    if rate is None or not asks(state, r"how (?:many|much|far|long)|total|what"):
+        return None
+    made = state.atoms[int(rate[1])]
+    rest = state.text[: rate.start()] + " ; " + state.text[rate.end() :]
+    unit = rate[2].rstrip("s")
+    span = re.search(rf"{_A} {unit}s?\b", rest)
+    if span:
+        makers = re.findall(rf"{_A} [a-z]+", rest.replace(span[0], " ; ", 1))
+        nodes = [made, *[state.atoms[int(mark)] for mark in makers[:1]], state.atoms[int(span[1])]]
+        return op("product", *nodes)
+    amount = re.search(rf"{_A} [a-z]+", rest)
+    if amount and asks(state, rf"how (?:long|many {unit}s)|in how many"):
+        return op("quotient", state.atoms[int(amount[1])], made)
+    return None
+
+
+def proportion(state: Rewriting) -> Node | None:
+    """So much for so many, hence how much for another number."""
+    found = re.search(
+        rf"{_A} ([a-z]+)(?: of [a-z]+)? (?:(?:per|for|every|for every|to|cost|costs|weigh|make|makes|needs?|is enough for|are needed for|yields?|on)\s+)+(?:\$|€)?{_A}(?: ([a-z]+))?",
+        state.text,
+    )
+    if found is None:
+        return None
+    rest = state.text[found.end() :]
+    other = re.search(rf"{_A}(?: ([a-z]+))?", rest)
+    if other is None or len(re.findall(r"#\d+", rest)) != 1:
+        return None
+    left, right, new = (state.atoms[int(mark)] for mark in (found[1], found[3], other[1]))
+    if other[2] and other[2].rstrip("s") == (found[4] or "").rstrip("s"):
+        return op("quotient", op("product", left, new), right)
+    return op("quotient", op("product", right, new), left)
+
+
+_UP = r"buys?|bought|gets?|got|receiv\w+|finds?|found|adds?|added|picks?|picked|earns?|earned|wins?|won|collect\w*|board\w*|get on|gets on|got on|arrive\w*|join\w*|climbs?|rises?|rose|delivered|put|saves?|saved|deposit\w*|gains?|gained|enter\w*|more"
+_DOWN = r"gives?|gave|given|sells?|sold|los[te]\w*|eats?|ate|eaten|spends?|spent|uses?|used|breaks?|broke|leaves?|left|get off|gets off|got off|removes?|removed|takes? away|took|withdr\w+|falls?|fell|drops?|dropped|donat\w+|throws?|threw|pays?|paid|borrow\w*|lent|lends"
+
+
+def stock(state: Rewriting) -> Node | None:
+    """Something there at first, then more and less of it."""
+    if not asks(state, r"how (?:many|much)|what is"):
+        return None
+    start = re.search(
+        rf"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked) (?:exactly )?(?:\$|€)?{_A}",
+        state.text,
+    )
+    if start is None:
+        return None
+    total = state.atoms[int(start[1])]
+    changed = (
+        rf"\b(?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b(?: [a-z$€]+){{0,4}}? ?(?:\$|€)?#(?P<mark>\d+)"
+    )
+    behind = rf"#(?P<mark>\d+)(?: [a-z]+)?? (?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b"
+    rest = state.text[start.end() :]
+    changes = max(list(re.finditer(changed, rest)), list(re.finditer(behind, rest)), key=len)
+    for change in changes:
+        total = op("sum" if change["up"] else "difference", total, state.atoms[int(change["mark"])])
+    return total if changes else None
+
+
+# § More small word problems: ages, two numbers, rectangles, stocks that rise and fall, rates.
+# §
+# § One reader per kind of tale; each looks for the few numbers that it needs and leaves a
+# § question
+# § alone when one of them is missing.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_ONE = r"#(\d+)"
+_AT_TIME = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
+_TWO = number(2)
+
+
+def _years_on(state: Rewriting) -> Node | None:
+    """In how many years one will be so many times as old as the other."""
+    times = re.search(rf"(?:{_ONE} times|(twice)) as old", state.text)
+    ages = re.findall(r"#(\d+)", state.text[: times.start()] if times else "")
+    if times is None or len(ages) != 2 or not asks(state, r"how many years|when"):
+        return None
+    one, other = sorted((state.atoms[int(mark)] for mark in ages), key=lambda node: -node.value)
+    ratio = _TWO if times[2] else state.atoms[int(times[1])]
+    return op(
+        "quotient",
+        op("difference", one, op("product", ratio, other)),
+        op("difference", ratio, number(1)),
+    )
+
+
+def _consecutive(state: Rewriting) -> Node | None:
+    """So many numbers in a row, from their sum."""
+    found = first(
+        state,
+        rf"{_ONE} consecutive (?:\w+ )?(?:integers|numbers|whole)[^#]{{0,50}}(?:sum|total|add)[^#]{{0,20}}{_ONE}",
+        rf"sum of {_ONE} consecutive (?:\w+ )?(?:integers|numbers)[^#]{{0,30}}{_ONE}",
+    )
+    if len(found) != 2:
+        return None
+    step = _TWO if re.search(r"consecutive (?:\w+ )?(?:even|odd)", state.text) else number(1)
+    middle = op("quotient", found[1], found[0])
+    reach = op("quotient", op("product", step, op("difference", found[0], number(1))), _TWO)
+    if asks(state, r"middle"):
+        return middle
+    return op("difference" if asks(state, r"smallest|least|first|lowest") else "sum", middle, reach)
+
+
+def read_tale(state: Rewriting) -> Node | None:
+    """Return the calculation behind a tale, None when it is none of these."""
+    for reader in TALES:
+        node = reader(state)
+        if node is not None:
+            return node
+    return None
+
+
+def _offices(state: Rewriting) -> Node | None:
+    """Different offices or prizes filled from one pool: the order matters."""
+    places = roles(state.text)
+    pool = first(
+        state,
+        rf"{_ONE} (?:[a-z]+ )?(?:people|members|students|candidates|runners|players|athletes|pupils|swimmers|employees|children|friends|contestants|teams|horses|persons|[a-z]+s)\b",
+    )
+    if places < 2 or not pool or not asks(state, r"how many|number of"):
+        return None
+    k = number(places)
+    return op("product", op("binomial", pool[0], k), op("factorial", k))
+
+
+def _pieces(state: Rewriting) -> Node | None:
+    """The greatest equal measure of several lengths or heaps, or the least common one."""
+    marks = [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", state.text)]
+    if len(marks) > 2 and marks[0].value == len(marks) - 1:
+        marks = marks[1:]
+    if len(marks) not in (2, 3) or re.search(r"every #\d+|prime|digit|each costs?", state.text):
+        return None
+    if asks(
+        state,
+        r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)",
+    ) and re.search(
+        r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none",
+        state.text,
+    ):
+        return op("common divisor", *marks)
+    fewest = asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*")
+    packed = r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of"
+    even = r"same|equal|either|both|exactly|left over|evenly"
+    if fewest and re.search(packed, state.text) and re.search(even, state.text):
+        return op("common multiple", *marks)
+    return None
+
+
+def _legs(state: Rewriting) -> Node | None:
+    speed = rf"{_ONE} ?(?:km|kilomet(?:re|er)s?|miles?|m|met(?:re|er)s?) ?(?:per|an|each|a|/) ?(?:hour|h|second|s|minute)\b"
+    legs = re.findall(
+        rf"{speed}[^#.?]{{0,30}}?\b(?:for|in|during) (?:the (?:first|next|last) |another |a further )?{_ONE}",
+        state.text,
+    )
+    legs += [
+        (s, t)
+        for t, s in re.findall(
+            rf"{_ONE} (?:hours|minutes|seconds) (?:at|with) (?:a |an )?(?:constant |average |steady )?(?:speed of )?{speed}",
+            state.text,
+        )
+    ]
+    if (
+        not legs
+        or not asks(state, r"how (?:far|many|long)|distance|total")
+        or asks(state, r"average")
+    ):
+        apart = re.findall(speed, state.text)
+        gap = first(
+            state,
+            rf"{_ONE} (?:km|kilomet(?:re|er)s|miles|m|met(?:re|er)s) (?:apart|from each other|away)",
+        )
+        if gap and len(apart) == 2 and re.search(r"towards?|meet", state.text):
+            return op("quotient", gap[0], op("sum", *[state.atoms[int(s)] for s in apart]))
+        hours = first(state, rf"after {_ONE} (?:hours|minutes|seconds)")
+        if (
+            len(apart) == 2
+            and hours
+            and re.search(r"opposite|towards|apart|away from each other", state.text)
+        ):
+            return op("product", op("sum", *[state.atoms[int(s)] for s in apart]), hours[0])
+        return None
+    trips = [op("product", state.atoms[int(s)], state.atoms[int(t)]) for s, t in legs]
+    return trips[0] if len(trips) == 1 else op("sum", *trips)
+
+
+def _ages(state: Rewriting) -> Node | None:
+    """Two people's ages (or shares) from their sum and difference or ratio."""
+    total = first(
+        state,
+        rf"(?:together|in total|combined|sum of their ages|their ages (?:add up to|sum to|total)|add(?:s)? up to|altogether)[^#.?]{{0,30}}{_ONE}",
+        rf"{_ONE} (?:\w+ )?(?:together|altogether|in total|between them)",
+        rf"\bshare {_ONE}",
+    )
+    apart = re.search(
+        rf"([a-z]+)[^#.?]{{0,30}}? {_ONE} (?:[a-z]+ )?(more|older|fewer|less|younger|taller|heavier|longer)\b(?: than)? ?(?:her |his |the )?([a-z]+)?",
+        state.text,
+    )
+    times = re.search(
+        rf"([a-z]+)[^#.?]{{0,30}}? (?:{_ONE} times|(twice)) as (?:old|many|much|tall|heavy|long|large)[^#.?]{{0,24}} as (?:her |his |the )?([a-z]+)?",
+        state.text,
+    )
+    asking = re.split(r"(?<=[.;])\s|\n", state.text)[-1]
+    if not total:
+        return None
+    if times:
+        ratio = _TWO if times[3] else state.atoms[int(times[2])]
+        small = op("quotient", total[0], op("sum", ratio, number(1)))
+        lesser = times[4] and re.search(rf"\b{times[4]}\b", asking)
+        return (
+            small
+            if lesser or re.search("younger|smaller|less", asking)
+            else op("product", small, ratio)
+        )
+    if apart:
+        gap = state.atoms[int(apart[2])]
+        upper = apart[3] not in ("fewer", "less", "younger")
+        other = bool(apart[4] and re.search(rf"\b{apart[4]}\b", asking)) or bool(
+            re.search("younger|smaller|less\b", asking)
+        )
+        wanted = "sum" if upper != other else "difference"
+        return op("quotient", op(wanted, total[0], gap), _TWO)
+    return None
+
+
+def _two_numbers(state: Rewriting) -> Node | None:
+    total = first(
+        state,
+        rf"numbers (?:add(?:s|ing)? up to|add to|sum to|have (?:a|the) sum(?: of)?|whose sum is|total) {_ONE}",
+        rf"sum of (?:the )?(?:two|#\d+) (?:\w+ )?(?:numbers|integers) is {_ONE}",
+        rf"\bsum (?:is|of|equals) {_ONE}",
+    )
+    gap = first(
+        state,
+        rf"differ(?:ing)? by {_ONE}",
+        rf"difference (?:is|of|equals|between them is) {_ONE}",
+        rf"(?:is|one) {_ONE} (?:more|larger|greater) than the other",
+    )
+    if not total or not gap:
+        return None
+    if asks(state, r"product"):
+        squares = op("difference", op("power", total[0], _TWO), op("power", gap[0], _TWO))
+        return op("quotient", squares, number(4))
+    lower = asks(state, r"smaller|lesser|lower|least")
+    return op("quotient", op("difference" if lower else "sum", total[0], gap[0]), _TWO)
+
+
+def _heads(state: Rewriting) -> Node | None:
+    heads = first(state, rf"{_ONE} (?:heads|animals|vehicles)")
+    legs = first(state, rf"{_ONE} (?:legs|feet|wheels)")
+    if not heads or not legs:
+        return None
+    four = op("quotient", op("difference", legs[0], op("product", _TWO, heads[0])), _TWO)
+    if asks(state, r"rabbits?|cows?|pigs?|sheep|horses?|dogs?|goats?|cats?|cars?"):
+        return four
+    return op("difference", heads[0], four)
+
+
+def _shape(state: Rewriting) -> Node | None:
+    if not re.search(
+        r"rectang|garden|field|room|floor|plot|square|playground|yard|pool|sheet", state.text
+    ):
+        return None
+    sides = first(
+        state,
+        rf"{_ONE} (?:\w+ )?(?:long|in length)[^#]{{0,30}}{_ONE} (?:\w+ )?(?:wide|in width|broad)",
+        rf"(?:length|long side)[^#]{{0,20}}{_ONE}[^#]{{0,40}}(?:width|breadth|wide)[^#]{{0,20}}{_ONE}",
+        rf"(?:width|wide)[^#]{{0,20}}{_ONE}[^#]{{0,40}}(?:length|long)[^#]{{0,20}}{_ONE}",
+        rf"{_ONE} (?:\w+ )?(?:by|wide and|x|times) {_ONE}",
+        rf"sides (?:of |of length |measuring )?{_ONE}(?: \w+)? and {_ONE}",
+    )
+    if len(sides) == 2 and asks(state, r"perimeter|around|fence|border|edge"):
+        return op("product", _TWO, op("sum", *sides))
+    if len(sides) == 2 and asks(state, r"area|square (?:met|cent|feet)|cover|tiles?"):
+        return op("product", *sides)
+    area = first(state, rf"area (?:is|of) {_ONE}")
+    side = first(
+        state,
+        rf"(?:length|width|side|long|wide)[^#.]{{0,20}}{_ONE}",
+        rf"{_ONE} (?:\w+ )?(?:long|wide)",
+    )
+    if area and side and area != side and asks(state, r"width|length|side|wide|long"):
+        return op("quotient", area[0], side[0])
+    return None
+
+
+def _jointly(state: Rewriting) -> Node | None:
+    """Two who need so long each, working side by side."""
+    if not re.search(
+        r"together|both|side by side|at the same time|jointly", state.text
+    ) or not asks(state, r"how (?:long|many)|time"):
+        return None
+    times = re.findall(
+        rf"(?:in|takes?|needs?|requires?|alone in) (?:exactly )?{_ONE} {_AT_TIME}", state.text
+    )
+    if len(times) != 2:
+        times = first(state, rf"in {_ONE} {_AT_TIME}[^#?]{{0,60}}in {_ONE}")
+        if len(times) != 2:
+            return None
+        one, other = times
+    else:
+        one, other = (state.atoms[int(mark)] for mark in times)
+    return op("quotient", op("product", one, other), op("sum", one, other))
+
+
+TALES = (fee, _years_on, _consecutive, average, _offices, _pieces, _legs, _ages, _two_numbers, _heads, _shape, _jointly, percent, lots, machines, proportion, stock)  # fmt: skip
+
+
+# § Patterns of questions that range over numbers and of small word problems, over atoms `#0`,
+# § `#1`.
+# §
+# § Data for `searching` and `stories`: in each pattern `A` is one atom.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+A = r"#(\d+)"
+MANY = rf"{A}(?:(?:\s*,\s*|\s*,?\s*(?:and|or|nor|by|if|(?:but|and) not)\s+(?:(?:by|of)\s+)?)(?:both\s+)?{A})*"
+
+BOUNDS = (
+    (rf"(?:between|from|in the range|among|in the interval|numbers|integers)\s*\[?{A}\s*(?:,\s*#\d+\s*,\s*\.\.\.\s*,|and|to|through|up to|,)\s*{A}", 0, 0),
+    (rf"{A}\s*(?:≤|<=)\s*[a-z]\s*(?:≤|<=)\s*{A}", 0, 0),
+    (rf"{A}\s*<\s*[a-z]\s*<\s*{A}", 1, -1),
+    (rf"{A}\s*,\s*#\d+\s*,(?:\s*#\d+\s*,)?\s*\.\.\.\s*,\s*{A}", 0, 0),
+    (rf"{A} (?:to|through) {A}", 0, 0),
+)  # fmt: skip
+
+UPPER = (
+    (rf"(?:less than|below|under|smaller than|fewer than|strictly less than|before|precedes|preceding|<)\s*{A}", -1),
+    (rf"(?:at most|up to|not exceeding|no more than|no (?:larger|greater|bigger) than|not (?:greater|larger|more) than|less than or equal to|≤|do(?:es)? not exceed)\s*{A}", 0),
+    (rf"first\s*{A}\s*(?:positive |natural |counting )*(?:integers|numbers|whole)", 0),
+)  # fmt: skip
+
+LOWER = (
+    (rf"(?:greater than|above|(?<!not )exceeding|(?<!no )(?<!not )more than|(?<!no )(?<!not )larger than|bigger than|over|>|after|following|follows|beyond|exceeds)\s*{A}", 1),
+    (rf"(?:at least|no less than|not less than|≥|greater than or equal to)\s*{A}", 0),
+)  # fmt: skip
+
+CONDITIONS: tuple[tuple[str, str], ...] = (
+    ("divisor count", rf"(?:exactly|precisely|has|have|with|just)\s*{A}\s*(?:distinct |different )?(?:positive )?(?:integer )?(?:divisors|factors)"),
+    ("digit sum", rf"(?:digit sum|digits sum|sum of (?:its |the |their |whose )?digits|digits (?:add up|add|sum|adding up))\s*(?:is|of|to|equal to|equals|that is|are)?\s*(?:equal to\s*)?(?:exactly\s*)?{A}"),
+    ("remainder of", rf"(?:divided by|division by)\s*{A}\s*,?\s*(?:it |there is |the number )?(?:leaves|gives|has|yields)(?: a| the)?\s*(?:remainder)?(?: of)?\s*{A}"),
+    ("remainder", rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}(?:divided by|division by|dividing by|divide(?:s|d)? (?:it |them )?by|modulo|mod)\s*{A}"),
+    ("remainder", rf"≡\s*{A}\s*\(?\s*mod\s*{A}"),
+    ("remainder", rf"leav(?:es|e|ing)\s*{A}[^#.]{{0,40}}(?:divided by|division by|modulo|mod)\s*{A}"),
+    ("remainder of", rf"(?:divided by|division by)\s*{A}[^#.]{{0,30}}(?:remainder(?: is| of)?|leaves?(?: a remainder of)?)\s*{A}"),
+    ("remainder", rf"{A} more than a multiple of {A}"),
+    ("coprime", rf"(?:relatively prime|coprime|co-prime)(?: to| with)\s*{A}"),
+    ("coprime", rf"no (?:common )?(?:prime )?(?:divisor|factor)s?(?: greater than #\d+| other than #\d+)? (?:in common )?with\s*{A}"),
+    ("remainder of", rf"(?:in|by|into)\s*(?:groups of|rows of|sets of|packs of|bags of)?\s*{A}s?\b[^#.]{{0,50}}?{A}\s*(?:[a-z]+ )?(?:is |are |were )?(?:left|remain)"),
+    ("power over", rf"[a-z]\s*\^\s*\(?\s*{A}\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{A}"),
+    ("exponent over", rf"{A}\s*\^\s*\(?[a-z]\b\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{A}"),
+    ("square over", rf"(?<!perfect )square (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{A}"),
+    ("cube over", rf"(?<!perfect )cube (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{A}"),
+    ("contains", rf"(?:contain|contains|containing|include|includes|with) (?:at least one |the |a )?digit\s*{A}"),
+)  # fmt: skip
+
+PLAIN = (
+    ("prime", r"\bprimes?\b(?! (?:factor|divisor))"),
+    ("composite", r"\bcomposite"),
+    ("square", r"perfect squares?\b"),
+    ("cube", r"perfect cubes?\b"),
+    ("even", r"\beven (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) even\b"),
+    ("odd", r"\bodd (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) odd\b"),
+    ("palindrome", r"palindrom"),
+)  # fmt: skip
+
+MONEY = r"(?:[$€£]\s*)?"
+SALE = rf"{A} [a-z ]{{2,40}}?(?: that cost| costing| priced| which cost| worth)?,?\s*(?:at|for|cost|costs|costing|worth)?\s*{MONEY}{A}\s*(?:dollars|euros|pounds|cents|coins|credits)?\s*(?:each|apiece|per|every)"
+UNIT_PRICE = rf"\b(?:each|every|one|an?|per) (?:single )?(?!and\b|of\b|the\b|for\b)([a-z]+?)s?\b[^#.]{{0,30}}?(?:costs?|is|sells for|weighs|holds|has|contains|seats|for|gets|needs|uses)\s*{MONEY}{A}"
+SPEED = rf"{A}\s*(?:km/h|kilomet(?:re|er)s (?:per|an|each) hour|miles (?:per|an|each) hour|mph|km per hour|kph|m/s|met(?:re|er)s (?:per|each) (?:second|minute)|pages (?:per|an|each) (?:hour|minute|day)|lit(?:re|er)s (?:per|a|each) (?:minute|hour)|[a-z]+ (?:per|an|each|every|a) (?:hour|minute|day|second|week))"
+TIME = rf"{A}\s*(?:hours|minutes|seconds|days|weeks|hour|minute|day)"
+CREW = rf"{A} [a-z]+ (?:can |could )?[a-z ]{{0,40}}?(?:in|take|takes|need|needs) {A} (?:hours|days|minutes|weeks)[^#]{{0,80}}{A}"
+ROWS = rf"{A} (?:rows|boxes|bags|shelves|tables|packs|crates|baskets|classes|buses|teams|groups|cartons|trays|columns|floors)\b[^#.]{{0,50}}{A}"
+LESS = re.compile(
+    rf"(?:gives? away|gave away|sold|sells|lost|loses|broken|broke|are empty|eaten|eats|ate|removed|removes|uses|used|discount of|coupon for|minus|leave|left)\s*{MONEY}{A}|{A} (?:of them )?(?:are |were |is )?(?:broken|sold|lost|eaten|empty|removed|given away|damaged|missing|rotten)"
+)
+MORE = re.compile(
+    rf"(?:plus a?|and a|adds?|added|finds?|found|more than that,?|another|fixed fee of|a fee of|delivery fee of|shipping of|entry fee of)\s*{MONEY}{A}(?: more)?"
+)

@@ -1,22 +1,27 @@
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""Read a whole question about numbers: what its letters stand for, then its sentences in turn.
-
-`phrases` understands one stretch of words; here a question is cut into stretches, letters and
-references ("the two products", "that number", "its digits") are bound to what came before, and of
-several readings the one that accounts for most of the numbers is taken.
-"""
+"""A text read as a calculation: letters bound, progressions and searches found, clauses in turn."""
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from harness.rehearsal.definitions import bind
-from harness.rehearsal.everyday import usual_words
-from harness.rehearsal.phrase_rules import op
-from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, understand
-from harness.rehearsal.progressions import find_progression
-from harness.rehearsal.reading import plain, without_format
-from harness.rehearsal.searching import find_search
+from harness.rehearsal import stories
+from harness.rehearsal.arithmetic import Node, number
+from harness.rehearsal.chat import plain_words, usual_words, without_format
+from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, op, understand
 from harness.rehearsal.stories import read_story
-from harness.rehearsal.trees import Node, number
+
+# § Read a whole question about numbers: what its letters stand for, then its sentences in
+# § turn.
+# §
+# § `phrases` understands one stretch of words; here a question is cut into stretches, letters
+# § and
+# § references ("the two products", "that number", "its digits") are bound to what came
+# § before, and of
+# § several readings the one that accounts for most of the numbers is taken.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
@@ -76,10 +81,11 @@ _REMAINDER = re.compile(
 )
 
 
-def read(text: str, stories: bool) -> Node | None:
+def read_calculation(text: str, stories: bool) -> Node | None:
     """Return the calculation a question asks for, None when no part of it is understood."""
     state = bind(
-        atomised(usual_words(plain(without_format(text)))), lambda part: _clause(part, [], stories)
+        atomised(usual_words(plain_words(without_format(text)))),
+        lambda part: _clause(part, [], stories),
     )
     readings = [_whole(state, stories), _in_turn(state, stories)]
     found = [_finished(node, state) for node in readings if node is not None]
@@ -234,3 +240,465 @@ def _nth(word: str, memory: list[Node]) -> Node:
     if word in ("third", "3th"):
         return memory[min(2, len(memory) - 1)]
     return memory[-2] if len(memory) > 1 else memory[0]
+
+
+# § What letters stand for in a question ("let a be ...", "where n is ...", "call this number
+# § k").
+# §
+# § Each meaning is understood on its own and put wherever the letter stands, products without
+# § a sign
+# § included ("8a", "ab"). The same reading names what a reply could not finish
+# § (`parts_to_state`).
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+Reader = Callable[[Rewriting], list[Node]]
+_IS = r"(?:(?<=\s)(?:be|is|denotes?|stands? for|represents?|equals?)\b|=|:=)"
+_STOP = (
+    r"(?=\s*(?:[.;?!:](?:\s|$)|\n|$|,?\s*(?:and\s+)?(?:let\s+)?\b[a-z]\s+(?:be|is|denotes?|stands? for)\b|,?\s*(?:and\s+)?(?:let\s+)?\b[a-z]\s*(?:=|:=)"
+    r"|,?\s+(?:and\s+)?(?:then\s+)?(?:what|find|compute|determine|where|how many|evaluate|calculate|give)\b|\)\s*[.,;?]))"
+)
+_NOT = r"(?!\s*(?:divided|divisible|even\b|odd\b|prime\b|an?\b|greater|less|not\b|congruent|at least|at most|multiplied|positive|relatively|coprime|raised|in\b|to\b|such|what|how))"
+_PAIR = re.compile(
+    rf"\b(?:let|with|where|if|suppose(?: that)?|and)\s+([a-z])(?:\s*,\s*([a-z]))?\s*,?\s*and\s+([a-z])\s+(?:{_IS}|are)\s+(.{{2,240}}?){_STOP}"
+)
+_SINGLE = re.compile(
+    rf"(?:\b(?:let|suppose(?: that)?|put|set|write|take|define|if|where|with|say|assume(?: that)?|given(?: that)?|and(?: let)?|for|when)|[,;:.(]|^)\s*([a-z])\s*{_IS}(?:\s*equal to)?{_NOT}\s*(.{{2,240}}?){_STOP}"
+)
+_CALLED = re.compile(
+    r"(?P<what>[^.?!;\n]{3,240}?)[.;,]?\s*\(?\b(?:call|denote|name|label|write)\s+(?:this|that|it|the (?:result|answer|outcome|number|product|sum))(?:\s+(?:number|value|result|product|sum|count|remainder|power|total))?(?:\s+obtained)?\s+(?:by\s+|as\s+)?(?P<name>[a-z])\b\)?(?=\s*(?:[.,;)]|$|and\b))"
+)
+_FOR = re.compile(r"\bwrite ([a-z]) for (#\d+)(?: and (?:write )?([a-z]) for (#\d+))?")
+_DENOTE = re.compile(
+    r"\b(?:denote|call|name|label)\s+(?:by\s+(?P<early>[a-z])\s+)?(?P<what>[^.?!;\n]{3,200}?)(?:\s*,?\s+(?:by\s+|as\s+)?(?P<name>[a-z]))?\s*(?=[.;\n]|$|,?\s+and\b)"
+)
+_WORD_AFTER = r"(?!\s+(?!(?:and|is|be|to|or|by|divided|when|raised|plus|minus|times|mod|modulo|multiplied|but|both|does|has|then|in base|inclusive|through|squared|cubed|leaves?|exceeds)\b)[a-z#])"
+
+
+def bind(state: Rewriting, reader: Reader) -> Rewriting:
+    """Put what letters stand for in their place, as far as their meanings are understood."""
+    for _ in range(8):
+        fold_infix(state)
+        if not any(way(state, reader) for way in (_for, _pair, _called, _single, _denoted)):
+            return state
+    return state
+
+
+def _pair(state: Rewriting, reader: Reader) -> bool:
+    found = _PAIR.search(state.text)
+    if found is None:
+        return False
+    names = [name for name in found.groups()[:3] if name]
+    nodes = [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", found[4])]
+    if len(nodes) != len(names):
+        nodes = reader(Rewriting(found[4], state.atoms))
+    if len(nodes) != len(names):
+        return False
+    _drop(state, found)
+    for name, node in zip(names, nodes, strict=True):
+        _put(state, name, node)
+    return True
+
+
+def _for(state: Rewriting, reader: Reader) -> bool:
+    found = _FOR.search(state.text)
+    if found is None:
+        return False
+    _drop(state, found)
+    for name, mark in ((found[1], found[2]), (found[3], found[4])):
+        if name:
+            _put(state, name, state.atoms[int(mark[1:])])
+    return True
+
+
+def _single(state: Rewriting, reader: Reader) -> bool:
+    for found in _SINGLE.finditer(state.text):
+        node = _meaning(found[2], state, reader)
+        if node is not None:
+            _drop(state, found)
+            _put(state, found[1], node)
+            return True
+    return False
+
+
+def _called(state: Rewriting, reader: Reader) -> bool:
+    found = _CALLED.search(state.text)
+    node = _meaning(found["what"], state, reader) if found else None
+    if found is None or node is None:
+        return False
+    _drop(state, found)
+    _put(state, found["name"], node)
+    return True
+
+
+def _denoted(state: Rewriting, reader: Reader) -> bool:
+    found = _DENOTE.search(state.text)
+    name = (found["early"] or found["name"]) if found else None
+    node = _meaning(found["what"], state, reader) if found and name else None
+    if found is None or node is None or name is None:
+        return False
+    _drop(state, found)
+    _put(state, name, node)
+    return True
+
+
+def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
+    if not re.search(r"#\d+", words):
+        return None
+    nodes = reader(Rewriting(words.strip(), state.atoms))
+    return nodes[-1] if nodes else None
+
+
+def _drop(state: Rewriting, found: re.Match[str]) -> None:
+    start, end = found.span()
+    state.text = f"{state.text[:start]} . {state.text[end:]}"
+
+
+def _put(state: Rewriting, name: str, node: Node) -> None:
+    """Put an atom wherever a letter stands; the letter `a` only where it is not the article."""
+    mark = state.atom(node)
+    text = re.sub(rf"(#\d+)\s?{name}(?![a-z'])", rf"\1 * {mark}", state.text)
+    for one, other in ((name, r"([bcknqxyz])"), (r"([akmnpxy])", name)):
+        pair = rf"(?<![\w#'])(?!by|my|an|as|at|is|in|no|pi){one}{other}(?![\w'])"
+        text = re.sub(pattern=pair, repl=lambda m: _factors(m, name, mark), string=text)
+    text = re.sub(rf"(?<![\w#']){name}\s?-?\s?th\b", f" {mark}th", text)
+    after = _WORD_AFTER if name in "ai" else ""
+    state.text = re.sub(rf"(?<![\w#'\\]){name}(?![\w'’]){after}", f" {mark} ", text)
+
+
+def _factors(found: re.Match[str], name: str, mark: str) -> str:
+    """Write two letters side by side as a product."""
+    return " * ".join(mark if letter == name else letter for letter in found[0])
+
+
+# § Arithmetic and geometric progressions: each quantity is looked for on its own, in any
+# § order.
+# §
+# § First term, difference or ratio, listed terms, which term, how many, the last one; then
+# § what is
+# § asked. Rows of seats and daily savings are progressions in other clothes.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+_A = r"#(\d+)"
+_THING = r"(?:terms?|numbers?|members?|entries|entry|elements?|rows?|days?|weeks?|months?|years?|hours?|layers?|levels?|steps?|rounds?|one|shelf|shelves|minutes?|lengths?|values?)"
+_KIND = re.compile(
+    r"arithmetic (?:progression|sequence|series)|geometric (?:progression|sequence|series)|common (?:difference|ratio)"
+    rf"|\b(?:sequence|progression|series)\b|(?:each|every) (?:\w+ ){{0,4}}(?:{_THING} )?(?:\w+ ){{0,4}}(?:{_A}|twice|double|triple|three times) (?:\w+ )?(?:more|fewer|less|times|as many|larger|greater|smaller)?"
+    r"|double|triple|(?:more|fewer|less|larger|greater|as many|as much)\b[^.?]{0,25} (?:than|as) (?:the|in the|on the) (?:\w+ )?(?:before|previous|preceding|one|row|day|week)"
+    r"|(?:increas|rais|grow|ris)\w* (?:\w+ ){0,3}by #\d+ (?:\w+ ){0,2}(?:each|every|per)"
+)
+_SLOTS: tuple[tuple[str, str], ...] = (
+    ("terms", rf"(?:first|initial|1th)\s*{_A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{_A} (?:{_THING})|{_A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|and|have|are|contains|over|in|for|after) (?:exactly |the )?{_A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{_A}"),
+    ("difference", rf"(?:common )?difference(?: between (?:\w+ )*terms| d)?(?: is| of| equal to| equals|\s*=|:)*\s*{_A}"),
+    ("difference", rf"(?:increas|grow|ris|go(?:es|ing)? up|rais)\w*(?: \w+){{0,4}} by(?: a constant| exactly)?\s*{_A}"),
+    ("difference", rf"{_A}\s*(?:\w+ ){{0,2}}?(?:more|greater|larger|bigger|higher|above|longer|further)\b[^.?#]{{0,40}}(?:than|the (?:one|term)|before|previous|preceding|each|every)"),
+    ("difference", rf"(?:in )?steps? of\s*{_A}|adding\s*{_A}|adds?\s*{_A} (?:\w+ ){{0,2}}(?:each|every|to (?:the|each))|{_A} is added|step(?: size)? is\s*{_A}|{_A} apart|{_A} extra|{_A} additional"),
+    ("fall", rf"(?:decreas|fall|drop|go(?:es|ing)? down|shrink)\w*(?: \w+){{0,4}} by\s*{_A}|{_A}\s*(?:\w+ ){{0,2}}?(?:less|fewer|smaller|lower)\b[^.?#]{{0,30}}(?:than|before|previous|each)|subtract\w*\s*{_A}"),
+    ("ratio", rf"(?:common )?ratio(?: r)?(?: is| of| equal to| equals|\s*=|:)*\s*{_A}"),
+    ("ratio", rf"multipl(?:ied|ying|ies|y)(?: \w+){{0,4}} by\s*{_A}|{_A}\s*times (?:the (?:one|term|number|previous|preceding)|as (?:many|much|large|big)|its predecessor|that|what|larger)|{_A} fold|times\s*{_A} each"),
+    ("first", rf"(?:first|initial|starting|opening) (?:{_THING})?(?:\s*a)?(?: of (?:an?|the|this) [a-z ]{{0,30}}(?:sequence|progression|series))?(?: (?:is|of|equal to|equals|has|have|holds|contains|was|there are|counts|seats|he|she|saves?|puts?|runs?|reads?|uses))*\s*(?:=|:|\$|€)?\s*{_A}"),
+    ("first", rf"(?:start|begin)(?:s|ning|ing)?(?: \w+)? (?:with|at|from|by \w+ing)(?: the (?:number|term|value))?\s*\$?{_A}|a_\(?#\d+\)?\s*=\s*{_A}|{_A} (?:\w+ ){{1,3}}(?:in|on|for) the (?:first|1th) "),
+    ("first", rf"(?:first|1th) (?:day|week|month|year|hour|row|minute)\b[^.?#]{{0,40}}{_A}"),
+    ("nth", rf"{_A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{_A}\b|position {_A}"),
+    ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{_A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{_A}|\.\.\.\s*[,+]?\s*{_A}"),
+)  # fmt: skip
+_GIVEN = re.compile(
+    rf"(?:{_A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{_A}\)?)(?: (?:is|equals|of))?\s*=?\s*{_A}(?!th|st|nd|rd)"
+)
+_LISTED = re.compile(rf"{_A}\s*,\s*{_A}\s*,\s*(?:and\s*)?{_A}((?:\s*,\s*(?:and\s*)?#\d+)*)")
+_SUM = r"\bsum\b|total|altogether|in all\b|add(?:ed|ing)? (?:up|together|the)|how (?:many|much) (?:\w+ ){1,4}(?:in all|altogether|in total|does|did|will|are|has|can|do)"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a text says about a progression."""
+
+    slots: dict[str, Node] = field(default_factory=dict[str, Node])
+    given: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
+    listed: list[Node] = field(default_factory=list[Node])
+
+
+def find_progression(state: Rewriting) -> Node | None:
+    """Return the calculation behind a question about a progression, None for other questions."""
+    text = state.text
+    listed = _LISTED.search(text)
+    if re.search(r"fibonacci", text):
+        return None
+    if not _KIND.search(text) and not (listed and re.search(r"\.\.\.|pattern", text)):
+        return None
+    found = _fill(text, state.atoms)
+    _settle(found, re.search(r"geometric|ratio\b", text) is not None, text)
+    node = _asked(found, text)
+    return node
+
+
+def _fill(text: str, atoms: list[Node]) -> _Found:
+    found = _Found()
+    for given in _GIVEN.finditer(text):
+        marks = [mark for mark in given.groups() if mark]
+        found.given.append((atoms[int(marks[0])], atoms[int(marks[1])]))
+    rest = _GIVEN.sub(" ; ", text) if len(found.given) > 1 or found.given else text
+    listed = _LISTED.search(rest)
+    if listed:
+        found.listed = [atoms[int(mark)] for mark in re.findall(r"#(\d+)", listed[0])]
+        rest = rest.replace(listed[0], " listed ", 1)
+    for name, pattern in _SLOTS:
+        if name in found.slots:
+            continue
+        match = re.search(pattern, rest)
+        if match:
+            found.slots[name] = atoms[int(next(mark for mark in match.groups() if mark))]
+            if name != "last":
+                rest = rest.replace(match[0], " ; ", 1)
+    return found
+
+
+def _settle(found: _Found, geometric: bool, text: str) -> None:
+    """Work the first term and the step out from what is given."""
+    slots = found.slots
+    if re.search(r"\b(?:doubl(?:es?|ed|ing)|twice)\b", text):
+        slots.setdefault("ratio", number(2))
+    if re.search(r"\b(?:tripl(?:es?|ed|ing)|three times|3 times)\b", text):
+        slots.setdefault("ratio", number(3))
+    if "fall" in slots and "difference" not in slots:
+        slots["difference"] = op("difference", number(0), slots["fall"])
+    if len(found.listed) >= 2:
+        first, second = found.listed[:2]
+        values = [node.value for node in found.listed[:3]]
+        plain = all(node.operation == "number" for node in found.listed[:3]) and len(values) == 3
+        geometric = geometric or (
+            plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1]
+        )
+        slots["first"] = first
+        slots["ratio" if geometric else "difference"] = op(
+            "quotient" if geometric else "difference", second, first
+        )
+    if len(found.given) == 2 and not geometric:
+        (i, x), (j, y) = found.given
+        slots["difference"] = op("quotient", op("difference", y, x), op("difference", j, i))
+    if found.given and "difference" in slots and "first" not in slots and not geometric:
+        i, x = found.given[0]
+        slots["first"] = op(
+            "difference", x, op("product", op("difference", i, number(1)), slots["difference"])
+        )
+    if geometric or ("ratio" in slots and "difference" not in slots):
+        slots.pop("difference", None)
+
+
+def _asked(found: _Found, text: str) -> Node | None:
+    slots = found.slots
+    first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
+    wanted = re.search(
+        r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)", text
+    )
+    if wanted and wanted[1] == "first term" and found.given and first:
+        return first
+    if wanted and wanted[1] == "common difference" and step and step.size():
+        return step
+    if first is None or (step is None and ratio is None):
+        return None
+    return _further(slots, (first, step, ratio), text)
+
+
+def _further(
+    slots: dict[str, Node], known: tuple[Node, Node | None, Node | None], text: str
+) -> Node | None:
+    """Return what is asked of a progression whose first term and step or ratio are known."""
+    first, step, ratio = known
+    last, nth = slots.get("last"), slots.get("nth")
+    count = slots.get("terms")
+    if last is not None and step is not None and count is None:
+        count = op("sum", op("quotient", op("difference", last, first), step), number(1))
+        if re.search(r"how many (?:terms|numbers|members|entries)|number of terms", text):
+            return count
+    adding = re.search(_SUM, text) is not None
+    if nth is not None and not (adding and count is not None):
+        return _term(first, step, ratio, nth)
+    if count is None:
+        return None
+    return _counted((first, step, ratio, count), adding, text)
+
+
+def _counted(
+    terms: tuple[Node, Node | None, Node | None, Node], adding: bool, text: str
+) -> Node | None:
+    """Return the sum of so many terms, or the last of them."""
+    first, step, ratio, count = terms
+    if adding:
+        if step is not None:
+            return op("arithmetic series", first, step, count)
+        return op("geometric series", first, ratio or number(1), count)
+    if step is None and re.search(r"\bafter\b", text) and "term" not in text:
+        return op("product", first, op("power", ratio or number(1), count))
+    return _term(first, step, ratio, count)
+
+
+def _term(first: Node, step: Node | None, ratio: Node | None, nth: Node) -> Node:
+    before = op("difference", nth, number(1))
+    if step is not None:
+        return op("sum", first, op("product", step, before))
+    return op("product", first, op("power", ratio or number(1), before))
+
+
+# § Questions that range over numbers, as in "how many integers up to 500 are multiples of 6".
+# §
+# § A question becomes a range, conditions and what is asked of the numbers that meet them;
+# § then the
+# § worker looks at the numbers one by one, as far as its reach goes.
+
+
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+
+
+OPEN = Node("open")
+"""The upper end of a search without one."""
+
+
+def find_search(state: Rewriting) -> Node | None:
+    """Return the search that a question asks for, None when it asks for something else."""
+    text = state.text
+    wanted = _wanted(text)
+    if wanted is None:
+        return None
+    conditions, rest = _conditions(text, state.atoms)
+    divisors, joined, rest = _divisors(rest, state.atoms)
+    if divisors:
+        conditions.append(("divisible", divisors))
+    low, high = _range(rest, state.atoms)
+    unbounded = high is None and wanted in ("count", "sum", "greatest")
+    if not conditions or unbounded:
+        return None
+    parts = [Node("values", values) for _, values in conditions]
+    names = (wanted, joined, *[name for name, _ in conditions])
+    return Node("search", (low or number(1), high or OPEN, *parts), names=names)
+
+
+def _wanted(text: str) -> str | None:
+    for wanted, pattern in (
+        (
+            "least",
+            r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of",
+        ),
+        ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
+        (
+            "sum",
+            r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them",
+        ),
+        (
+            "least",
+            r"(?:next|which) prime[^#]{0,40}(?:after|follow|beyond)|smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest"
+            r"|minimum|first positive",
+        ),
+        (
+            "greatest",
+            r"prime[^#]{0,30}(?:before|preced)|largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)"
+            r"|biggest|highest",
+        ),
+    ):
+        if re.search(pattern, text):
+            return wanted
+    found = re.search(
+        r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b", text
+    )
+    return "least" if found else None
+
+
+def _conditions(text: str, atoms: Sequence[Node]) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
+    found: list[tuple[str, tuple[Node, ...]]] = []
+    for name, pattern in stories.CONDITIONS:
+        for match in list(re.finditer(pattern, text)):
+            if " each of" in match[0] or " all of" in match[0]:
+                continue
+            parts = tuple(atoms[int(mark)] for mark in match.groups() if mark)
+            found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
+            text = text.replace(match[0], " ; ", 1)
+    shared = re.search(
+        rf"remainder(?: of)?\s*{stories.A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
+        rf"|both|each)?\s*({stories.MANY})",
+        text,
+    )
+    if shared and len(marks := re.findall(stories.A, shared[2])) > 1:
+        found += [("remainder", (atoms[int(shared[1])], atoms[int(mark)])) for mark in marks]
+        text = text.replace(shared[0], " ; ", 1)
+    many = re.search(
+        rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})", text
+    )
+    if many:
+        left, right = (re.findall(stories.A, many[group]) for group in (1, 4))
+        if len(left) == len(right):
+            found += [
+                ("remainder", (atoms[int(r)], atoms[int(m)]))
+                for r, m in zip(left, right, strict=True)
+            ]
+            text = text.replace(many[0], " ; ", 1)
+    found += [(name, ()) for name, pattern in stories.PLAIN if re.search(pattern, text)]
+    return found, text
+
+
+def _divisors(text: str, atoms: Sequence[Node]) -> tuple[tuple[Node, ...], str, str]:
+    spans = list(
+        re.finditer(
+            rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
+            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ "
+            rf"of)?\s*({stories.MANY})",
+            text,
+        )
+    )
+    if not spans:
+        return (), "all", text
+    divisors = tuple(atoms[int(mark)] for span in spans for mark in re.findall(stories.A, span[1]))
+    rest = text
+    for span in spans:
+        rest = rest.replace(span[0], " ; ", 1)
+    return divisors, _joined(text, atoms), rest
+
+
+def _joined(text: str, atoms: Sequence[Node]) -> str:
+    exactly = re.search(r"exactly #(\d+) of", text)
+    if (exactly and atoms[int(exactly[1])].value == 1) or "but not both" in text:
+        return "one"
+    if re.search(
+        r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: "
+        r"either)?[^.]*\bor\b|by none",
+        text,
+    ):
+        return "none"
+    if re.search(r"but (?:are |is )?(?:not|no)\b|and not\b|yet not", text):
+        return "first only"
+    if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
+        return "none"
+    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{stories.A} or\b|,\s*or\b", text)
+    return "any" if joins else "all"
+
+
+def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
+    for pattern, up, down in stories.BOUNDS:
+        found = re.search(pattern, text)
+        if found:
+            strict = bool(re.search(r"strictly between|exclusive", text))
+            return (
+                _shifted(atoms[int(found[1])], up + strict),
+                _shifted(atoms[int(found[2])], down - strict),
+            )
+    wide = re.search(rf"{stories.A}\s*digit\b", text)
+    if wide and atoms[int(wide[1])].value in (1, 2, 3, 4, 5):
+        digits = int(atoms[int(wide[1])].value)
+        return number(10 ** (digits - 1)), number(10**digits - 1)
+    low = next(
+        (_shifted(atoms[int(m[1])], by) for p, by in stories.LOWER if (m := re.search(p, text))),
+        None,
+    )
+    high = next(
+        (_shifted(atoms[int(m[1])], by) for p, by in stories.UPPER if (m := re.search(p, text))),
+        None,
+    )
+    return low, high
+
+
+def _shifted(node: Node, by: int) -> Node:
+    return Node("sum", (node, number(by))) if by else node

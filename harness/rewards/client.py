@@ -1,26 +1,165 @@
-"""The reward service seen from a trainer's own environment: `Scores` over HTTP.
+"""The reward service seen from a trainer's own environment, and what both sides say as JSON.
 
-    reward = RewardClient("http://127.0.0.1:8000")
-    outcomes = await reward.score(items)
-
-Standard library only, and picklable: a trainer may hand it to another process, and its pins need
-not be ours. It decides nothing: what an outcome means is said by the service (service.py).
+Standard library only.
 """
 
 import asyncio
 import json
 import random
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from http.client import HTTPException
 from typing import Any, cast
 
 from harness.errors import PodiumError, TooManyMasked, UserError
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.tally import Tally
-from harness.rewards.wire import MASKED, items_json, outcomes_from
+from harness.records import Usage
+from harness.rewards.outcome import PlanTrace, RewardCounter, RewardItem, RewardOutcome, Status
+
+# § What items and outcomes look like as JSON: the native shape of `POST /score`, both ways.
+# §
+# § Standard library only, for the client runs in a trainer's own environment. What comes in
+# § from
+# § outside is checked elsewhere: requests in bodies.py, replies in client.py.
+
+
+MASKED = "too_many_masked"
+"""The `kind` of the 503 that says: too large a share has no value, and this will not pass."""
+
+BUSY = "unscored"
+"""The `kind` of a 503 that says: this item has no value; another try may."""
+
+
+def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
+    """Return the body of a request to score items; a plain item has no key of a workflow's."""
+    return {"items": [_item_json(item) for item in items]}
+
+
+def outcomes_json(outcomes: Sequence[RewardOutcome]) -> dict[str, Any]:
+    """Return the body of the reply to it; dollars are a string, for they are exact."""
+    return {"outcomes": [_outcome_json(outcome) for outcome in outcomes]}
+
+
+def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:
+    """Return the outcomes of a reply; KeyError, TypeError or ValueError where it is none."""
+    return [_outcome_from(cast(Mapping[str, Any], row)) for row in body["outcomes"]]
+
+
+def _item_json(item: RewardItem) -> dict[str, Any]:
+    said = asdict(item)
+    return {key: value for key, value in said.items() if value or key not in ("workers", "first")}
+
+
+def _outcome_json(outcome: RewardOutcome) -> dict[str, Any]:
+    return {
+        "value": outcome.value,
+        "status": outcome.status.value,
+        "components": dict(outcome.components),
+        "usage": None if outcome.usage is None else asdict(outcome.usage),
+        "usd": None if outcome.usd is None else str(outcome.usd),
+        "calls": outcome.calls,
+        "latency_s": outcome.latency_s,
+        "grading_s": outcome.grading_s,
+        "shared": outcome.shared,
+        "reason": outcome.reason,
+        "work": None if outcome.work is None else asdict(outcome.work),
+    }
+
+
+def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
+    value, usd = row["value"], row["usd"]
+    return RewardOutcome(
+        value=None if value is None else float(value),
+        status=Status(row["status"]),
+        components={
+            str(name): None if part is None else float(part)
+            for name, part in row["components"].items()
+        },
+        usage=None if row["usage"] is None else Usage(**row["usage"]),
+        usd=None if usd is None else Decimal(usd),
+        calls=int(row["calls"]),
+        latency_s=float(row["latency_s"]),
+        grading_s=float(row.get("grading_s", 0.0)),  # services of earlier versions do not say
+        shared=bool(row["shared"]),
+        reason=str(row["reason"]),
+        work=_work_from(row.get("work")),
+    )
+
+
+def _work_from(row: Mapping[str, Any] | None) -> PlanTrace | None:
+    """Return what was carried out; services of earlier versions say nothing of it."""
+    if row is None:
+        return None
+    workers = tuple(str(name) for name in row["workers"])
+    return PlanTrace(workers, str(row["plan"]), int(row["cached"]), row["leaked"])
+
+
+# § How a trainer names a question in its label column, and what in its text the policy said.
+# §
+# § Standard library only, for adapters that run in a trainer's own environment use it too.
+
+
+class BadBody(UserError):
+    """What a trainer sent cannot be read as what it should be: one sentence."""
+
+
+def item_of(label: str, completion: str) -> RewardItem:
+    """Return the item that a label names; ids may hold slashes, suite names hold none.
+
+    >>> item_of("humaneval/HumanEval/0", "...").question
+    'HumanEval/0'
+    """
+    suite, slash, question = label.partition("/")
+    if not slash or not suite or not question:
+        raise BadBody(f"A label is SUITE/QUESTION, as in aime25/aime25-I-1, not {label!r:.80}.")
+    return RewardItem(suite, question, completion)
+
+
+_ENDINGS = re.compile(
+    r"(?:\s*(?:<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</s>|<eos>|<pad>|<end_of_turn>))+"
+    r"\s*\Z"
+)
+"""Special tokens at the very end: OpenRLHF decodes with them, and no one meant to say them."""
+
+_TAIL_LENGTH = 200
+"""So many last characters are looked at: of a prompt whose beginning was cut off, of a reply."""
+
+
+def completion_of(query: str, prompt: str) -> str:
+    """Return what the policy said: the query without its prompt and without ending tokens.
+
+    OpenRLHF cuts a prompt that is too long at its left. BadBody where the prompt is not there: a
+    prompt that is graded along could hold the answer's form.
+
+    >>> completion_of("<s>Q: 2+2?A: 4</s>", "<s>Q: 2+2?A:")
+    ' 4'
+    """
+    if not query.startswith(prompt):
+        tail = prompt[-_TAIL_LENGTH:]
+        at = query.find(tail) + len(tail)
+        if not tail or at < len(tail) or not prompt.endswith(query[:at]):
+            raise BadBody(
+                "A query does not begin with its prompt, so nobody can tell what the policy said: "
+                "send prompts as the tokenizer decodes them."
+            )
+        prompt = query[:at]
+    said = query[len(prompt) :]
+    return said[:-_TAIL_LENGTH] + _ENDINGS.sub("", said[-_TAIL_LENGTH:])
+
+
+# § The reward service seen from a trainer's own environment: `Scores` over HTTP.
+# §
+# §     reward = RewardClient("http://127.0.0.1:8000")
+# §     outcomes = await reward.score(items)
+# §
+# § Standard library only, and picklable: a trainer may hand it to another process, and its
+# § pins need
+# § not be ours. It decides nothing: what an outcome means is said by the service
+# § (service.py).
+
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """No proxy: the service is on this machine or in this cluster, whatever `http_proxy` says."""
@@ -54,8 +193,8 @@ class RewardClient:
     token: str = field(default="", repr=False)
     """What the service's `--token-file` holds; empty where it asks for none."""
 
-    _tally: Tally = field(
-        default_factory=lambda: Tally(MOST_UNREACHED, UNREACHED_AFTER),
+    _tally: RewardCounter = field(
+        default_factory=lambda: RewardCounter(MOST_UNREACHED, UNREACHED_AFTER),
         init=False,
         repr=False,
         compare=False,
@@ -118,9 +257,9 @@ class RewardClient:
         request = urllib.request.Request(f"{self.url.rstrip('/')}/score", body, headers)
         try:
             with _DIRECT.open(request, timeout=self.timeout_s) as reply:
-                return outcomes_from(_object(reply.read()))
+                return outcomes_from(_json_object(reply.read()))
         except urllib.error.HTTPError as error:
-            raise _refusal(error.code, error.read()) from None
+            raise _status_error(error.code, error.read()) from None
         except (OSError, HTTPException) as error:
             raise _Unreachable(f"{type(error).__name__}: {error}.") from None
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
@@ -133,10 +272,10 @@ _REACHED = RewardOutcome(0.0, Status.SCORED)
 """Stands for any outcome of a service that was there: it counts its own."""
 
 
-def _refusal(code: int, body: bytes) -> PodiumError:
+def _status_error(code: int, body: bytes) -> PodiumError:
     """Return what an HTTP status other than 200 means, with the service's own sentence."""
     try:
-        said = _object(body)
+        said = _json_object(body)
     except ValueError:
         said = {}
     sentence = str(said.get("error") or f"it answered with status {code}.")
@@ -147,7 +286,7 @@ def _refusal(code: int, body: bytes) -> PodiumError:
     return _Unreachable(sentence)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _json_object(body: bytes) -> dict[str, Any]:
     read = json.loads(body)
     if not isinstance(read, dict):
         raise ValueError("no JSON object")

@@ -1,43 +1,57 @@
-"""`podium reward serve`: everything refused that can be, then a reward service until a signal.
+"""`podium reward serve`: what can be refused is; then a port, with a door, until a signal."""
 
-The hub knows neither suites nor conductors, so both are handed in. Not here: the endpoints
-(service.py) and the port (hosting.py).
-"""
-
-from collections.abc import Callable, Mapping
+import errno
+import hmac
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import anyio
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
-from harness.compose import Catalogue
+from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
+from harness.cassette import prompts_recorded
 from harness.errors import UserError
-from harness.field import refuse_unready
-from harness.pool_file import PoolSpec, read_pool
+from harness.files import read_limited
+from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.recordings import prompts_recorded
-from harness.rewards.access import Access, read_token, refuse_open_door, restricted
-from harness.rewards.adversarial import refuse_gullible
-from harness.rewards.bodies import OnUnscored
-from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
-from harness.rewards.exams import (
-    Bare,
-    Exam,
-    exam_of,
+from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues
+from harness.rewards.reward import Reward, RewardSettings, Sampler, as_reply
+from harness.rewards.server import PromptOf, ReplyOnUnscored, RewardService, reward_app, user_prompt
+from harness.rewards.splits import (
+    BareText,
+    SuiteSplit,
+    load_split,
+    load_training_split,
+    refuse_gullible,
     refuse_overlap,
-    training_exam,
     whole_text,
-    without_shared,
+    without_overlap,
 )
-from harness.rewards.hosting import bound, listen, serve
-from harness.rewards.service import RewardService, Shown, app, as_user
-from harness.rewards.values import PAPER, PLAIN, Values
-from harness.suite import Judged, Split
+from harness.run.catalogue import Catalogue
+from harness.run.systems import refuse_unready
+from harness.suite import ModelGraded, Split
 
-VALUES: Mapping[str, Values] = {"plain": PLAIN, "paper": PAPER}
+# § `podium reward serve`: everything refused that can be, then a reward service until a
+# § signal.
+# §
+# § The hub knows neither suites nor conductors, so both are handed in. Not here: the
+# § endpoints
+# § (service.py) and the port (hosting.py).
+
+
+VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
 ASKING = 64
 """Workflows in flight unless the user says otherwise: they wait for workers, not for a core."""
@@ -65,33 +79,33 @@ class ServeRequest:
     max_masked: float = 0.3
     most: int | None = None
     values: Literal["plain", "paper"] = "plain"
-    on_unscored: OnUnscored = "error"
+    on_unscored: ReplyOnUnscored = "error"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RewardHooks:
     """What the spokes hand in: how workflows are carried out, and what a question asks."""
 
-    answerer: Callable[[PoolSpec, Book, Decimal | None], Answerer]
+    answerer: Callable[[PoolSpec, Book, Decimal | None], Sampler]
     """Pool, prices and what may be spent -> what carries workflows out."""
-    shown: Callable[[PoolSpec], Shown]
+    shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
-    bare: Bare = whole_text
+    bare: BareText = whole_text
     """Question -> its text without its suite's instruction."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Completions:
     """How completions become answers."""
 
-    answer: Answerer
-    shown: Shown
+    answer: Sampler
+    shown: PromptOf
     label: str | None
     """The pool's label; None without one."""
 
 
-def launch(
-    request: ServeRequest, catalogue: Catalogue, parts: Parts, say: Callable[[str], None]
+def serve_rewards(
+    request: ServeRequest, catalogue: Catalogue, parts: RewardHooks, say: Callable[[str], None]
 ) -> None:
     """Serve rewards until a signal; say where, and at the end what they came to.
 
@@ -103,15 +117,15 @@ def launch(
     named = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
     exams = _without_exams(named, parts.bare)
     left = sum(len(named[name].questions) - len(exam.questions) for name, exam in exams.items())
-    asked = _asked(request, parts)
+    asked = _completions(request, parts)
     suites = [exam.suite for exam in exams.values()]
     refuse_unknown(catalogue.boxes, request.box)
     name = request.box
     if any(suite.needs_box for suite in suites):
-        name = chosen_box(name, catalogue.boxes, ours=asked.label == "rehearsal")
+        name = select_box(name, catalogue.boxes, ours=asked.label == "rehearsal")
     with (
-        bound(request.host, request.port) as taken,
-        opened(catalogue.boxes, name, suites, request.max_sandboxes) as box,
+        bound_socket(request.host, request.port) as taken,
+        open_run_box(catalogue.boxes, name, suites, request.max_sandboxes) as box,
     ):
         anyio.run(_refuse_gullible, exams, box and box.box)
         reward = Reward(exams, asked.answer, settings, box and box.box)
@@ -122,11 +136,11 @@ def launch(
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
-        serve(restricted(app(service), access), taken, ready=lambda: say(said))
+        serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
         say(_ended(service))
 
 
-async def _refuse_gullible(exams: Mapping[str, Exam], box: Any) -> None:
+async def _refuse_gullible(exams: Mapping[str, SuiteSplit], box: Any) -> None:
     """Try the attacks on replies, in the very box; what they come to is not counted."""
     reward = Reward(exams, settings=RewardSettings(max_masked=1.0), box=box)
     for exam in exams.values():
@@ -147,15 +161,15 @@ def _settings(request: ServeRequest) -> RewardSettings:
     )
 
 
-def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> Exam:
+def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
     """Return one suite's questions; UserError where they may not teach or nobody can grade them."""
     if name not in catalogue.suites:
         known = ", ".join(sorted(catalogue.suites))
         raise UserError(f"There is no suite {name!r}; known suites: {known}.")
     suite = catalogue.suites[name]
-    exam = training_exam(suite, request.split, request.limit)
+    exam = load_training_split(suite, request.split, request.limit)
     questions = exam.questions.values()
-    judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, Judged) else 0
+    judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
     if judged:
         raise UserError(
             f"Only a model can judge {judged} of the {len(questions)} questions of suite {name!r}, "
@@ -164,10 +178,10 @@ def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> Exam:
     return exam
 
 
-def _asked(request: ServeRequest, parts: Parts) -> _Asked:
+def _completions(request: ServeRequest, parts: RewardHooks) -> _Completions:
     """Return how completions become answers; UserError for a pool that cannot be asked or paid."""
     if request.pool is None:
-        return _Asked(as_reply, as_user, None)
+        return _Completions(as_reply, user_prompt, None)
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     refuse_unready(spec, book, ())
@@ -177,19 +191,19 @@ def _asked(request: ServeRequest, parts: Parts) -> _Asked:
             "the canonical single-worker request only."
         )
     answer = parts.answerer(spec, book, request.max_usd)
-    return _Asked(answer, parts.shown(spec), spec.label)
+    return _Completions(answer, parts.shown(spec), spec.label)
 
 
-def _without_exams(named: Mapping[str, Exam], bare: Bare) -> dict[str, Exam]:
+def _without_exams(named: Mapping[str, SuiteSplit], bare: BareText) -> dict[str, SuiteSplit]:
     """Return what may teach: nothing that these suites' own exams ask; UserError if that is all."""
-    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
-    exams = {name: without_shared(exam, examined, bare) for name, exam in named.items()}
+    examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
+    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
     if not all(exam.questions for exam in exams.values()):
         refuse_overlap(named.values(), examined, bare)
     return exams
 
 
-def _what(request: ServeRequest, exams: Mapping[str, Exam], box: OpenBox | None) -> str:
+def _what(request: ServeRequest, exams: Mapping[str, SuiteSplit], box: OpenBox | None) -> str:
     counted = ", ".join(f"{name} ({len(exam.questions)})" for name, exam in exams.items())
     completions = f"workflows for pool {request.pool}" if request.pool else "replies"
     where = f"box {box.name}" if box else "no box"
@@ -200,3 +214,231 @@ def _ended(service: RewardService) -> str:
     said: dict[str, Any] = service.summary()
     counted = ", ".join(f"{n} {status}" for status, n in said["statuses"].items() if n)
     return f"Stopped. {said['items']} rewards: {counted or 'none'}; ${said['usd']} spent."
+
+
+# § Who may talk to a reward service: whom a request names as its host, and who it says it is.
+# §
+# § A web page that is open on this machine can send requests here. Through a name of its own
+# § that
+# § resolves to this address (DNS rebinding) it could even read the answers, and so the
+# § questions; such
+# § a request names the page's host in `Host`. Whoever has the token is let in from elsewhere,
+# § too. Not
+# § here: what is answered (service.py), the port (hosting.py).
+
+
+LONGEST = 4096
+"""Bytes of a token file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a request must say."""
+
+    address: str
+    """Where the service is bound."""
+    port: int
+    names: frozenset[str] = frozenset()
+    """Other names under which it is known."""
+    token: str = ""
+    """What `Authorization: Bearer` must hold; empty where nobody is asked."""
+
+    def refusal(self, headers: Headers) -> JSONResponse | None:
+        """Return the answer to a request that is not let in; None to one that is."""
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            said = f"This is no host of this service: {host!r:.80} (--allow-host NAME allows one)."
+            return _refused(421, said, "misdirected")
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(urlsplit(origin).netloc):
+            return _refused(403, "Web pages may not ask this service.", "foreign_origin")
+        if self.token and not self._is_known(headers.get("authorization", "")):
+            said = "Send the token of the service: `Authorization: Bearer TOKEN`."
+            return _refused(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, port = _host_and_port(host)
+        if name in self.names:
+            return True
+        return port == self.port and (name == self.address or _is_this_machine(name, self.address))
+
+    def _is_known(self, said: str) -> bool:
+        scheme, _, token = said.partition(" ")
+        given, wanted = token.strip().encode(), self.token.encode()
+        return scheme.lower() == "bearer" and hmac.compare_digest(given, wanted)
+
+
+def _host_and_port(host: str) -> tuple[str, int]:
+    """Return name and port of a `Host` header; port 80 where it has none, -1 where it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        return (parts.hostname or "").lower(), parts.port or 80
+    except ValueError:
+        return "", -1
+
+
+def _is_this_machine(name: str, bound: str) -> bool:
+    """Say whether a name is this machine's, or an address where all of them are listened on.
+
+    No page can have an address for its name, so addresses are no door for one.
+    """
+    if name == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+        return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
+    except ValueError:
+        return False
+
+
+def _refused(
+    status: int, said: str, kind: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    return JSONResponse({"error": said, "kind": kind}, status, headers)
+
+
+def with_access(application: ASGIApp, access: Access) -> ASGIApp:
+    """Return an application that answers only those who are let in."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = access.refusal(Headers(scope=scope))
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await application(scope, receive, send)
+
+    return answer
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address or name reaches this machine alone."""
+    try:
+        found = socket.getaddrinfo(host, None)
+        return all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
+    except (OSError, ValueError, UnicodeError):
+        return False
+
+
+def refuse_open_door(host: str, token: str) -> None:
+    """Raise UserError for a service that others could reach and that asks for no token."""
+    if not token and not is_loopback(host):
+        raise UserError(
+            f"--host {host} lets other machines in: name a --token-file, which holds what they "
+            "must send, or leave --host out."
+        )
+
+
+def read_token(path: Path | None, say: Callable[[str], object]) -> str:
+    """Return the token in a file, empty for no file; UserError for one that holds none."""
+    if path is None:
+        return ""
+    try:
+        token = read_limited(path, LONGEST).decode("ascii").strip()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): name a file.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} holds no token: letters and digits on one line.") from error
+    if not token or len(token.split()) > 1 or not token.isprintable():
+        raise UserError(f"{path} holds no token: letters and digits on one line.")
+    if path.stat().st_mode & 0o077:
+        say(f"Others on this machine can read the token: chmod 600 {path}.")
+    return token
+
+
+# § A reward service on a port: bound before anything is promised, stopped in good order.
+# §
+# § The first Ctrl-C or SIGTERM takes no new request and gives those in flight a while; then
+# § it ends
+# § normally. A second one ends at once. Not here: what is answered (service.py).
+
+
+GRACE_S = 30
+"""Seconds that requests in flight are given, unless the caller says otherwise."""
+
+
+WAITING = 2048
+"""Connections that the system keeps waiting while all of ours are busy: uvicorn's own number."""
+
+
+@contextmanager
+def bound_socket(host: str, port: int) -> Generator[socket.socket]:
+    """Yield a bound socket, on any free port for 0; UserError when it cannot be had.
+
+    Its protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
+    two small writes, and the second would wait 40 ms for the first one's acknowledgement.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise UserError(_bind_refusal(host, port, error)) from None
+        yield taken
+
+
+def listen(taken: socket.socket) -> str:
+    """Let a bound socket listen and return its URL: who connects now is served once `serve` runs.
+
+    UserError when another program that bound the port as well was faster.
+    """
+    host, port = taken.getsockname()[:2]
+    try:
+        taken.listen(WAITING)
+    except OSError as error:
+        raise UserError(_bind_refusal(host, port, error)) from None
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(
+    application: ASGIApp,
+    taken: socket.socket,
+    ready: Callable[[], None],
+    grace_s: int = GRACE_S,
+) -> None:
+    """Serve until a signal says stop; returns normally then. For the main thread.
+
+    `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
+    """
+    server = uvicorn.Server(uvicorn_config(application, grace_s))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
+
+    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        ready()
+        server.run(sockets=[taken])
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def uvicorn_config(application: ASGIApp, grace_s: int = GRACE_S) -> uvicorn.Config:
+    """Return how uvicorn is to run: without a line per request, which would hold no more than one.
+
+    Keep-alive is long because a trainer pauses between steps, and a connection that is closed as
+    the next request comes is a failure there.
+    """
+    return uvicorn.Config(
+        application,
+        loop="asyncio",
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=grace_s,
+    )
+
+
+def _bind_refusal(host: str, port: int, error: OSError | OverflowError) -> str:
+    if isinstance(error, OverflowError):
+        return f"--port is 0 (any free one) to 65535, not {port}."
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is in use: name another --port, or 0 for any free one."
+    if error.errno == errno.EACCES:
+        return f"Port {port} of {host} may not be used by you: name a --port above 1023."
+    return f"Nothing can listen on --host {host}, --port {port}: {error.strerror or error}."

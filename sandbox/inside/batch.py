@@ -15,10 +15,9 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
-from sandbox.inside import modes
-from sandbox.inside.judge import SITE, Judge, write_all
-from sandbox.inside.modes import FIRST_USER, LAST_USER, MODES, Mode, Users
-from sandbox.inside.runs import Ended, Run
+from sandbox.inside import isolation
+from sandbox.inside.isolation import FIRST_USER, LAST_USER, MODES, Mode, Users
+from sandbox.inside.judge import SITE, Ended, Judge, Run, write_all
 
 MEMORY_LIMITS = (
     "/sys/fs/cgroup/memory.max",  # cgroup v2
@@ -26,7 +25,7 @@ MEMORY_LIMITS = (
 )
 
 
-class Batch(Judge):
+class BatchJudge(Judge):
     """A judge that keeps its answers and stops where its host would probably ask no further."""
 
     def __init__(self, mode: Mode, source: int, refused: bytes) -> None:
@@ -67,7 +66,7 @@ def refusal() -> str:
     pid = os.fork()
     if pid == 0:
         os.close(release)
-        os.write(tell, switched().encode())
+        os.write(tell, switch_user().encode())
         os.read(hold, 1)
         os._exit(0)
     os.close(tell)
@@ -78,12 +77,12 @@ def refusal() -> str:
         problem = problem or f"it may not signal another user's process ({error.strerror})"
     os.close(release)
     os.waitpid(pid, 0)
-    if not problem and strays():
+    if not problem and has_strays():
         return "a process of a program that ran before cannot be ended"
     return problem
 
 
-def strays() -> bool:
+def has_strays() -> bool:
     """Return whether a process that belongs to a program is alive."""
     for entry in os.listdir("/proc"):  # noqa: PTH208
         with suppress(OSError, ValueError), open(f"/proc/{entry}/status", "rb") as file:  # noqa: PTH123
@@ -94,7 +93,7 @@ def strays() -> bool:
     return False
 
 
-def switched() -> str:
+def switch_user() -> str:
     """Become the user of a program; return why that failed, a blank when it did not."""
     try:
         os.setgroups([])
@@ -113,7 +112,7 @@ def memory_limit() -> float:
     return float("inf")
 
 
-def lack(order: dict[str, Any]) -> str:
+def memory_lack(order: dict[str, Any]) -> str:
     """Return what this sandbox lacks for the runs that are ordered; empty when nothing."""
     most = memory_limit()
     if most < order["program_bytes"]:
@@ -125,14 +124,14 @@ def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
-    modes.TRAFFIC = modes.SOCKETS = (
+    isolation.TRAFFIC = isolation.SOCKETS = (
         os.devnull
     )  # this sandbox serves one program, and may have a busy network
     problem = refusal()
     answers = b""
     if not problem:
-        judge = Batch(MODES[mode](), source, refused)
-        problem = lack(judge.order)
+        judge = BatchJudge(MODES[mode](), source, refused)
+        problem = memory_lack(judge.order)
         with suppress(Ended, BrokenPipeError):
             if not problem:
                 judge.serve()

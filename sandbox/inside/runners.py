@@ -1,27 +1,362 @@
-"""How a program is run on one input, in a process of its own; each runner ends that process.
+"""How a program is run on one input, in a process of its own; each runner ends that process."""
 
-By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2 what the
-program writes, 3 what the runner reports. All of it belongs to the program, which may forge any
-report it likes: it can only say what it returned, and does not know what it should have.
-"""
-
+import ast
 import atexit
 import base64
 import builtins
 import collections
+import faulthandler
 import gc
+import importlib
+import io
 import json
 import os
+import signal
 import socket
 import sys
 import traceback
 import types
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NoReturn, cast
 
-from sandbox.inside.official import DIGITS, HEADER, Official
-from sandbox.inside.unittests import run_tests
+# § LiveCodeBench's published way of running a program, faults included, in our own words.
+# §
+# § Its semantics are those of lcb_runner/evaluation/testing_util.py,
+# § github.com/LiveCodeBench/
+# § LiveCodeBench @28fef95: the program is no process but a function in this one. A program
+# § that reads
+# § standard input is wrapped in a function and called once per test with stand-ins for
+# § `sys.stdin`
+# § and `sys.stdout`; a method is called once per test on one object. State carries over from
+# § test to
+# § test, alarms count real time, and some correct programs fail; `rules="official"` of
+# § suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
+# § One thing differs: results are compared outside, so no `__eq__` of the program's decides.
+
+
+TIMEOUT_S = 6
+"""Real time for compiling the program, and again for each test."""
+
+DIGITS = 50_000
+"""Longest integer that may be printed or read, in decimal digits."""
+
+SLOW, FAILED, GONE = -3, -4, -5
+"""The published codes; GONE stands for the end of the evaluator's own process."""
+
+DEEPEST = 200
+"""Nesting below which a returned value is not looked at: no expected value goes as deep."""
+
+STARRED = (
+    *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random"),
+    *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
+    "typing",
+)
+"""Modules whose names every program finds: starred in this order, then bound by their own names.
+So `open` is that of `io`, which no stand-in covers."""
+
+HEADER = "".join(
+    [f"from {name} import *\n" for name in STARRED]
+    + [f"import {name}\n" for name in STARRED if name not in ("builtins", "typing")]
+    + ["sys.setrecursionlimit(50000)\n"]
+)
+
+DISABLED = {
+    "builtins": "help quit",
+    "os": "chdir chmod chown chroot fchdir fchmod fchown fork forkpty getcwd kill killpg lchflags "
+    "lchmod lchown putenv remove removedirs rename renames replace rmdir setuid system truncate "
+    "unlink",
+    "shutil": "chown move rmtree",
+    "subprocess": "Popen",
+}
+"""What honest programs miss too: calling one raises TypeError, and so does os.environ[...] = ..."""
+
+PLAIN = (int, float, str, list, tuple, dict)
+"""Types whose values, those of subclasses included, can equal an expected one."""
+
+NUMERIC = ("networkx", "numpy", "pandas", "scipy", "sklearn")
+"""Words for which numpy is loaded while it still can be; there it always is, at 0.1 s a program."""
+
+UNIMPORTABLE = ("ipdb", "joblib", "psutil", "resource", "tkinter")
+
+
+class TimeoutException(Exception):
+    """The alarm; programs that catch every exception catch it, and run on."""
+
+
+class Official:
+    """A program, compiled once and then run on one input after another."""
+
+    def __init__(self, source: str, entry: str | None) -> None:
+        """Compile the program, and run what stands outside its functions; `one` tells of errors."""
+        self._entry, self._error = entry, b""
+        self._method: Callable[..., Any] = types.SimpleNamespace
+        become_evaluator(source)
+        try:
+            signal.alarm(TIMEOUT_S)
+            source = wrapped(source) if entry is None else f"{HEADER}\n\n{source}"
+            self._method = compiled(source, entry or "wrapped_function")
+        except BaseException as error:
+            self._error = failure(error, FAILED)
+        finally:
+            signal.alarm(0)
+
+    def one(self, data: bytes) -> bytes:
+        """Run one test; return `{"output": text}`, `{"returned": value}` or `{"error", "code"}`.
+
+        `data` is the text of standard input, or a JSON list of arguments; `value` is tagged.
+        """
+        if self._error:
+            return self._error
+        try:
+            faulthandler.enable()
+            if self._entry is None:
+                return as_bytes({"output": self._printed(data.decode("utf-8", errors="replace"))})
+            return as_bytes({"returned": tagged(self._returned(json.loads(data)))})
+        except BaseException as error:
+            signal.alarm(0)
+            slow = "timeoutexception" in safe_repr(error).lower()
+            return failure(error, SLOW if slow else FAILED)
+        finally:
+            signal.alarm(0)
+
+    def _returned(self, arguments: list[Any]) -> Any:
+        signal.alarm(TIMEOUT_S)
+        value = self._method(*arguments)
+        signal.alarm(0)
+        return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+
+    def _printed(self, text: str) -> str:
+        signal.alarm(TIMEOUT_S)
+        printed, before = Output(), sys.stdout
+        sys.stdout = printed
+        try:
+            with stand_ins(text), suppress(SystemExit):
+                self._method()
+            signal.alarm(0)
+        finally:
+            sys.stdout = before
+        return printed.getvalue()
+
+
+class Output(io.StringIO):
+    """What stands in for standard output; it has no buffer, and closing it is an error."""
+
+    def close(self) -> NoReturn:
+        """Raise TypeError."""
+        raise TypeError("standard output cannot be closed")
+
+
+class Input:
+    """What stands in for `sys.stdin`: not iterable, and `read` always returns everything."""
+
+    def __init__(self, text: str) -> None:
+        """Hold the whole input."""
+        self._text, self._lines = text, io.StringIO(text)
+        self.buffer = Buffer(text.encode())
+
+    def read(self, *_: Any) -> str:
+        """Return the whole input, whatever has been read."""
+        return self._text
+
+    def readline(self, *size: Any) -> str:
+        """Return the next line."""
+        return self._lines.readline(*size)
+
+    def readlines(self, *_: Any) -> list[str]:
+        """Return all lines, without their ends."""
+        return self._text.split("\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lines, name)
+
+
+class Buffer:
+    """What stands in for `sys.stdin.buffer`: every line it reads is the first."""
+
+    def __init__(self, data: bytes) -> None:
+        """Hold the whole input."""
+        self._data = data
+
+    def read(self, *_: Any) -> bytes:
+        """Return everything."""
+        return self._data
+
+    def readline(self, *_: Any) -> bytes:
+        """Return the first line."""
+        return self._data.split(b"\n")[0] + b"\n"
+
+
+@contextmanager
+def stand_ins(text: str) -> Generator[None]:
+    """Replace sys.stdin, methods of the stream that was there (`from sys import stdin`), open."""
+    lines = iter(text.split("\n"))
+    real, opened = cast(Any, sys.stdin), builtins.open
+
+    def opener(*_: Any, **__: Any) -> Any:
+        return io.StringIO(text)
+
+    def next_line(*_: Any) -> str:
+        return next(lines)
+
+    given = Input(text)
+    real.read, real.readlines, real.readline = given.read, given.readlines, next_line
+    sys.stdin, builtins.open = cast(Any, given), opener
+    try:
+        yield
+    finally:
+        builtins.open, sys.stdin = opened, real
+        for name in ("read", "readline", "readlines"):
+            with suppress(AttributeError):
+                delattr(real, name)
+
+
+def become_evaluator(source: str) -> None:
+    """Make this process the evaluator's: the alarm, and the functions that are gone."""
+    if any(name in source for name in NUMERIC):
+        with suppress(ImportError):
+            importlib.import_module("numpy")
+    sys.set_int_max_str_digits(DIGITS)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    builtins.exit = sys.exit
+    for module, names in DISABLED.items():  # by name: subprocess loads threading, which forks pay
+        for name in names.split():
+            setattr(importlib.import_module(module), name, None)
+    sys.modules.update({name: cast(Any, None) for name in UNIMPORTABLE})
+    signal.signal(signal.SIGALRM, alarmed)
+
+
+def alarmed(*_: Any) -> NoReturn:
+    """Interrupt the program; the words end up in its output."""
+    print("time limit: the alarm went off")  # noqa: T201
+    raise TimeoutException
+
+
+def wrapped(source: str) -> str:
+    """Return the program as one function, its imports and the header before it."""
+    with suppress(Exception):
+        source = unguarded(source)
+    try:
+        body = ast.parse(source).body
+        imports = [one for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
+        rest = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom)]
+        function = ast.parse("def wrapped_function(): pass").body[0]
+        cast(ast.FunctionDef, function).body = rest
+        return "\n".join((HEADER, ast.unparse(cast(Any, imports)), ast.unparse(function)))
+    except Exception:
+        return source
+
+
+def unguarded(source: str) -> str:
+    """Return the program with a __main__ guard opened, where that is the last statement."""
+    body = ast.parse(source).body
+    last = body[-1]
+    if isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'":
+        return ast.unparse(cast(Any, [*body[:-1], *last.body]))
+    return source
+
+
+def compiled(source: str, name: str) -> Callable[..., Any]:
+    """Execute the source and return its function, or its method where it says `class Solution`."""
+    module = types.ModuleType("tmp_sol", "")
+    exec(source, module.__dict__)
+    return getattr(module.Solution() if "class Solution" in source else module, name)
+
+
+def tagged(value: Any, depth: int = 0) -> Any:
+    """Return a value as type-tagged JSON: as the plain value that it equals, where there is one."""
+    if value is None or isinstance(value, bool):
+        return value
+    kind = cast(Any, next((one for one in type(value).__mro__ if one in PLAIN), None))
+    name = kind.__name__ if kind and depth < DEEPEST else ""
+    if name in ("int", "float", "str"):
+        return getattr(kind, f"__{name}__")(value)
+    if name == "dict":
+        return {name: [[tagged(one, depth + 1) for one in pair] for pair in kind.items(value)]}
+    if name in ("list", "tuple"):
+        return {name: [tagged(one, depth + 1) for one in kind.__iter__(value)]}
+    return scalar(value)
+
+
+def scalar(value: Any) -> Any:
+    """Return the plain number that one of another type equals: a fraction, a numpy scalar."""
+    if isinstance(value, Decimal | Fraction | complex):
+        equal = [one for one in (int(value.real), float(value.real)) if one == value]
+    elif type(value).__module__ == "numpy" and not getattr(value, "shape", True):
+        equal = [tagged(value.item(), 1)]
+    else:
+        equal = []
+    return equal[0] if equal else {"other": type(value).__name__}
+
+
+def as_bytes(result: dict[str, Any]) -> bytes:
+    """Return a result as bytes; half characters as the escapes that JSON has for them."""
+    return json.dumps(result, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def safe_repr(error: BaseException) -> str:
+    """Return a representation of an exception, which is the program's and may fail itself."""
+    try:
+        return repr(error)[:300]
+    except Exception:
+        return type(error).__name__
+
+
+def failure(error: BaseException, code: int) -> bytes:
+    """Return the result of a run that came to nothing."""
+    return as_bytes(
+        {"error": safe_repr(error), "code": code if isinstance(error, Exception) else GONE}
+    )
+
+
+# § The program and its unit tests in one module of one process, as BigCodeBench runs them.
+# §
+# § As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both
+# § are
+# § executed in a module `__test__`, then all tests of the class `TestCases` are run. The
+# § tests patch
+# § and inspect the program, so the two cannot be kept apart, and a program that knows how can
+# § forge
+# § what is reported here. Against those that only end early or print a verdict: the report
+# § counts the
+# § tests that were run, and carries a token that came with the input and was put away before
+# § the
+# § program began.
+
+
+def run_tests(source: str, given: bytes) -> dict[str, Any]:
+    """Run the tests that the input holds: `{"token": text, "test": code}`."""
+    import unittest  # slow to load, and needed only here
+
+    order = json.loads(given)
+    os.environ.update(TZ="UTC", PATH="/usr/local/bin:/usr/bin:/bin")
+    module = types.ModuleType("__test__")
+    module.__dict__.update(__file__="__test__.py", sys=sys, os=os, environ=os.environ)
+    sys.modules["__test__"] = module
+    exec(compile(f"{source}\n{order['test']}", "__test__.py", "exec"), module.__dict__)
+    suite = unittest.TestLoader().loadTestsFromTestCase(module.TestCases)
+    result = unittest.TestResult()
+    suite.run(result)
+    problems = [*result.failures, *result.errors]
+    failed = {test.id().split(".")[-1]: last_line(trace) for test, trace in problems}
+    return {"token": order["token"], "ran": result.testsRun, "failed": failed}
+
+
+def last_line(trace: str) -> str:
+    """Return the end of a traceback: the exception and its message."""
+    return (trace.strip().splitlines() or [""])[-1][:300]
+
+
+# § How a program is run on one input, in a process of its own; each runner ends that process.
+# §
+# § By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2
+# § what the
+# § program writes, 3 what the runner reports. All of it belongs to the program, which may
+# § forge any
+# § report it likes: it can only say what it returned, and does not know what it should have.
+
 
 RESULT, CHANNEL = 3, 4
 
@@ -110,7 +445,7 @@ RUNNERS: dict[str, Callable[[str, str | None], None]] = {
 }
 
 
-def prepare() -> None:
+def load_header() -> None:
     """Load what a method's header imports, once, in the zygote."""
     limit = sys.getrecursionlimit()
     exec(compile(HEADER, "header.py", "exec"), NAMES)

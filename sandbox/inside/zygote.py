@@ -19,16 +19,16 @@ import time
 from contextlib import suppress
 from typing import Any, ClassVar, NoReturn, cast
 
-from sandbox.inside.modes import (
+from sandbox.inside.isolation import (
     PLACES,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
     libc,
-    seen,
+    snapshot,
     sweep_as,
 )
-from sandbox.inside.runners import RUNNERS, prepare
+from sandbox.inside.runners import RUNNERS, load_header
 
 PRELOADED = (
     *("__future__", "abc", "array", "ast", "atexit", "base64", "bisect", "cmath", "collections"),
@@ -66,7 +66,7 @@ def start(refused: bytes = b"") -> tuple[socket.socket, int]:
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException):
-            refuse(refused)
+            install_filter(refused)
             serve(theirs)
         os._exit(1)
     theirs.close()
@@ -79,7 +79,7 @@ class Filter(ctypes.Structure):
     _fields_: ClassVar = [("instructions", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def refuse(calls: bytes) -> None:
+def install_filter(calls: bytes) -> None:
     """Have the kernel refuse system calls to this process and all that it forks.
 
     A filter knows two architectures. On others the engine's own filter has to do.
@@ -104,8 +104,8 @@ def serve(channel: socket.socket) -> None:
     libc.prctl(PR_SET_DUMPABLE, 0)
     for name in PRELOADED:
         importlib.import_module(name)
-    prepare()
-    baseline, modules = seen(PLACES), look_new()
+    load_header()
+    baseline, modules = snapshot(PLACES), look_new()
     gc.collect()
     gc.freeze()
     channel = socket.socket(fileno=CHANNEL)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox import Box, Limits, Outcome, Program
+from sandbox import Box, Limits, Program, ProgramOutcome
 
 HERE = Path(__file__).parent
 MODULES = ("resources", "survivors", "knowledge", "supervisor", "kernel")
@@ -86,7 +86,7 @@ def strike(box: Box, attack: Attack) -> Struck:
     return Struck(ended(struck), replaced, tuple(faults), seconds)
 
 
-def verdict(attack: Attack, struck: Outcome) -> Iterator[str]:
+def verdict(attack: Attack, struck: ProgramOutcome) -> Iterator[str]:
     """Yield what is wrong with the end of the attacker's own run."""
     said = struck.stdout.split(b"\n")[0].decode(errors="replace")
     if struck.status not in attack.statuses:
@@ -112,14 +112,14 @@ def compared(seen: list[dict[str, object]]) -> Iterator[str]:
             yield f"the {who} program saw " + str({key: (before[key], after[key]) for key in keys})
 
 
-def parsed(outcome: Outcome) -> dict[str, object]:
+def parsed(outcome: ProgramOutcome) -> dict[str, object]:
     """Return what an innocent program saw; what became of it where it failed."""
     with suppress(ValueError):
         return json.loads(outcome.stdout)
     return {"failed": replace(outcome, stdout=outcome.stdout[:100])}
 
 
-def ended(outcome: Outcome) -> str:
+def ended(outcome: ProgramOutcome) -> str:
     """Say how a run ended."""
     said = outcome.stdout.split(b"\n")[0].decode(errors="replace")
     how = outcome.status if outcome.status != "exited" else f"exit {outcome.exit_code}"

@@ -21,7 +21,7 @@ from battery import KINDS, files, rows
 
 from harness.records import Question
 from suites import SUITES
-from suites.fetch import data_folder, fetch_rows
+from suites.data import data_folder, fetch_rows
 
 THEIRS = Path(__file__).parent / "inspect_evals_scorers.py"
 SCORERS = {

@@ -20,11 +20,11 @@ from typing import Any
 from harness.records import Grade, Question
 from harness.suite import Suite
 from suites.aime25 import AIME25
-from suites.equality import compare, shaped
-from suites.equality_process import math_verify_says
-from suites.fetch import local_rows
-from suites.latex import spelled
+from suites.data import local_rows
+from suites.latex import normalise_answer
 from suites.math500 import MATH500_ALL
+from suites.math_equality import compare, parse_shape
+from suites.math_verify_pool import math_verify_says
 
 THEIRS = """
 import json, sys
@@ -143,8 +143,8 @@ def _rate(
     """Return calls per second of this process's CPU, or of `clock`; nothing is cached before."""
     best = float("inf")
     for _ in range(repeats):
-        shaped.cache_clear()
-        spelled.cache_clear()
+        parse_shape.cache_clear()
+        normalise_answer.cache_clear()
         started = clock()
         for item in items:
             call(*item)

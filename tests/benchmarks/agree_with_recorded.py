@@ -30,8 +30,8 @@ from pathlib import Path
 from recorded_programs import GUNI, O1_MINI, O1_MINI_OLDER, QWEN_7B, Recorded, have, recorded
 
 from sandbox import Box, open_box
-from suites.livecodebench_question import errata
-from suites.programs import judge
+from suites.code_grading import judge_program
+from suites.livecodebench import errata
 
 MODELS = {"o1-mini": O1_MINI, "Qwen2.5-7B-Instruct": QWEN_7B, **GUNI}
 INDEPENDENT, PUBLIC, STDIN = "LeetCode, independent", "LeetCode, public", "AtCoder and Codeforces"
@@ -105,8 +105,8 @@ def kind(row: Recorded, independent: bool) -> str:
 
 def compared(model: str, row: Recorded, independent: bool, box: Box) -> Row:
     """Judge one program by both rules."""
-    real = judge(row.code, row.tests, box)
-    official = judge(row.code, row.tests, box, rules="official")
+    real = judge_program(row.code, row.tests, box)
+    official = judge_program(row.code, row.tests, box, rules="official")
     return Row(
         model=model,
         kind=kind(row, independent),

@@ -23,7 +23,7 @@ from battery import rows
 
 from harness.records import Question
 from harness.statements import last_box
-from suites.fetch import data_folder
+from suites.data import data_folder
 from suites.rlpr import RLPR
 
 RECORDED = "saturn_lighteval/math500_1model.jsonl.gz"

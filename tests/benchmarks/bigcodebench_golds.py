@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sandbox import open_box
-from suites.bigcodebench import BigCodeBench, published_rows, question_of
+from suites.bigcodebench import BigCodeBench, bigcodebench_question, bigcodebench_rows
 from suites.bigcodebench import grade_by_tests as graded
-from suites.fetch import data_folder
+from suites.data import data_folder
 
 NAME = "qwen2.5-coder__7b-base__bigcodebench__hard__completion-sanitized-calibrated"
 
@@ -32,12 +32,12 @@ def recorded() -> tuple[Mapping[str, str], Mapping[str, bool]]:
 
 
 def main() -> None:
-    rows = published_rows()
+    rows = bigcodebench_rows()
     programs = {row["task_id"]: row["prompt"] + row["canonical_solution"] for row in rows}
     expected: Mapping[str, bool] = dict.fromkeys(programs, True)
     if sys.argv[1:] == ["recorded"]:
         programs, expected = recorded()
-    questions = [question_of(row, row["task_id"]) for row in rows]
+    questions = [bigcodebench_question(row, row["task_id"]) for row in rows]
     box, started = open_box("docker", 2), time.perf_counter()
     with ThreadPoolExecutor(2) as threads:
         grades = list(threads.map(lambda one: graded(one, programs[one.id], box), questions))

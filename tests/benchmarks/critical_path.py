@@ -31,7 +31,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from baselines.debate import debate_system
 from baselines.mixture import moa_system
 from baselines.roles import roles_system
-from baselines.self_consistency import self_consistency_system
+from baselines.voting import self_consistency_system
 from harness.execute import execute
 from harness.pool import Pool
 from harness.records import Answer, Question

@@ -24,10 +24,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 import numpy as np
 from toy_checkpoint import Sizes, write_model
 
-from conductor.embedded.decode import Sampled, decode
-from conductor.embedded.qwen2 import loaded
-from conductor.embedded.threads import one_thread
-from conductor.embedded.weights import read_weights
+from conductor.qwen2 import DecodeOptions, build_qwen2, decode, one_thread, read_weights
 
 SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads=2, context=1024)
 
@@ -43,8 +40,8 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder, SIZES, ends=[])
-        model = loaded(read_weights(folder))
-        how = Sampled(max_tokens=args.written)
+        model = build_qwen2(read_weights(folder))
+        how = DecodeOptions(max_tokens=args.written)
 
         def ours() -> list[int]:
             with one_thread():

@@ -22,8 +22,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.checkpoint import cards_digest, read_about, write_about
-from harness.pool_file import POOLS, read_pool
+from conductor.checkpoint import cards_digest, read_info, write_info
+from harness.pool_config import POOLS, read_pool
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 POOL = "rehearsal"
@@ -87,10 +87,10 @@ def as_if_its_own(system: str, pool: Path, folder: Path) -> str:
     source = Path(system.partition("@")[2])
     copy = folder / pool.stem / source.parent.name / source.name
     shutil.copytree(source, copy, dirs_exist_ok=True)
-    about = read_about(copy)
+    about = read_info(copy)
     spec = read_pool(f"{pool}")
     cards = cards_digest([one.card for one in spec.workers]) if about.cards_sha256 else ""
-    write_about(replace(about, workers=spec.names, cards_sha256=cards), copy)
+    write_info(replace(about, workers=spec.names, cards_sha256=cards), copy)
     return f"conductor@{copy}"
 
 

@@ -16,20 +16,20 @@ from decimal import Decimal
 from pathlib import Path
 
 from baselines import SYSTEMS
-from harness.bridging.inspect_sandbox import lacks_sandbox
+from harness.bridge import lacks_sandbox
 from harness.cli import main
-from harness.field import missing_extra
-from harness.ledger.merge import rows_of
-from harness.ledger.row import LedgerRow
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.call import Call
+from harness.ledger.join import rows_of
+from harness.ledger.runs import sittings_below
+from harness.run.systems import missing_extra
 
 NATIVE = "planner-executor-verifier"
 
 
-def measured(rows: Sequence[LedgerRow], native: Sequence[LedgerRow], questions: int) -> str:
+def measured(rows: Sequence[Call], native: Sequence[Call], questions: int) -> str:
     """Return one line: means per question, and how far from the native pipeline."""
 
-    def mean(found: Sequence[LedgerRow], role: str | None = None) -> float:
+    def mean(found: Sequence[Call], role: str | None = None) -> float:
         counted = (row.input_total or 0 for row in found if role in (None, row.role))
         return sum(counted) / questions
 

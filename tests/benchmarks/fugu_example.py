@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from providers import ok, serve
 
 from harness.prices import read_book
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Usage
 from harness.usage import usage_of_reply
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from recorded_programs import Recorded, have, recorded
 
 from sandbox import Box, Program, open_box
-from suites.programs import Rules, judge
+from suites.code_grading import Rules, judge_program
 
 AT_ONCE = 2
 
@@ -64,7 +64,9 @@ def ours(box: Box, rows: Sequence[Recorded], rules: Rules) -> Timed:
     """Grade a set in a box that is warm."""
     started = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        judged = list(threads.map(lambda row: judge(row.code, row.tests, box, rules=rules), rows))
+        judged = list(
+            threads.map(lambda row: judge_program(row.code, row.tests, box, rules=rules), rows)
+        )
     seconds = time.perf_counter() - started
     return Timed(seconds, sum(one.passed for one in judged), sum(one.rerun_s for one in judged))
 
@@ -116,7 +118,7 @@ def memory_mib(box: Box, rows: Sequence[Recorded], gradings: int = 5000) -> list
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for part in (gradings // 10, gradings - gradings // 10):
             for _ in threads.map(
-                lambda n: judge(rows[n % len(rows)].code, rows[n % len(rows)].tests, box),
+                lambda n: judge_program(rows[n % len(rows)].code, rows[n % len(rows)].tests, box),
                 range(part),
             ):
                 pass
@@ -174,7 +176,9 @@ def measure(box: Box, args: argparse.Namespace) -> None:
     """Time every set for everybody."""
     public = list(recorded())[: args.limit]
     many = [row for row in recorded(independent=True) if row.verdict][: args.limit]
-    slow = [row for row in public if "time limit" in judge(row.code, row.tests, box).verdicts]
+    slow = [
+        row for row in public if "time limit" in judge_program(row.code, row.tests, box).verdicts
+    ]
     for name, rows in (("public", public), ("time-outs", slow), ("many", many)):
         sides: dict[str, Callable[[], Timed]] = {
             f"podium {box.name} real": lambda rows=rows: ours(box, rows, "real"),

@@ -30,11 +30,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.judges import JudgeError
+from harness.judge import JudgeError
 from harness.records import Kind, Question
 from suites import SUITES
 from suites.aime25 import AIME25
-from suites.fetch import data_folder, local_rows
+from suites.data import data_folder, local_rows
 from suites.math500 import MATH500_ALL
 
 SHOWN = 400

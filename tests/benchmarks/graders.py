@@ -26,7 +26,7 @@ from typing import IO, cast
 
 from battery import BatteryRow, files, held_back, rows
 
-from suites.rlpr_rules import kind_of
+from suites.rlpr import reference_kind
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("graders_judges.py")
@@ -124,7 +124,7 @@ def table(name: str, suite: str, battery: Sequence[tuple[int, BatteryRow]]) -> G
 
 
 def _maths(one: tuple[int, BatteryRow]) -> bool:
-    return kind_of(one[1].gold) in ("number", "expression")
+    return reference_kind(one[1].gold) in ("number", "expression")
 
 
 def _graded(

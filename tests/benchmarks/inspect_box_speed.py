@@ -24,8 +24,8 @@ from inspect_ai.util import ComposeConfig, ComposeService, SandboxEnvironmentSpe
 from recorded_programs import Recorded, have, recorded
 
 from sandbox import IMAGE
+from suites.code_grading import judge_program
 from suites.inspect_box import InspectBox
-from suites.programs import judge
 
 STOCK = ComposeConfig(
     services={
@@ -51,7 +51,7 @@ def stock(rows: Sequence[Recorded], at_once: int | None = None) -> tuple[float, 
     def graded() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             row = rows[int(state.sample_id)]
-            found = await anyio.to_thread.run_sync(judge, row.code, row.tests, InspectBox())
+            found = await anyio.to_thread.run_sync(judge_program, row.code, row.tests, InspectBox())
             return Score(value=float(found.passed))
 
         return score

@@ -19,8 +19,8 @@ from pathlib import Path
 import invoice_exports as exports
 from invoice_rows import row
 
-from harness.invoices import read_invoice, reconcile
-from harness.ledger.row import LedgerRow
+from harness.audit.reconcile import read_invoice, reconcile
+from harness.ledger.call import Call
 
 BASE = row()
 HEADER = (
@@ -36,7 +36,7 @@ HEADER = (
 FROM = datetime(2026, 2, 1, tzinfo=UTC)
 
 
-def rows(count: int) -> Iterator[LedgerRow]:
+def rows(count: int) -> Iterator[Call]:
     """Yield four calls a second."""
     for number in range(count):
         started = (FROM + timedelta(seconds=number // 4)).isoformat()

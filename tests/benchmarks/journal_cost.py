@@ -31,16 +31,15 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput
 from inspect_ai.solver import Solver, solver
 from providers import ok, serve
 
-from harness.ledger.asking import TaskJournal, recording
-from harness.ledger.journal import Head, Intent, Outcome, SampleRef, open_journal
-from harness.ledger.replay import next_draw
-from harness.ledger.request import Request
-from harness.place import Place, standing_at
+from harness.context import RunContext, run_context
+from harness.inspect_adapters import as_solver
+from harness.ledger.journal import CallOutcome, Head, Intent, SampleRef, open_journal
+from harness.ledger.recorder import TaskJournal, next_draw, recording
 from harness.pool import slot_model
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import Usage
 from harness.reply_cache import PaidReplies
-from harness.solver import as_solver
+from harness.request import Request
 from harness.system import planned
 from harness.workflow import Step, Workflow
 from suites import SUITES
@@ -62,7 +61,7 @@ INTENT = Intent(
     max_tokens=None,
     span="s" * 22,
 )
-OUTCOME = Outcome(event="e" * 22, usage=Usage(input=250, output=100), output_sha256="0" * 64)
+OUTCOME = CallOutcome(event="e" * 22, usage=Usage(input=250, output=100), output_sha256="0" * 64)
 ARMS = {
     "neither": (False, False),
     "journal": (True, False),
@@ -95,7 +94,7 @@ def once(worker: Model, log_dir: Path, questions: int, arm: str) -> Cost:
     """Run some questions; return what a call cost."""
     journalled, raw = ARMS[arm]
     journal = TaskJournal(log_dir, HEAD) if journalled else None
-    with standing_at(Place(log_dir, journal=journal)):
+    with run_context(RunContext(log_dir, journal=journal)):
         solving = five_calls()
     asked = SUITES["practice-integer"].load("eval")[:questions]
     task = Task(MemoryDataset([Sample(id=one.id, input=one.text) for one in asked]), solver=solving)

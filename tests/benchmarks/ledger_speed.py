@@ -25,8 +25,7 @@ from inspect_ai.analysis import events_df
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from many_logs import Size, copies, rehearse
 
-from harness.ledger.events import events_of, lost_in
-from harness.ledger.raw_log import open_log
+from harness.ledger.logs import events_of, lost_in, open_log
 
 CALLS = 1000
 """In one log."""

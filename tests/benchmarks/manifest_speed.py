@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from ledger_speed import made, measure
 from many_logs import rehearse
 
-from harness.integrity.manifest import FILE
-from harness.integrity.tampering import verify
+from harness.audit.verify import verify
+from harness.ledger.manifest import FILE
 
 FIRST = 1000
 """Where a byte is changed: inside the first sample of a log."""

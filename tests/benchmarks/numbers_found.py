@@ -18,9 +18,9 @@ from random import Random
 from typing import Any
 
 from conductor.training.config import read_config
-from conductor.training.corpus import Corpus, recipe
-from conductor.training.job import Parts, TrainRequest, found
-from harness.cli.parts import catalogue, controls
+from conductor.training.data import PlanCorpus, read_recipe
+from conductor.training.job import JobParts, TrainRequest, find_job
+from harness.cli.catalogue import controls, whole_catalogue
 
 LIST, END = "model_id = [", "]"
 Found = defaultdict[tuple[str, int], list[float]]
@@ -29,10 +29,10 @@ Found = defaultdict[tuple[str, int], list[float]]
 def plans(config_name: str, count: int) -> list[tuple[str, str]]:
     """Return prompts and plans of a configuration; none of the plans was in a warm start."""
     config = read_config(config_name)
-    parts = Parts(catalogue(), controls().bare, None)
-    training = found(config, TrainRequest(out=Path("unused"), dry=True), parts)
+    parts = JobParts(whole_catalogue(), controls().bare, None)
+    training = find_job(config, TrainRequest(out=Path("unused"), dry=True), parts)
     shown = [training.asking.shown(row) for row in training.rows(2000)]
-    corpus = Corpus(shown, config.form, recipe(config.warm_start.options), seed=10**6)
+    corpus = PlanCorpus(shown, config.form, read_recipe(config.warm_start.options), seed=10**6)
     rng = Random("numbers found")
     return [(one.prompt, corpus.plan(one, rng)) for one in rng.choices(shown, k=count)]
 

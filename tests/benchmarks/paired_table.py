@@ -6,21 +6,20 @@ Shared by benchmarks that run a few systems over practice suites. Seeds of one t
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.sittings import read_sittings
-from reports.contest import Contest, Contestant, contest
-from reports.stats.crossed import Crossed
-from reports.targets import compared
+from harness.ledger.totals import load_runs
+from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, scored_systems
+from reports.targets import system_difference
 
 
-def read(folder: Path, beside: Sequence[Path] = ()) -> Contest:
+def read(folder: Path, beside: Sequence[Path] = ()) -> ScoredSystems:
     """Return who sat the suites of one run's directory, and who else sat them in other runs'."""
-    sat = read_sittings([folder], recursive=False)[0]
+    sat = load_runs([folder], recursive=False)[0]
     known = {one.facts.system for one in sat}
-    others = read_sittings(beside, recursive=False)[0] if beside else ()
-    return contest([*sat, *(one for one in others if one.facts.system not in known)])
+    others = load_runs(beside, recursive=False)[0] if beside else ()
+    return scored_systems([*sat, *(one for one in others if one.facts.system not in known)])
 
 
-def table(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> str:
+def table(found: ScoredSystems, reference: str, names: Sequence[tuple[str, str]]) -> str:
     """Return a line per (contestant, what it is called here), each less the reference.
 
     Differences are paired by question, with Student's 95 % interval (seeds and questions vary).
@@ -31,24 +30,24 @@ def table(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> s
     lines = [heads, ("---",) * len(heads)]
     for name, called in names:
         one = _of(found, name)
-        less = "" if one is base else said(compared(found.suites, one, base).found)
+        less = "" if one is base else said(system_difference(found.suites, one, base).found)
         lines.append((called, *_figures(one, found.suites), less))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def by_suite(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> str:
+def by_suite(found: ScoredSystems, reference: str, names: Sequence[tuple[str, str]]) -> str:
     """Return the same differences suite by suite."""
     base = _of(found, reference)
     heads = (f"less {dict(names)[reference]}", *found.suites)
     lines = [heads, ("---",) * len(heads)]
     for name, called in names:
         if name != reference:
-            suites = compared(found.suites, _of(found, name), base).suites
+            suites = system_difference(found.suites, _of(found, name), base).suites
             lines.append((called, *(said(suites[suite]) for suite in found.suites)))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _of(found: Contest, name: str) -> Contestant:
+def _of(found: ScoredSystems, name: str) -> ScoredSystem:
     one = found.named(name)
     if one is None:
         known = ", ".join(each.name for each in found.contestants)
@@ -56,7 +55,7 @@ def _of(found: Contest, name: str) -> Contestant:
     return one
 
 
-def _figures(one: Contestant, suites: Sequence[str]) -> tuple[str, ...]:
+def _figures(one: ScoredSystem, suites: Sequence[str]) -> tuple[str, ...]:
     costs = one.costs
     return (
         *(f"{100 * one.means[suite]:.1f}" for suite in suites),
@@ -66,7 +65,7 @@ def _figures(one: Contestant, suites: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def said(found: Crossed) -> str:
+def said(found: CrossedMean) -> str:
     """Return a difference in points, with its interval."""
     if found.interval is None:
         return f"{100 * found.mean:+.1f}"

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.attempts import entries, verdict
-from harness.ledger.plans import workflow_of
-from harness.ledger.raw_log import open_log
-from harness.logs import facts_in, find_logs
+from harness.ledger.answers import workflow_of
+from harness.ledger.logs import open_log
+from harness.ledger.questions import entries, verdict
+from harness.ledger.runs import facts_in, find_logs
 from harness.records import PODIUM
 from harness.workflow import Workflow
 

@@ -32,12 +32,12 @@ from test_rlpr import PROSE, folder, row
 
 from harness.audit import audit
 from harness.cli import main as podium
-from harness.cli.parts import catalogue, controls
-from harness.compose import Request
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.ledger.call import Call
 from harness.ledger.journal import read_lines
-from harness.ledger.row import LedgerRow
 from harness.records import Usage
-from harness.run import run
+from harness.run.catalogue import RunRequest
+from harness.run.run import run
 
 QUESTIONS, IN_FLIGHT, LONGEST_S = 4, 2, 120
 TRIES = "max_tokens = 64, max_retries = 3, attempt_timeout = 8"
@@ -88,8 +88,8 @@ def sit(words: Sequence[str]) -> int:
     data, pool, log_dir = words[1:]
     prose = [row(f"What does pressure do {n} m up?", PROSE) for n in (100, 900)]
     suite = Whole(data=folder(Path(data), prose))
-    asked = Request(("rlpr",), ("single:plum",), pool, Path(log_dir), display="none")
-    parts = replace(catalogue(), suites={"rlpr": suite})
+    asked = RunRequest(("rlpr",), ("single:plum",), pool, Path(log_dir), display="none")
+    parts = replace(whole_catalogue(), suites={"rlpr": suite})
     return 0 if run(asked, parts, controls()).finished else 1
 
 
@@ -115,7 +115,7 @@ def kill_when_stalled(process: subprocess.Popen[bytes], run_dir: Path, server: S
     process.wait()
 
 
-def runs(home: Path) -> tuple[Server, list[LedgerRow]]:
+def runs(home: Path) -> tuple[Server, list[Call]]:
     """Make both runs; return the server with its bill, and the rows of the ledger."""
     exam, judged = home / "runs" / "exam", home / "runs" / "judged"
     with serve(SCRIPT) as server:

@@ -17,9 +17,8 @@ from pathlib import Path
 from time import monotonic
 
 from conductor.training.config import known_configs, read_config
-from conductor.training.folder import MANIFEST, newest_checkpoint
-from conductor.training.processor import cpu_seconds
-from conductor.training.releasing import finished
+from conductor.training.model_card import run_ended
+from conductor.training.run_folder import MANIFEST, cpu_seconds, newest_checkpoint
 from harness.errors import UserError
 
 RELEASED = {
@@ -59,7 +58,7 @@ class Run:
 
 def train(run: Run) -> int:
     """Train one seed in a process of its own; its output goes to FOLDER.log."""
-    if (run.folder / MANIFEST).is_file() and finished(run.folder):
+    if (run.folder / MANIFEST).is_file() and run_ended(run.folder):
         print(f"{run.folder}: finished already", flush=True)
         return 0
     started, run_log = monotonic(), Path(f"{run.folder}.log")

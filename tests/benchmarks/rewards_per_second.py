@@ -21,9 +21,9 @@ from gold import gold_reply
 
 from harness.errors import UserError
 from harness.records import Question
-from harness.rewards.core import Reward
-from harness.rewards.exams import Exam
-from harness.rewards.items import RewardItem
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import Reward
+from harness.rewards.splits import SuiteSplit
 from harness.suite import Split, Suite
 from sandbox import Box, open_box
 from suites import SUITES
@@ -123,7 +123,7 @@ def main() -> None:
         except UserError as error:
             print(f"{kind.name:32} {str(error)[:60]}")
             continue
-        exam = Exam(suite, {question.id: question for question in questions})
+        exam = SuiteSplit(suite, {question.id: question for question in questions})
         items = replies(kind, questions)
         with boxed(suite, box_name) as box:
             warm = Reward({suite.name: exam}, box=box)

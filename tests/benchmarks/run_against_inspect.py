@@ -34,12 +34,12 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from harness.cli.parts import catalogue, controls
-from harness.compose import Request
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.extract import extract_integer
 from harness.pool import pool_models
-from harness.pool_file import read_pool
-from harness.run import run
+from harness.pool_config import read_pool
+from harness.run.catalogue import RunRequest
+from harness.run.run import run
 from suites import SUITES
 
 SUITE = "practice-integer"
@@ -118,7 +118,7 @@ def plain(make: Callable[[], Solver], log_dir: Path, questions: int) -> None:
 
 def ours(system: str, log_dir: Path, questions: int) -> None:
     """Run podium's side."""
-    request = Request(
+    request = RunRequest(
         suites=(SUITE,),
         systems=(system,),
         pool="rehearsal",
@@ -127,7 +127,7 @@ def ours(system: str, log_dir: Path, questions: int) -> None:
         time_scale=0.0,
         display="none",
     )
-    assert run(request, catalogue(), controls()).finished
+    assert run(request, whole_catalogue(), controls()).finished
 
 
 def rate(side: Callable[[Path, int], None], log_dir: Path, questions: int) -> float:

@@ -21,17 +21,17 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from harness.rewards.core import Reward
-from harness.rewards.exams import training_exam
-from harness.rewards.items import RewardItem
-from harness.rewards.wire import items_json
+from harness.rewards.client import items_json
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import Reward
+from harness.rewards.splits import load_training_split
 from suites import SUITES
 
 SUITE = "practice-integer"
 BATCH, BATCHES, SINGLES = 256, 40, 2000
 COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
 NUMBER = count()
-EXAM = training_exam(SUITES[SUITE])
+EXAM = load_training_split(SUITES[SUITE])
 IDS = list(EXAM.questions)
 THOUGHT = "We add the terms one by one and keep the remainder in mind. " * 30
 

@@ -20,13 +20,12 @@ from benchmarks.reproduce import RELEASED
 from readme_training import write_readme
 from training_page import Seed, found_seeds, training_page
 
-from conductor.training.wording import Wording, said_by, wording
+from conductor.training.model_card import Wording, said_by, wording
 from harness.errors import UserError
-from harness.sittings import Sitting, read_sittings
-from reports.contest import contest, family, seed_of
-from reports.learning_curve import draw_panels
-from reports.target_text import as_json, as_markdown
-from reports.targets import judged
+from harness.ledger.totals import SystemRun, load_runs
+from reports.plot import draw_panels
+from reports.scores import scored_systems, seed_of, training_family
+from reports.targets import target_results, targets_json, targets_markdown
 
 TITLES = {
     "practice-cpu": "published reward",
@@ -59,21 +58,21 @@ oracle, which picks one worker a question, so plans can pass 100 %; `-` where it
 EACH = "- [{name}.md]({name}.md): the field and the targets on the pool `{pool}`, `{split}` split\n"
 
 
-def pools(folders: Sequence[Path]) -> dict[str, list[Sitting]]:
+def pools(folders: Sequence[Path]) -> dict[str, list[SystemRun]]:
     """Return page's name -> sittings of a pool, of a system that sat twice the later folder's.
 
     A folder's name is the page's; of several of one pool the first one's.
     """
     names: dict[str, str] = {}
-    held: dict[str, dict[str, list[Sitting]]] = {}
+    held: dict[str, dict[str, list[SystemRun]]] = {}
     for report in [one for folder in folders for one in sorted(folder.glob("logs/*/report"))]:
         if not (report / "targets.json").is_file():
             continue
-        sittings = [one for one in read_sittings([report.parent])[0] if one.facts.purpose == "eval"]
+        sittings = [one for one in load_runs([report.parent])[0] if one.facts.purpose == "eval"]
         pool = sittings[0].facts.pool
-        groups: dict[str, list[Sitting]] = {}
+        groups: dict[str, list[SystemRun]] = {}
         for one in sittings:
-            groups.setdefault(family(one), []).append(one)
+            groups.setdefault(training_family(one), []).append(one)
         held.setdefault(names.setdefault(pool, report.parent.name), {}).update(groups)
     if not held:
         raise UserError("No finished evaluation is in these folders: name --out of theirs.")
@@ -86,26 +85,26 @@ def _place(name: str) -> int:
     return found[0] if found else len(ORDER)
 
 
-def write_pages(pages: dict[str, list[Sitting]], to: Path) -> None:
+def write_pages(pages: dict[str, list[SystemRun]], to: Path) -> None:
     """Write each pool's table of targets, leads.md and the index."""
     index, data = INDEX, dict[str, Path]()
     with TemporaryDirectory() as scratch:
         for name, sittings in pages.items():
-            found = contest(sittings)
-            results = judged(found)
-            (to / f"{name}.md").write_text(as_markdown(found, results))
+            found = scored_systems(sittings)
+            results = target_results(found)
+            (to / f"{name}.md").write_text(targets_markdown(found, results))
             data[name] = Path(scratch) / f"{name}.json"
-            data[name].write_text(as_json(found, results))
+            data[name].write_text(targets_json(found, results))
             index += EACH.format(name=name, pool=found.pool, split=found.split)
         (to / "leads.md").write_text(f"{LEADS}\n{leads(data)}")
     (to / "README.md").write_text(index)
 
 
-def said_in(sittings: Iterable[Sitting]) -> dict[tuple[str, str], Wording]:
+def said_in(sittings: Iterable[SystemRun]) -> dict[tuple[str, str], Wording]:
     """Return (config, seed) -> what its plans on the exams say."""
-    groups: dict[tuple[str, str], list[Sitting]] = {}
+    groups: dict[tuple[str, str], list[SystemRun]] = {}
     for one in sittings:
-        config = family(one).partition("@")[2]
+        config = training_family(one).partition("@")[2]
         if config in TITLES:
             groups.setdefault((config, seed_of(one.facts.system)), []).append(one)
     return {key: wording(said_by(group)) for key, group in groups.items()}

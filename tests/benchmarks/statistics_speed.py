@@ -14,9 +14,8 @@ import time
 import numpy as np
 from scipy import stats
 
-from reports.intervals import adjusted, difference, question_means
-from reports.joint import Arrays, columns_of
-from reports.stats.arrays import RESAMPLES
+from reports.intervals import BlockArrays, block_columns, difference, holm_adjusted, question_means
+from reports.stats import RESAMPLES
 
 
 def made(systems: int, questions: int, epochs: int) -> list[dict[str, list[float]]]:
@@ -42,8 +41,8 @@ def main() -> None:
     usd = np.random.default_rng(2).lognormal(size=scores.shape) / 100
 
     started = time.perf_counter()
-    found = adjusted([difference(each, values[0]) for each in values[1:]])
-    columns = columns_of(Arrays(scores, usd, 1000 * usd, np.ones(args.systems, bool)), 0)
+    found = holm_adjusted([difference(each, values[0]) for each in values[1:]])
+    columns = block_columns(BlockArrays(scores, usd, 1000 * usd, np.ones(args.systems, bool)), 0)
     ours = time.perf_counter() - started
     assert len(found) == args.systems - 1
     assert columns[1]["paired_bca_low"] is not None

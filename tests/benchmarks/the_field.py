@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.cli.parts import catalogue, controls
-from harness.compose import Catalogue, Request
-from harness.field import default_systems, refusal
-from harness.ledger.raw_log import Json, open_log
-from harness.pool_file import PoolSpec, read_pool
-from harness.run import run
-from harness.sittings import read_sittings
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.ledger.logs import Json, open_log
+from harness.ledger.totals import load_runs
+from harness.pool_config import PoolSpec, read_pool
+from harness.run.catalogue import Catalogue, RunRequest
+from harness.run.run import run
+from harness.run.systems import default_systems, why_unfit
 from harness.suite import PubliclyTested
 
 POOL = "rehearsal"
@@ -37,7 +37,7 @@ def field(parts: Catalogue, spec: PoolSpec, suite: Any) -> list[str]:
     systems = default_systems(parts, spec)
     for name, manifest in parts.systems.items():
         tested = "public tests" not in manifest.needs or isinstance(suite, PubliclyTested)
-        if tested and "<" not in name and not refusal(name, parts, spec):
+        if tested and "<" not in name and not why_unfit(name, parts, spec):
             systems.append(name)
     return [name for name in dict.fromkeys(systems) if name != "oracle"]
 
@@ -61,14 +61,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log-dir", type=Path)
     asked = parser.parse_args()
-    parts, spec = catalogue(), read_pool(POOL)
+    parts, spec = whole_catalogue(), read_pool(POOL)
     sizes = {"train": 200, "validation": 60, "eval": asked.limit}
     suite = replace(parts.suites[asked.suite], sizes=sizes)  # pyright: ignore[reportArgumentType]
     parts = replace(parts, suites={asked.suite: suite})
     systems = asked.system or field(parts, spec, suite)
     with tempfile.TemporaryDirectory() as scratch:
         log_dir = asked.log_dir or Path(scratch) / "run"
-        request = Request(
+        request = RunRequest(
             suites=(asked.suite,),
             systems=tuple(systems),
             pool=POOL,
@@ -86,7 +86,7 @@ def main() -> None:
 
 def print_table(log_dir: Path, wall: float) -> None:
     """Print a line per system, slowest last, and the sums."""
-    sittings, _ = read_sittings([log_dir])
+    sittings, _ = load_runs([log_dir])
     rows: list[tuple[float, str]] = []
     samples = calls = 0
     for one in sittings:

@@ -4,7 +4,7 @@
         [--split eval] [--beside LOGS ...]
 
 `two-plans@WORKER` asks scribe alone where a question wants a program, and elsewhere scholar, whose
-reply WORKER uses; in the neutral words of baselines/plan_set.py. These are the two shapes that
+reply WORKER uses; in the neutral words of baselines/oracle.py. These are the two shapes that
 plan_shapes.py finds in trained conductors, so a conductor that is not above both controls has
 not been shown to plan by anything but the kind of question, which the control is told and a
 conductor must read. No system of podium's: whom to ask was taken from conductors' plans, so nobody
@@ -22,14 +22,14 @@ from typing import Any
 from inspect_ai.solver import Solver, solver
 from paired_table import by_suite, read, table
 
-from baselines.plan_set import GATHER, USE
-from harness.cli.parts import catalogue, controls
-from harness.compose import Catalogue, Request
+from baselines.oracle import GATHER, USE
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.run import run
-from harness.solver import as_solver
-from harness.system import Manifest, planned
+from harness.run.catalogue import Catalogue, RunRequest
+from harness.run.run import run
+from harness.system import SystemCard, planned
 from harness.workflow import Step, Workflow
 
 NAME = "two-plans"
@@ -55,7 +55,7 @@ def two_plans(second: str, pool: str | None = None) -> Solver:
     return as_solver(planned(plan), pool)
 
 
-MANIFEST = Manifest(
+MANIFEST = SystemCard(
     name=NAME,
     solver=f"benchmarks/{NAME}",
     summary="Two plans written by hand, chosen by the kind of question.",
@@ -93,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, help="first N questions of each suite (all)")
     given = parser.parse_args(words)
     both = [f"{NAME}@{second}" for second in SECONDS]
-    request = Request(
+    request = RunRequest(
         suites=tuple(given.suites),
         systems=(*both, *given.system),
         pool="rehearsal",
@@ -102,7 +102,7 @@ def main(words: Sequence[str] | None = None) -> int:
         split=given.split,
         display="none",
     )
-    outcome = run(request, with_control(catalogue()), controls())
+    outcome = run(request, with_control(whole_catalogue()), controls())
     found = read(given.out, given.beside)
     rows = [(one.name, one.name) for one in found.contestants]
     for control in both:

@@ -20,17 +20,16 @@ from random import Random
 import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
 
-from conductor.adaptive import WHOLE, Shown
-from conductor.asking import ask_for_plan
-from conductor.checkpoint import folder_of, read_about
-from conductor.form import Form
-from conductor.policy import first_request
-from conductor.seated import MOST_TOKENS, card_reading
-from harness.cli.parts import catalogue
+from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.plan_format import PlanFormat
+from conductor.policy import ask_for_plan, first_request
+from conductor.prompt import WHOLE_POOL, ShownWorkers
+from conductor.trained import MOST_TOKENS, card_reading
+from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec, read_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Question
-from harness.rehearsal.drawing import cards as prior_cards
+from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Malformed
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
@@ -131,14 +130,16 @@ def pool_of(cards: Sequence[str], model: Model) -> Pool:
 def questions(count: int, number: int) -> list[Question]:
     """Return practice questions and foreign ones, half of each, others for each pool."""
     rng = Random(f"valid plans, questions {number}")
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     known = [question for name in SUITES for question in suites[name].load("eval")]
     foreign = [replace(known[0], id=f"foreign-{at}", text=text) for at, text in enumerate(FOREIGN)]
     asked = [*rng.sample(known, count - count // 2), *rng.choices(foreign, k=count // 2)]
     return [replace(one, id=f"{one.id} {at}") for at, one in enumerate(asked)]
 
 
-async def ask(pool: Pool, asked: Sequence[Question], form: Form, shown: Shown) -> Counted:
+async def ask(
+    pool: Pool, asked: Sequence[Question], form: PlanFormat, shown: ShownWorkers
+) -> Counted:
     """Return how many plans can be run, asked for in one way."""
     found = Counted()
     for question in asked:
@@ -161,10 +162,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--checkpoint", default="adaptive")
     given = parser.parse_args(words)
-    form = read_about(folder_of(given.checkpoint)).form
+    form = read_info(checkpoint_folder(given.checkpoint)).form
     ways = {
-        "before": WHOLE,
-        "now": Shown(reading=card_reading(given.checkpoint, constrained=True)),
+        "before": WHOLE_POOL,
+        "now": ShownWorkers(reading=card_reading(given.checkpoint, constrained=True)),
     }
     config = GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS)
     model = get_model(f"embedded/{given.checkpoint}", config=config, memoize=False)

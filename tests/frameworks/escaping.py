@@ -6,9 +6,9 @@ import sys
 from inspect_ai import eval
 from inspect_ai.solver import Solver, solver
 
-from harness.bridging.bridge import bridged, client_settings
+from harness.bridge import bridge_framework, client_settings
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
-from harness.solver import as_solver
 from suites._registry import practice_integer
 
 
@@ -26,7 +26,7 @@ async def answer(question: str, pool: Pool) -> str:
 @solver
 def escaping() -> Solver:
     """Return the framework as a contestant."""
-    return as_solver(bridged("langchain", answer), "rehearsal")
+    return as_solver(bridge_framework("langchain", answer), "rehearsal")
 
 
 (log,) = eval(practice_integer(), solver=escaping(), limit=1, display="none", log_dir=sys.argv[2])

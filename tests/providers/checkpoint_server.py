@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from conductor.embedded.decode import Decoded, Sampled, decode
-from conductor.embedded.provider import Checkpoint, opened
+from conductor.embedded import Checkpoint, open_checkpoint
+from conductor.qwen2 import Completion, DecodeOptions, decode
 from providers.server import hosted
 
 NAME = "conductor"
@@ -28,7 +28,7 @@ Told = dict[str, int]
 @contextmanager
 def serve_checkpoint(folder: Path) -> Generator[tuple[str, list[Told]]]:
     """Yield the base URL of a checkpoint's server, and the bill that it writes."""
-    checkpoint, bill = opened(str(folder)), list[Told]()
+    checkpoint, bill = open_checkpoint(str(folder)), list[Told]()
 
     async def answer(request: Request) -> Response:
         asked = json.loads(await request.body())
@@ -49,7 +49,7 @@ def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> di
     most = asked.get("max_tokens") or asked.get("max_completion_tokens")
     regex = asked.get("structured_outputs", {}).get("regex")
     guide = checkpoint.guides.of(regex) if regex else None
-    how = Sampled(asked.get("temperature") or 0.0, 0, most, guide)
+    how = DecodeOptions(asked.get("temperature") or 0.0, 0, most, guide)
     found = decode(checkpoint.model, prompt, how)
     message = {"role": "assistant", "content": checkpoint.words.text(found.tokens)}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _ending(found)}
@@ -67,7 +67,7 @@ def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> di
     }
 
 
-def _ending(found: Decoded) -> str:
+def _ending(found: Completion) -> str:
     return "stop" if found.stop == "stop" else "length"
 
 

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from harness.pool_file import POOLS
-from harness.prices.writing import toml
+from harness.pool_config import POOLS
+from harness.prices.book import toml
 from providers.server import Server
 
 NAME = "paper-constrained"

@@ -16,7 +16,7 @@ from typing import Any
 
 MINE = """
 from harness.rewards.client import RewardClient
-from harness.rewards.for_openrlhf import openrlhf_reward
+from harness.rewards.trainers import openrlhf_reward
 reward_func = openrlhf_reward(lambda: RewardClient({url!r}), on_unscored={on_unscored!r})
 """
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 from harness.rewards.client import RewardClient
-from harness.rewards.for_trl import TrlReward
+from harness.rewards.trainers import TrlReward
 
 ROWS = [{"prompt": f"Say {n}.", "suite": "graded", "question": f"q{n}"} for n in range(4)]
 

@@ -15,10 +15,8 @@ from inspect_ai.model import GenerateConfig, get_model
 from serving_parity import FOUR, by_pool, by_transformers, requests_of
 from toy_checkpoint import Sizes, speaker
 
-from conductor.checkpoint import folder_of, read_about
-from conductor.embedded.decode import Sampled, decode
-from conductor.embedded.qwen2 import loaded
-from conductor.embedded.weights import read_weights
+from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.qwen2 import DecodeOptions, build_qwen2, decode, read_weights
 
 REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=REASON)
@@ -86,17 +84,17 @@ def greedy(model: Any, prompt: list[int]) -> list[int]:
 @pytest.mark.parametrize("changes", SIZES.values(), ids=SIZES.keys())
 def test_greedy_tokens_are_those_of_transformers(changes: dict[str, Any], tmp_path: Path) -> None:
     peer = saved(tmp_path, **changes)
-    ours = loaded(read_weights(tmp_path))
+    ours = build_qwen2(read_weights(tmp_path))
     assert ours.weights.parameters == peer.num_parameters()
     for prompt in prompts():
-        found = decode(ours, prompt, Sampled(max_tokens=WRITTEN))
+        found = decode(ours, prompt, DecodeOptions(max_tokens=WRITTEN))
         ended = [2] if found.stop == "stop" else []
         assert found.tokens + ended == greedy(peer, prompt)
 
 
 def test_logits_differ_from_those_of_transformers_by_rounding_only(tmp_path: Path) -> None:
     peer = saved(tmp_path)
-    ours = loaded(read_weights(tmp_path))
+    ours = build_qwen2(read_weights(tmp_path))
     for prompt in prompts(10):
         with torch.no_grad():
             wanted = peer(torch.tensor([prompt])).logits[0, -1].numpy()
@@ -116,7 +114,7 @@ def test_weights_in_half_precision_are_read_as_they_are(tmp_path: Path) -> None:
 
 def test_a_checkpoint_says_the_same_to_podiums_questions_in_both(tmp_path: Path) -> None:
     folder = speaker(tmp_path, sizes=Sizes(hidden=64, inner=96, context=4096))
-    asked = requests_of(read_about(folder), 6)
+    asked = requests_of(read_info(folder), 6)
     config = GenerateConfig(temperature=0, max_tokens=40)
     ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
     assert ours.texts == by_transformers(folder, asked, 40).texts
@@ -125,8 +123,8 @@ def test_a_checkpoint_says_the_same_to_podiums_questions_in_both(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["trained", "cost-aware", "adaptive"])
 def test_a_released_checkpoint_writes_the_plans_that_transformers_writes(name: str) -> None:
-    folder = folder_of(name)
-    asked = requests_of(read_about(folder), 24, FOUR)
+    folder = checkpoint_folder(name)
+    asked = requests_of(read_info(folder), 24, FOUR)
     config = GenerateConfig(temperature=0, max_tokens=PLAN)
     ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
     assert ours.texts == by_transformers(folder, asked, PLAN).texts

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tiny_training import TINY, lines, trained_here
 
-from harness.pool_file import POOLS
+from harness.pool_config import POOLS
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conductor.training.lookup_heads import THETA, look_up
+from conductor.training.model import THETA, look_up
 from harness.errors import UserError
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

@@ -7,7 +7,7 @@ import pytest
 from tiny_training import lines, trained_here
 
 from conductor.training.config import CONFIGS
-from conductor.training.memory import PUBLISHED, shape_of
+from conductor.training.estimate import PUBLISHED, shape_of
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)

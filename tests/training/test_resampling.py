@@ -12,11 +12,11 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from conductor.training.checks import memory_said  # noqa: E402
-from conductor.training.resampling import Resampling, divided, joined  # noqa: E402
-from conductor.training.rows import Row  # noqa: E402
+from conductor.training.data import TrainingRow  # noqa: E402
+from conductor.training.train import memory_said  # noqa: E402
+from conductor.training.trainer import Resampling, join_groups, split_groups  # noqa: E402
 from harness.errors import UserError  # noqa: E402
-from harness.rewards.batch import Prompt  # noqa: E402
+from harness.rewards.trainers import Prompt  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 
@@ -27,7 +27,7 @@ PAD = 9
 class Words:
     """Prompts that nobody reads."""
 
-    def messages(self, row: Row) -> list[dict[str, str]]:
+    def messages(self, row: TrainingRow) -> list[dict[str, str]]:
         return [{"role": "user", "content": row.question}]
 
 
@@ -60,12 +60,12 @@ class Scripted:
 
 
 def inputs(*names: str) -> list[Any]:
-    return [Row("s", name).as_columns() for name in names for _ in range(2)]
+    return [TrainingRow("s", name).as_columns() for name in names for _ in range(2)]
 
 
 def rounds(count: int, *names: str) -> Resampling:
     words: Any = Words()
-    return Resampling([Row("s", name) for name in names], words, SIZES, count, PAD)
+    return Resampling([TrainingRow("s", name) for name in names], words, SIZES, count, PAD)
 
 
 def test_groups_that_teach_come_first_and_others_fill_the_batch() -> None:
@@ -100,7 +100,7 @@ def test_a_resumed_training_meets_the_questions_of_its_step() -> None:
 
 def test_a_batch_divided_into_groups_and_joined_again_is_the_same() -> None:
     made = Scripted(frozenset()).scored(inputs("3", "2", "7"))
-    again = joined(divided(made, 2), PAD)
+    again = join_groups(split_groups(made, 2), PAD)
     assert all(torch.equal(made[name], again[name]) for name in made)
 
 

@@ -14,11 +14,10 @@ pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
 from conductor.training.config import read_config  # noqa: E402
-from conductor.training.job import Parts, TrainRequest, found  # noqa: E402
-from conductor.training.rewarding import Rewards  # noqa: E402
-from conductor.training.stepping import Stepping  # noqa: E402
-from conductor.training.watch import Watching  # noqa: E402
-from harness.cli.parts import catalogue, controls  # noqa: E402
+from conductor.training.job import JobParts, TrainRequest, find_job  # noqa: E402
+from conductor.training.metrics import RewardRecorder, TrainingRewards  # noqa: E402
+from conductor.training.trainer import StepCallback  # noqa: E402
+from harness.cli.catalogue import controls, whole_catalogue  # noqa: E402
 
 WHOLE = {"questions": 4, "masked": 0.0, "usd": 0.1, "status/scored": 1.0, "calls": 1.0, "parsed": 1}
 PART = {**WHOLE, "masked": 0.5, "usd": None, "status/scored": 0.5, "status/worker_error": 0.5}
@@ -43,14 +42,19 @@ class Scripted:
 
 def stepping(out: Path, trainer: Scripted) -> tuple[Any, list[str]]:
     """Return what stands between the steps, and what it says to whoever waits."""
-    training = found(
+    training = find_job(
         read_config(str(tiny_config(out))),
         TrainRequest(out),
-        Parts(catalogue(), controls().bare),
+        JobParts(whole_catalogue(), controls().bare),
     )
     nothing: Any = None
     said: list[str] = []
-    made = Stepping(training, Rewards(Watching(nothing), Watching(nothing)), nothing, said.append)
+    made = StepCallback(
+        training,
+        TrainingRewards(RewardRecorder(nothing), RewardRecorder(nothing)),
+        nothing,
+        said.append,
+    )
     made.trainer = trainer
     return made, said
 

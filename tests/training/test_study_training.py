@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import read_about
-from conductor.seated import taught
-from conductor.study import Declared, read_study, study_of
-from conductor.study_plans import asked_whom, greedy
+from conductor.checkpoint import read_info, read_study
+from conductor.embedded import greedy_speaker
+from conductor.trained import suite_refusal
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.job import Parts, TrainRequest, found
-from harness.cli.parts import catalogue
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.verdict_reward import StudySource, planned_workers, split_verdicts
+from harness.cli.catalogue import whole_catalogue
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)
@@ -43,29 +48,29 @@ TINY = (
 
 def matrix() -> Matrix:
     """Return forty questions that must not be published, and whom of three workers gets them."""
-    asked = [Asked(f"q{n}", f"The {CANARY} of tale {n} is odd.") for n in range(40)]
+    asked = [MatrixQuestion(f"q{n}", f"The {CANARY} of tale {n} is odd.") for n in range(40)]
     cells = [
-        Cell(one.id, name, float(n % 3 == at))
+        MatrixCell(one.id, name, float(n % 3 == at))
         for n, one in enumerate(asked)
         for at, name in enumerate(("Ada (High)", "bo", "cy"))
     ]
-    return assembled(About("toy", "made up", publishable=False), asked, cells)
+    return assemble_matrix(MatrixSource("toy", "made up", publishable=False), asked, cells)
 
 
 def trained(out: Path) -> TrainingConfig:
     """Train a study on the first thirty questions, in the folder `out`."""
-    from conductor.training.start import train
+    from conductor.training.train import train
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     config = read_config("verdicts-gpqa", TINY)
 
     def study(part: Any) -> Any:
-        declared = Declared("toy", "gpqa-diamond", part.split, part.split_seed)
+        declared = StudySource("toy", "gpqa-diamond", part.split, part.split_seed)
         public = [f"Say number {n} in plain words." for n in range(30)]
-        return study_of(declared, matrix().rows(range(30)), public)
+        return split_verdicts(declared, matrix().rows(range(30)), public)
 
-    parts = Parts(catalogue(), lambda question: question.text, study)
-    train(found(config, TrainRequest(out), parts), say=lambda said: None)
+    parts = JobParts(whole_catalogue(), lambda question: question.text, study)
+    train(find_job(config, TrainRequest(out), parts), say=lambda said: None)
     return config
 
 
@@ -78,10 +83,10 @@ def test_three_steps_of_a_study_keep_no_text_and_say_what_they_are(tmp_path: Pat
     study = read_study(out / "best")
     assert (study.role, study.split, study.exam) == ("study", "share:0.5", "gpqa-diamond")
     assert len(study.taught) + len(study.validated) == 30
-    about = read_about(out / "best")
+    about = read_info(out / "best")
     assert about.role == "study"
     assert "has learnt from recorded verdicts" in (
-        taught(str(out / "best"), "gpqa-diamond", ()) or ""
+        suite_refusal(str(out / "best"), "gpqa-diamond", ()) or ""
     )
     judged = matrix().rows(range(30, 40))
-    assert asked_whom(study, judged, greedy(out / "best")).shape == (10,)
+    assert planned_workers(study, judged, greedy_speaker(out / "best")).shape == (10,)

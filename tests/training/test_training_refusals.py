@@ -7,10 +7,10 @@ import pytest
 from tiny_training import refused_here, tiny_config
 
 from conductor.training.config import read_config
-from conductor.training.folder import prepare
-from conductor.training.job import Parts, TrainRequest, found
-from harness.cli.parts import catalogue, controls
-from harness.pool_file import POOLS
+from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.run_folder import prepare_folder
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.pool_config import POOLS
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
@@ -27,7 +27,9 @@ def begun(tmp_path: Path) -> Path:
     config = tiny_config(tmp_path)
     config.write_text(config.read_text().replace('"rehearsal"', f'"{tmp_path / "mine.toml"}"'))
     request = TrainRequest(tmp_path / "run")
-    prepare(found(read_config(str(config)), request, Parts(catalogue(), controls().bare)))
+    prepare_folder(
+        find_job(read_config(str(config)), request, JobParts(whole_catalogue(), controls().bare))
+    )
     return config
 
 

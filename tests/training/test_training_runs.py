@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tiny_training import begun, finished, lines, refused_here, together, trained_here
 
-from conductor.embedded.weights import read_weights
-from conductor.training.processor import cpu_seconds
+from conductor.qwen2 import read_weights
+from conductor.training.run_folder import cpu_seconds
 from harness.errors import UserError
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

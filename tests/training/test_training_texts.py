@@ -11,11 +11,11 @@ from rewarded import Graded
 from tiny_training import tiny_config
 
 from conductor.training.config import read_config
-from conductor.training.job import Parts, TrainRequest, found
-from harness.cli.parts import catalogue
+from conductor.training.job import JobParts, TrainRequest, find_job
+from harness.cli.catalogue import whole_catalogue
 from harness.errors import UserError
 from harness.records import Question
-from harness.rewards.exams import whole_text
+from harness.rewards.splits import whole_text
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
@@ -46,14 +46,14 @@ class Secret(Graded):
 def test_no_text_of_a_secret_suite_is_written_or_printed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    from conductor.training.start import train
+    from conductor.training.train import train
 
     settings = ('suites.names=["secret"]', "grpo.max_steps=2", "warm_start.steps=20")
     config = read_config(str(tiny_config(tmp_path)), settings)
-    known = replace(catalogue(), suites={"secret": Secret()})
+    known = replace(whole_catalogue(), suites={"secret": Secret()})
     out = tmp_path / "run"
     caplog.set_level(logging.DEBUG)
-    training = found(config, TrainRequest(out), Parts(known, whole_text))
+    training = find_job(config, TrainRequest(out), JobParts(known, whole_text))
     said: list[str] = []
     train(training, said.append)
     printed = capfd.readouterr()
@@ -68,9 +68,9 @@ def test_no_text_of_a_secret_suite_is_written_or_printed(
 def test_a_log_of_completions_is_refused_where_texts_must_not_be_published(tmp_path: Path) -> None:
     settings = ('suites.names=["secret"]', "grpo.log_completions=true")
     config = read_config(str(tiny_config(tmp_path)), settings)
-    known = replace(catalogue(), suites={"secret": Secret()})
+    known = replace(whole_catalogue(), suites={"secret": Secret()})
     with pytest.raises(UserError, match="log_completions writes prompts to files, and suite 'sec"):
-        found(config, TrainRequest(tmp_path / "run"), Parts(known, whole_text))
+        find_job(config, TrainRequest(tmp_path / "run"), JobParts(known, whole_text))
 
 
 class Leaky(Secret):
@@ -84,6 +84,6 @@ class Leaky(Secret):
 def test_a_validation_question_that_an_exam_asks_is_left_out(tmp_path: Path) -> None:
     config = read_config(str(tiny_config(tmp_path)), ('suites.names=["secret"]',))
     leaky = Leaky(splits=("train", "validation", "eval"))
-    known = replace(catalogue(), suites={"secret": leaky})
-    training = found(config, TrainRequest(tmp_path / "run"), Parts(known, whole_text))
+    known = replace(whole_catalogue(), suites={"secret": leaky})
+    training = find_job(config, TrainRequest(tmp_path / "run"), JobParts(known, whole_text))
     assert list(training.held_out["secret"].questions) == ["validation-0", "validation-1"]

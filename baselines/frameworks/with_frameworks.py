@@ -1,0 +1,190 @@
+"""The pipeline as a user of each framework would write it, who imports it in one function."""
+
+import warnings
+from typing import Any
+
+from baselines.roles import EXECUTE, PLAN, VERIFY
+from harness.bridge import client_settings
+
+# § What all frameworks share: who plays which role, the instructions, and how a prompt is
+# § joined.
+
+
+INSTRUCTIONS = (PLAN, EXECUTE, VERIFY)
+"""Of planner, executor and verifier, in this order: those of the native pipeline."""
+
+Cast = tuple[str, str, str]
+"""The models that play planner, executor and verifier, as the bridge knows them."""
+
+TITLES = ("Question", "Plan", "Answer")
+"""What stands before a question and before earlier replies in a prompt written as one text."""
+
+
+def joined_prompt(instruction: str, *said: str) -> str:
+    """Return one text: the question, the replies to it so far, and what to do now.
+
+    >>> print(joined_prompt("Go on.", "2 + 2?", "Add."))
+    Question:
+    2 + 2?
+    <BLANKLINE>
+    Plan:
+    Add.
+    <BLANKLINE>
+    Go on.
+    """
+    parts = [f"{title}:\n{text}" for title, text in zip(TITLES, said, strict=False)]
+    return "\n\n".join([*parts, instruction])
+
+
+# § The pipeline as a graph of LangGraph: three nodes in a row that share a list of messages.
+
+
+async def answer_with_langgraph(question: str, cast: Cast) -> str:
+    """Return what the last node of the graph says."""
+    from langchain_core.messages import HumanMessage
+    from langchain_openai import ChatOpenAI
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    def node(model: str, instruction: str) -> Any:
+        chat = ChatOpenAI(model=model, **client_settings())
+
+        async def say(state: Any) -> Any:
+            turn = HumanMessage(instruction)
+            return {"messages": [turn, await chat.ainvoke([*state["messages"], turn])]}
+
+        return say
+
+    graph = StateGraph(MessagesState)
+    names = ["planner", "executor", "verifier"]
+    texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
+    for name, model, text in zip(names, cast, texts, strict=True):
+        graph.add_node(name, node(model, text))
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(before, after)
+    done = await graph.compile().ainvoke({"messages": []})
+    return str(done["messages"][-1].text)
+
+
+# § The pipeline as a chain of LangChain: three prompts, three models, wired by hand.
+
+
+async def answer_with_langchain(question: str, cast: Cast) -> str:
+    """Return what the last model of the chain says."""
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_core.prompts import ChatPromptTemplate
+    from langchain_core.runnables import RunnablePassthrough
+    from langchain_openai import ChatOpenAI
+
+    def link(at: int) -> Any:
+        shown = [f"{title}:\n{{{title.lower()}}}" for title in TITLES[: at + 1]]
+        written = ChatPromptTemplate([("human", "\n\n".join([*shown, INSTRUCTIONS[at]]))])
+        return written | ChatOpenAI(model=cast[at], **client_settings()) | StrOutputParser()
+
+    chain = (
+        RunnablePassthrough.assign(plan=link(0))
+        | RunnablePassthrough.assign(answer=link(1))
+        | link(2)
+    )
+    return str(await chain.ainvoke({"question": question}))
+
+
+# § The pipeline with OpenAI's Agents SDK: three agents, each run on what the one before
+# § returned.
+
+
+async def answer_with_openai_agents(question: str, cast: Cast) -> str:
+    """Return the last agent's final output; the SDK's upload of traces is off."""
+    from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(**client_settings())
+    settings = RunConfig(tracing_disabled=True)
+    said: list[Any] = []
+    done: Any = None
+    texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
+    for name, model, text in zip(("planner", "executor", "verifier"), cast, texts, strict=True):
+        agent = Agent(name=name, model=OpenAIResponsesModel(model=model, openai_client=client))
+        turns = [*said, {"role": "user", "content": text}]
+        done = await Runner.run(agent, turns, run_config=settings)
+        said = done.to_input_list()
+    return str(done.final_output)
+
+
+# § The pipeline with AutoGen: a group chat of three assistants who speak in turn.
+
+
+INFO = {
+    "vision": False,
+    "function_calling": False,
+    "json_output": False,
+    "structured_output": False,
+    "family": "unknown",
+}
+"""AutoGen asks for it where it does not know a model's name."""
+
+
+async def answer_with_autogen(question: str, cast: Cast) -> str:
+    """Return the last message of the chat: the question and one message from each."""
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_agentchat.conditions import MaxMessageTermination
+    from autogen_agentchat.teams import RoundRobinGroupChat
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+    # It warns of each model that answers by another name than was asked for, as the bridge's do.
+    warnings.filterwarnings("ignore", message="Resolved model mismatch", category=UserWarning)
+    agents = [
+        AssistantAgent(
+            name,
+            OpenAIChatCompletionClient(model=model, model_info=INFO, **client_settings()),
+            system_message=text,
+        )
+        for name, model, text in zip(
+            ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
+        )
+    ]
+    team = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(4))
+    done = await team.run(task=question)
+    return str(done.messages[-1].to_text())
+
+
+# § The pipeline with AG2: three agents, each asked with the replies so far in one text.
+
+
+async def answer_with_ag2(question: str, cast: Cast) -> str:
+    """Return the last agent's reply."""
+    from ag2 import Agent
+    from ag2.config import OpenAIConfig
+
+    said = [question]
+    for name, model, text in zip(
+        ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
+    ):
+        agent = Agent(name, config=OpenAIConfig(model, **client_settings()))
+        reply = await agent.ask(joined_prompt(text, *said))
+        said.append(str(reply.body))
+    return said[-1]
+
+
+# § The pipeline with Microsoft's Agent Framework: a sequential workflow of three agents.
+
+
+async def answer_with_agent_framework(question: str, cast: Cast) -> str:
+    """Return the text that the workflow puts out last."""
+    from agent_framework import Agent
+    from agent_framework.openai import OpenAIChatCompletionClient
+    from agent_framework.orchestrations import SequentialBuilder
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(**client_settings())
+    agents = [
+        Agent(
+            OpenAIChatCompletionClient(model=model, async_client=client),
+            instructions=text,
+            name=name,
+        )
+        for name, model, text in zip(
+            ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
+        )
+    ]
+    done = await SequentialBuilder(participants=agents).build().run(question)
+    return str(done.get_outputs()[-1].text)

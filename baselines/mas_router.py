@@ -1,0 +1,317 @@
+"""MasRouter (arXiv 2502.11133): designs of multi-agent systems, drawn or chosen by score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+import numpy as np
+from inspect_ai.solver import Solver, solver
+
+from baselines.common import hash_words, learnt_from, refuse_taught, refuse_too_few, seeded_random
+from harness.errors import UserError
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Artifact,
+    Explorer,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
+from harness.learning.matrix import Floats
+from harness.pool import Pool
+from harness.records import Question
+from harness.system import System, SystemCard, planned
+from harness.workflow import Step, Workflow
+
+# § MasRouter's space of multi-agent systems: a mode of collaboration, who takes part, in
+# § which role.
+# §
+# § After Yue et al. 2025, arXiv 2502.11133, from the paper's description: six modes, up to
+# § six agents
+# § (here: steps of workers), roles, a worker for each. Prompts and roles are ours. Not here:
+# § choosing
+# § among designs (mas_router.py).
+
+
+Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
+MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
+MOST = 6
+"""The paper's limit on who takes part."""
+ALONE = ("io", "cot")
+
+COT = "Think step by step, one line per step, before you give the final answer."
+DEBATE = (
+    "Above are answers to the question, your own among them. Say which steps of the others you "
+    "doubt, then give your final answer in the form the question asks for."
+)
+DECIDE = "Weigh the answers above against each other and give one final answer to the question."
+CRITIC = "Name what is wrong or missing in the answer above, without answering the question anew."
+REVISE = "Improve the answer above by what was said of it, and give the final answer."
+FORWARD = (
+    "Use the work above where it helps, correct it where it is wrong, and answer the question."
+)
+ROLES: tuple[tuple[str, str], ...] = (
+    ("expert", ""),
+    ("mathematician", "Answer as a mathematician: define what is sought, then compute exactly."),
+    ("programmer", "Answer as a programmer: settle input, output and edge cases first."),
+    ("scientist", "Answer as a scientist: recall the facts and laws that matter, then apply them."),
+    ("analyst", "Answer as an analyst: restate what is asked, then go through the cases."),
+    ("inspector", "Answer as an inspector: look for what is easily got wrong here, then answer."),
+)
+"""Roles and what they are told; the first is told nothing more. Ours, and few."""
+PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *(said for _, said in ROLES if said))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One who takes part: a worker by place in the pool, and a role by place in `ROLES`."""
+
+    worker: int
+    role: int
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A multi-agent system."""
+
+    mode: Mode
+    members: tuple[Member, ...]
+
+
+def draw_design(random: Random, workers: int) -> Design:
+    """Draw a design: its mode, how many take part, and each one's worker and role, uniformly."""
+    mode = random.choice(MODES)
+    count = 1 if mode in ALONE else random.randint(2, MOST)
+    members = [
+        Member(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(count)
+    ]
+    return Design(mode, tuple(members))
+
+
+def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
+    """Return the steps of a design; the last one's reply is the answer."""
+    names = [workers[member.worker] for member in design.members]
+    said = [ROLES[member.role][1] for member in design.members]
+    first = [Step(name, text) for name, text in zip(names, said, strict=True)]
+    if design.mode == "io":
+        return Workflow((first[0],))
+    if design.mode == "cot":
+        return Workflow((Step(names[0], join_instructions(said[0], COT)),))
+    if design.mode == "debate":
+        return Workflow((*first, *_second_round(names), _decision(names)))
+    return Workflow(tuple(_step(design.mode, at, names, said) for at in range(len(names))))
+
+
+def _step(mode: Mode, at: int, names: Sequence[str], said: Sequence[str]) -> Step:
+    """Return a step of a mode in which they act one after another."""
+    if at == 0:
+        return Step(names[0], said[0])
+    if mode == "reflection":
+        last = at == len(names) - 1
+        return Step(names[at], CRITIC if at % 2 and not last else REVISE, reads="all")
+    return Step(
+        names[at],
+        join_instructions(said[at], FORWARD),
+        reads="all" if mode == "full" else (at - 1,),
+    )
+
+
+def _second_round(names: Sequence[str]) -> list[Step]:
+    """Return the round in which everybody has read everybody."""
+    first = tuple(range(len(names)))
+    return [Step(name, DEBATE, reads=first) for name in names]
+
+
+def _decision(names: Sequence[str]) -> Step:
+    second = tuple(range(len(names), 2 * len(names)))
+    return Step(names[0], DECIDE, reads=second)
+
+
+def join_instructions(*parts: str) -> str:
+    """Return the parts that say something, as one instruction."""
+    return " ".join(part for part in parts if part)
+
+
+def most_calls() -> int:
+    """Return the calls of the largest design: a debate of all, two rounds and a decision."""
+    return 2 * MOST + 1
+
+
+def describe_design(design: Design, workers: int) -> Floats:
+    """Return a design in numbers: its mode, its size, how much each worker does, who comes last.
+
+    Roles are left out: six more numbers would cost more calls than a budget has.
+    """
+    modes = [float(design.mode == mode) for mode in MODES]
+    shares, last = np.zeros(workers), np.zeros(workers)
+    for member in design.members:
+        shares[member.worker] += 1 / len(design.members)
+    decides = design.members[0 if design.mode == "debate" else -1]
+    last[decides.worker] = 1
+    return np.array([*modes, len(design.members) / MOST, *shares, *last])
+
+
+# § Routers over multi-agent systems: `router-mas` learns which design fits, `mas-sample`
+# § draws one.
+# §
+# § MasRouter (Yue et al. 2025, arXiv 2502.11133) samples a design from four cascaded networks
+# § and
+# § trains them by policy gradient. Ours draws designs on the train split, fits a ridge
+# § regression of
+# § the grade on design and question, and takes the best of many drawn designs: explore, then
+# § commit.
+
+
+NAME = "router-mas"
+WEIGHTS = "weights"
+WORDS = 4
+"""Hashed features of the question; each meets each feature of a design."""
+RIDGE = 3.0
+"""Of the regression: many more features than a small budget has tries."""
+DRAWN_DESIGNS = 200
+"""Designs that are drawn for a question, of which the best is run."""
+SOURCE = "MasRouter, arXiv 2502.11133"
+
+
+def sample_design(seed: int, question: Question, epoch: int, workers: int) -> Design:
+    """Return the design that is drawn for a sample."""
+    return draw_design(seeded_random("mas-sample", seed, question.id, epoch), workers)
+
+
+def design_features(question: Question, design: Design, workers: int) -> Floats:
+    """Return a design, and its products with the question's words, in numbers."""
+    asked = np.array([1.0, *hash_words(question.text, WORDS)])
+    found: Floats = np.outer(asked, describe_design(design, workers)).ravel()
+    return found
+
+
+def mas_sample_system(seed: int = 0) -> System:
+    """Return the system that runs a design drawn per question and epoch."""
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        design = sample_design(seed, question, pool.epoch, len(pool.workers))
+        return design_workflow(design, pool.workers)
+
+    return planned(plan)
+
+
+def mas_router_system(learned: Artifact, seed: int = 0) -> System:
+    """Return the system that runs the design of which the most is expected."""
+    names, weights = learned.about.workers, learned.arrays[WEIGHTS]
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        refuse_other_workers(learned, pool.workers)
+        refuse_taught(learned, question)
+        random, n = seeded_random(NAME, seed, question.id, pool.epoch), len(names)
+        designs = [draw_design(random, n) for _ in range(DRAWN_DESIGNS)]
+        expected = [float(design_features(question, one, n) @ weights) for one in designs]
+        return design_workflow(designs[int(np.argmax(expected))], names)
+
+    return planned(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class MasExplorer:
+    """Runs one drawn design on each of as many train questions as the budget pays for."""
+
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
+        """Return the one round there is: all questions, as often as the budget allows."""
+        refuse_too_few(NAME, given, most_calls())
+        if done:
+            return None
+        questions, epochs = self._extent(given)
+        args = {"seed": given.seed}
+        return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
+
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+        """Return the regression's weights; UserError when nothing was graded."""
+        asked, n = (
+            {question.id: question for question in given.questions},
+            len(given.workers),
+        )
+        rows: list[Floats] = []
+        grades: list[float] = []
+        for one in (one for tried in done for one in tried):
+            if one.value is not None:
+                design = sample_design(given.seed, asked[one.question], one.epoch, n)
+                rows.append(design_features(asked[one.question], design, n))
+                grades.append(one.value)
+        if not rows:
+            raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
+        weights = ridge(np.array(rows), np.array(grades))
+        settings = {"embedder": f"hashed words, {WORDS}", "tries": len(rows)}
+        return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: weights})
+
+    def _extent(self, given: TrainingBudget) -> tuple[int, int]:
+        """Return how many questions and epochs a budget pays for, by the calls of their designs."""
+        n, spent, epoch = len(given.workers), 0, 0
+        while True:
+            epoch += 1
+            for at, question in enumerate(given.questions):
+                spent += len(
+                    design_workflow(
+                        sample_design(given.seed, question, epoch, n), given.workers
+                    ).steps
+                )
+                if spent > given.calls:
+                    return (at, 1) if epoch == 1 else (len(given.questions), epoch - 1)
+
+
+def ridge(rows: Floats, grades: Floats) -> Floats:
+    """Return weights for (n, features) rows that predict how far a grade is from the mean."""
+    curve = rows.T @ rows + RIDGE * np.eye(rows.shape[1])
+    return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
+
+
+def _explorer() -> Explorer:
+    return MasExplorer()
+
+
+MAS_SAMPLE = SystemCard(
+    name="mas-sample",
+    solver="baselines/mas_sample",
+    summary="A mode of collaboration, its members and their roles, drawn for each question.",
+    group="controls",
+    source=f"podium (control); the space of {SOURCE}",
+    calls="1-13",
+    expected=lambda _n, _args: (1, most_calls()),
+    prompts=PROMPTS,
+    deviations=("modes, roles and prompts are in our own words, from the paper's description",),
+)
+ROUTER_MAS = SystemCard(
+    name=NAME,
+    solver="baselines/router_mas",
+    summary="A learned choice of collaboration mode, members and roles for each question.",
+    group="routers",
+    source=SOURCE,
+    calls="1-13",
+    expected=MAS_SAMPLE.expected,
+    prompts=PROMPTS,
+    explorer=_explorer,
+    deviations=(
+        "a ridge regression on hashed words over drawn designs (the authors: four networks on "
+        "sentence embeddings, trained by policy gradient)",
+        "it learns from grades alone (the authors also subtract cost)",
+        f"the best of {DRAWN_DESIGNS} designs drawn per question; roles are drawn, not learnt",
+        *MAS_SAMPLE.deviations,
+    ),
+)
+
+
+@solver
+def mas_sample(seed: int = 0, pool: str | None = None) -> Solver:
+    """Run a design drawn at random."""
+    return as_solver(mas_sample_system(seed), pool)
+
+
+@solver
+def router_mas(
+    seed: int = 0, learned: str | None = None, sha256: str | None = None, pool: str | None = None
+) -> Solver:
+    """Run the design of which the most is expected after training."""
+    return as_solver(mas_router_system(read_artifact(learned, NAME, sha256), seed), pool)

@@ -1,0 +1,276 @@
+"""What a router is: text to vectors, vectors to scores and dollars, one decision rule."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.common import import_extra
+from harness.errors import UserError
+from harness.learning.fit import Arrays
+from harness.learning.matrix import Floats, Matrix
+
+# § What a router is: text to numbers, numbers to expected scores and dollars, and one
+# § decision rule.
+# §
+# § A router learns from a `Matrix` of single workers' results and then sends each question to
+# § one
+# § worker. What it has learnt is plain arrays and nothing else, so that a file holds all of
+# § it. Not
+# § here: how any router learns (a file each), embedding text (embedders.py), asking workers
+# § (solvers.py), judging routers (baselines/judging/).
+
+
+Choices = NDArray[np.intp]
+"""(questions,), the index of the chosen worker in the matrix's order."""
+
+TIE = 1e-9
+"""Two utilities closer than this are equal: sums of the same numbers in another order differ."""
+
+
+class Embedder(Protocol):
+    """Text to vectors. An artefact names its embedder, and is of no use with another."""
+
+    @property
+    def name(self) -> str:
+        """Return what artefacts call it, e.g. `tfidf`."""
+        ...
+
+    def fit(self, texts: Sequence[str]) -> Arrays:
+        """Return what it needs to know of the train texts; empty when that is nothing."""
+        ...
+
+    def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
+        """Return (texts, dimensions), each row of length 1 or all zero. Deterministic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """What a router learns from: row i of each is the same question."""
+
+    embeddings: Floats
+    """(questions, dimensions)."""
+    scores: Floats
+    """(questions, workers), 0 to 1; NaN was not measured and teaches nothing."""
+    usd: Floats
+    """(questions, workers) of one call; NaN is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Groups of train questions that vote, each by the order it puts the workers in."""
+
+    weights: Floats
+    """(questions, groups), how much each group's vote counts."""
+    preference: Floats
+    """(groups, workers), what orders the workers when scores alone decide."""
+    score: Floats
+    """(groups, workers), mean score."""
+    usd: Floats
+    """(groups, workers), mean dollars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What a router expects of each worker on each question."""
+
+    score: Floats
+    """(questions, workers), expected score; NaN for a worker that nothing is known about."""
+    usd: Floats
+    """(questions, workers), expected dollars of one call; NaN where unknown."""
+    votes: Votes | None = None
+    """Where groups vote by rank, their votes; they then decide, by the same rule."""
+
+
+class Router(Protocol):
+    """A way to learn whom to ask. Frozen: its fields are its settings."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in tables, e.g. `router-knn`."""
+        ...
+
+    def fit(self, examples: Examples, seed: int) -> Arrays:
+        """Return what it learns, as plain arrays: the same examples and seed, the same bits.
+
+        UserError when there is too little to learn from.
+        """
+        ...
+
+    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
+        """Return what it expects on questions it has not seen, from what `fit` returned."""
+        ...
+
+
+def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
+    """Return the examples of a train matrix; UserError where nobody was graded at all."""
+    if not matrix.questions or np.isnan(matrix.scores).all():
+        raise UserError(f"{matrix.name}: there is no score to learn from.")
+    if len(embeddings) != len(matrix.questions):
+        raise ValueError(f"{len(embeddings)} embeddings of {len(matrix.questions)} questions")
+    return Examples(embeddings, matrix.scores, matrix.usd)
+
+
+def choose_workers(estimates: Estimates, willingness: float | None = None) -> Choices:
+    """Return, per question, the worker with the highest score - usd / willingness.
+
+    `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
+    None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
+    order; an unknown price counts as the dearest among ties. A worker whose score is NaN is never
+    chosen. Where groups vote, each orders the workers by this rule and the votes are counted.
+    (RouterBench, arXiv 2403.12031: performance * willingness - cost has the same maximum.)
+
+    UserError when money is to count and a price is unknown, or when no worker has a score.
+    """
+    finite = _finite(willingness)
+    votes = estimates.votes
+    if votes is None:
+        return best_workers(utility(estimates.score, estimates.usd, finite), estimates.usd)
+    preference = votes.preference
+    if finite is not None:
+        preference = utility(votes.score, votes.usd, finite)
+    return best_workers(votes.weights @ rank_scores(preference, votes.usd), estimates.usd)
+
+
+def utility(score: Floats, usd: Floats, willingness: float | None) -> Floats:
+    """Return score - usd / willingness; UserError when a price that counts is unknown."""
+    if willingness is None:
+        return score
+    if np.isnan(usd[~np.isnan(score)]).any():
+        raise UserError(
+            "Some worker has no known price, so scores cannot be weighed against dollars: leave "
+            "the willingness out, or give every worker a price."
+        )
+    return score - usd / willingness
+
+
+def best_workers(utility: Floats, usd: Floats) -> Choices:
+    """Return the index of each row's highest value; ties to the cheaper, then to the earlier."""
+    if np.isnan(utility).all(axis=1).any():
+        raise UserError("A router knows no worker's score: train it on graded questions.")
+    tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN
+    price = np.where(np.isnan(usd), np.inf, usd)
+    cheapest = np.where(tied, price, np.inf).min(axis=1, keepdims=True)
+    return np.argmax(tied & (price <= cheapest), axis=1)
+
+
+def rank_scores(preference: Floats, usd: Floats) -> Floats:
+    """Return 1 / (rank + 1) of each worker in its row, rank 0 the most preferred; NaN stays NaN."""
+    left = np.array(preference)
+    found = np.full(left.shape, np.nan)
+    rows = np.arange(len(left))
+    for rank in range(left.shape[1]):
+        unranked = ~np.isnan(left).all(axis=1)
+        first = best_workers(left[unranked], usd[unranked])
+        found[rows[unranked], first] = 1.0 / (rank + 1)
+        left[rows[unranked], first] = np.nan
+    return found
+
+
+def _finite(willingness: float | None) -> float | None:
+    """Return the willingness, None for infinity; UserError for what is no price."""
+    if willingness is None or willingness == float("inf"):
+        return None
+    if not willingness > 0:
+        raise UserError(
+            f"A willingness is dollars per right answer, more than 0, not {willingness}."
+        )
+    return willingness
+
+
+def for_every_question(usd: Floats, score: Floats) -> Floats:
+    """Return each worker's dollars (workers,) for every question of `score`, as its shape is."""
+    return np.broadcast_to(usd, score.shape).copy()
+
+
+# § Text to vectors without a network: TF-IDF, and a word embedder whose weights come with it.
+# §
+# § Another embedder is any object with `name`, `fit` and `embed` (router.py), put into
+# § `EMBEDDERS`.
+# § scikit-learn and wordllama are extras and imported only where they are used.
+
+
+TERMS = 1024
+"""Most terms that TF-IDF keeps, the most frequent ones: a choice of ours, to keep fits short."""
+
+
+def unit_rows(rows: Floats) -> Floats:
+    """Return the rows scaled to length 1; a row of zeros stays as it is."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TfIdf:
+    """Words: sublinear counts times inverse document frequency (scikit-learn)."""
+
+    name: str = "tfidf"
+
+    def fit(self, texts: Sequence[str]) -> Arrays:
+        """Return the terms and their weights; UserError when the texts hold no word."""
+        vectorizer = _vectorizer(max_features=TERMS)
+        try:
+            vectorizer.fit(list(texts))
+        except ValueError as error:
+            raise UserError(f"TF-IDF found no word in the train questions: {error}.") from None
+        terms = vectorizer.get_feature_names_out()
+        return {
+            "terms": np.array([str(term) for term in terms]),
+            "idf": np.asarray(vectorizer.idf_, dtype=np.float64),
+        }
+
+    def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
+        """Return (texts, terms); a text of unknown words is all zero."""
+        terms = [str(term) for term in fitted["terms"]]
+        vectorizer = _vectorizer(vocabulary=terms)
+        vectorizer.idf_ = np.asarray(fitted["idf"], dtype=np.float64)
+        return np.asarray(vectorizer.transform(list(texts)).toarray(), dtype=np.float64)
+
+
+def _vectorizer(**settings: Any) -> Any:
+    sklearn = import_extra("sklearn.feature_extraction.text", "routers")
+    return sklearn.TfidfVectorizer(sublinear_tf=True, **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class WordLlama:
+    """Mean of 256-dimensional token vectors that the package `wordllama` brings along (MIT)."""
+
+    name: str = "wordllama"
+
+    def fit(self, texts: Sequence[str]) -> Arrays:
+        """Return nothing: it was trained by its authors. Its version goes along."""
+        import_extra("wordllama", "embeddings")
+        return {"version": np.array(version("wordllama"))}
+
+    def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
+        """Return (texts, 256), each text by itself, so that no batch changes it."""
+        model = _wordllama()
+        rows = [model.embed([text or " "])[0] for text in texts]
+        return unit_rows(np.nan_to_num(np.array(rows, dtype=np.float64).reshape(len(rows), -1)))
+
+
+@cache
+def _wordllama() -> Any:
+    """Return the embedder, from its own folder: it must not look for weights on a network."""
+    package = import_extra("wordllama", "embeddings")
+    folder = Path(str(package.__file__)).parent
+    return package.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": WordLlama}
+"""By name as in artefacts. Add another one here before an artefact that names it is read."""
+
+
+def load_embedder(name: str) -> Embedder:
+    """Return an embedder by name; UserError names those there are."""
+    if name not in EMBEDDERS:
+        known = ", ".join(EMBEDDERS)
+        raise UserError(f"There is no embedder {name!r}; there are {known}.")
+    return EMBEDDERS[name]()

@@ -1,0 +1,317 @@
+"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch."""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+from tokenizers import Tokenizer
+
+from conductor.checkpoint import checkpoint_folder
+from conductor.guided_decoding import Guides
+from conductor.qwen2 import (
+    CONFIG,
+    WEIGHTS,
+    Completion,
+    DecodeOptions,
+    Qwen2,
+    build_qwen2,
+    decode,
+    one_thread,
+    read_weights,
+)
+from harness.errors import TaskRefusal, UserError
+from harness.request import CURRENT, SampleIndex, request_digest
+
+Say = Callable[[Sequence[ChatMessage]], str]
+"""Returns what the conductor says, decoded greedily."""
+
+
+STUDY_PLAN_TOKENS = 256
+"""Of one plan: three lists of one entry each take some 40."""
+
+
+def greedy_speaker(folder: Path) -> Say:
+    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
+    checkpoint = open_checkpoint(str(folder.resolve()))
+
+    def say(messages: Sequence[ChatMessage]) -> str:
+        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
+        with one_thread():
+            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
+        return checkpoint.words.text(found.tokens)
+
+    return say
+
+
+# § Small Qwen2 checkpoints decoded in NumPy: what the demo's conductor thinks with, without
+# § torch.
+# §
+# § `provider.py` is the seam to Inspect (`embedded/NAME_OR_PATH`). Not here: training, and
+# § any model
+# § too large for one file of weights; those are served by vLLM or transformers.
+
+
+# § Between text and tokens, by the tokenizer of a checkpoint, through the `tokenizers`
+# § package.
+# §
+# § A conductor that was trained from scratch knows no turns: its chat template puts the
+# § contents of
+# § all messages one behind the other. Any other template is refused: it would be another
+# § prompt.
+
+
+CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""The template of a checkpoint that is embedded: the contents, and nothing between them."""
+
+TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTokenizer:
+    """A tokenizer that fits its model."""
+
+    tokenizer: Tokenizer
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text; nothing is put before or behind it."""
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def text(self, tokens: list[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return self.tokenizer.decode(tokens, skip_special_tokens=True)
+
+    def texts(self, vocabulary: int) -> list[str]:
+        """Return the text of each token on its own; special ones and unknown ones have none."""
+        return [self.text([token]) for token in range(vocabulary)]
+
+
+def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
+    """Return a checkpoint's tokenizer; UserError when it is missing, damaged or another's."""
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise UserError(f"{folder} is no checkpoint that can be embedded: it has no {TOKENIZER}.")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises nothing more precise
+        raise UserError(f"{path} is no tokenizer that can be read: {error}.") from None
+    size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+    if not 0 < size <= vocabulary:
+        raise UserError(
+            f"{path} has {size} tokens and the model knows {vocabulary}: it is another's tokenizer."
+        )
+    _refuse_template(folder)
+    return CheckpointTokenizer(tokenizer)
+
+
+def _refuse_template(folder: Path) -> None:
+    said = _template(folder)
+    if said is not None and _normalised(said) != _normalised(CHAT_TEMPLATE):
+        raise UserError(
+            f"{folder} has a chat template of its own, and the embedded provider only puts "
+            "contents one behind the other: serve it with vLLM or transformers instead."
+        )
+
+
+def _template(folder: Path) -> str | None:
+    own, settings = folder / TEMPLATE, folder / SETTINGS
+    if own.is_file():
+        return own.read_text()
+    if not settings.is_file():
+        return None
+    try:
+        found: object = json.loads(settings.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{settings} cannot be read: {error}.") from None
+    held = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    said = held.get("chat_template")
+    return said if said is None or isinstance(said, str) else json.dumps(said)
+
+
+def _normalised(template: str) -> str:
+    """Return a template without what changes nothing: white space and kinds of quotes."""
+    return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
+
+
+# § The seam to Inspect: `embedded/NAME_OR_PATH` as a model provider, in this process, without
+# § torch.
+# §
+# § A name is a folder of conductor/released/, a path any folder that holds a Qwen2
+# § checkpoint. Usage is
+# § counted by the checkpoint's own tokenizer: every token it read and every one it wrote.
+# § Greedy unless
+# § a temperature is set; draws depend on seed, request, epoch and occurrence, and on nothing
+# § else.
+
+
+QUICK = 20_000_000
+"""Parameters up to which a reply takes milliseconds, and a thread for it would only cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model and its tokenizer."""
+
+    model: Qwen2
+    words: CheckpointTokenizer
+    guides: Guides
+    """What it may write where it is held to an expression."""
+
+
+def open_checkpoint(name: str) -> Checkpoint:
+    """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
+    folder = checkpoint_folder(name)
+    parts = (folder / CONFIG, folder / WEIGHTS, folder / TOKENIZER)
+    ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
+    return _read_checkpoint(folder, ages)
+
+
+@lru_cache(maxsize=8)
+def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
+    weights = read_weights(folder)
+    shape = weights.shape
+    words = read_tokenizer(folder, shape.vocabulary)
+    guides = Guides(lambda: words.texts(shape.vocabulary), shape.ends)
+    return Checkpoint(build_qwen2(weights), words, guides)
+
+
+class EmbeddedAPI(ModelAPI):
+    """One checkpoint as an Inspect model."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig | None = None,
+        **model_args: Any,
+    ) -> None:
+        """Open a checkpoint; Refusal names what is missing, damaged or of another kind."""
+        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+        try:
+            self.seed = _seed(model_name, model_args)
+            self.checkpoint = open_checkpoint(model_name)
+        except UserError as error:  # Inspect's own commands print a refusal as a sentence
+            raise TaskRefusal(str(error)) from None
+        self._asked: Counter[str] = Counter()
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Reply to a chat: its contents one behind the other, and what the model writes then.
+
+        A prompt that does not fit is a reply that stops for `model_length`, as with any provider.
+        """
+        _refuse_settings(self.model_name, tools, config)
+        started = time.monotonic()
+        model, words = self.checkpoint.model, self.checkpoint.words
+        prompt = words.tokens("".join(message.text for message in input))
+        expression = _regex_of(config)
+        guide = self.checkpoint.guides.of(expression) if expression else None
+        seed = self._drawn(input, config)
+        how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
+        if model.weights.parameters <= QUICK:
+            found = _decoded(model, prompt, how)
+        else:
+            found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
+        return self._output(prompt, found, time.monotonic() - started)
+
+    def _output(self, prompt: list[int], found: Completion, took_s: float) -> ModelOutput:
+        content = self.checkpoint.words.text(found.tokens)
+        if found.stop == "model_length" and not found.written:
+            room = self.checkpoint.model.weights.shape.context
+            content = (
+                f"The prompt has {len(prompt)} tokens, and this model reads fewer than {room}."
+            )
+        message = ChatMessageAssistant(content=content, model=self.model_name, source="generate")
+        return ModelOutput(
+            model=self.model_name,
+            choices=[ChatCompletionChoice(message=message, stop_reason=found.stop)],
+            usage=ModelUsage(
+                input_tokens=len(prompt),
+                output_tokens=found.written,
+                total_tokens=len(prompt) + found.written,
+                reasoning_tokens=0,
+            ),
+            time=took_s,
+        )
+
+    def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
+        """Return the seed of one reply."""
+        digest = request_digest(input)
+        current = CURRENT.get()
+        if current is None:
+            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
+            self._asked[digest] += 1
+        seed = self.seed if config.seed is None else config.seed
+        key = (seed, self.model_name, digest, current.epoch, current.occurrence)
+        return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
+
+    def max_connections(self) -> int:
+        """Return how many calls may be in flight: no server has to be spared."""
+        return 64
+
+
+def _decoded(model: Qwen2, prompt: list[int], how: DecodeOptions) -> Completion:
+    with one_thread():
+        return decode(model, prompt, how)
+
+
+def _seed(name: str, arguments: dict[str, Any]) -> int:
+    seed = arguments.pop("seed", 0)
+    if arguments or not isinstance(seed, int):
+        wrong = next(iter(arguments), "seed")
+        raise UserError(f"embedded/{name}: argument {wrong!r} (known: seed, a whole number).")
+    return seed
+
+
+def _regex_of(config: GenerateConfig) -> str:
+    """Return the regular expression that a reply matches, as vLLM is told it; empty for any."""
+    asked = (config.extra_body or {}).get("structured_outputs")
+    return str(asked["regex"]) if asked else ""
+
+
+def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
+    """Raise UserError for settings that would be ignored without a word."""
+    asked = {
+        "tools": bool(tools),
+        "top_p": config.top_p not in (None, 1),
+        "top_k": config.top_k not in (None, 0, -1),
+        "stop_seqs": bool(config.stop_seqs),
+        "num_choices": config.num_choices not in (None, 1),
+        "frequency_penalty": bool(config.frequency_penalty),
+        "presence_penalty": bool(config.presence_penalty),
+        "logprobs": bool(config.logprobs),
+        "response_schema": config.response_schema is not None,
+        "extra_body but structured_outputs.regex": not _only_regex(config.extra_body or {}),
+    }
+    for setting, there in asked.items():
+        if there:
+            raise UserError(
+                f"embedded/{name} knows no {setting}: leave it out, or serve the model."
+            )
+
+
+def _only_regex(body: dict[str, Any]) -> bool:
+    held: Any = body.get("structured_outputs")
+    return not body or (len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"])

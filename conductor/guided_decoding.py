@@ -1,0 +1,380 @@
+"""A regular expression as an automaton over characters, and the tokens that each state allows."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import UserError
+
+# § A regular expression as an automaton over characters, and the tokens that each state
+# § allows.
+# §
+# § As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv
+# § 2307.09702):
+# § a token may be written where its text keeps the whole inside the language. States are made
+# § when they
+# § are met, and kept. Expressions are matched as a whole and have what every structured-
+# § output engine
+# § reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`. Not
+# § here: which
+# § expression a plan has (conductor/plan_format.py), and which allowed token is taken
+# § (decode.py).
+
+
+NEVER = 1 << 30
+"""What a token needs that may not be written, however much room is left."""
+MOST_NODES = 50_000
+"""Of an automaton: bounds what large counts in an expression cost."""
+
+MOST_GUIDES = 64
+"""Expressions whose states are kept for one tokenizer: a pool of each size has its own."""
+
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_UNREAD = "]{}*+?.^$)"
+"""Signs that stand for themselves only after a backslash."""
+
+
+# --- reading an expression ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterSet:
+    """One character of a set, or one that is not in it."""
+
+    held: frozenset[str]
+    all_but: bool = False
+
+    def __contains__(self, sign: str) -> bool:
+        return (sign in self.held) is not self.all_but
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """One part behind the other."""
+
+    parts: tuple["Part", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """One of several parts."""
+
+    parts: tuple["Part", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A part so many times; `most` None has no end."""
+
+    part: "Part"
+    least: int
+    most: int | None
+
+
+Part = CharacterSet | Concatenation | Alternation | Repetition
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def whole(self) -> Part:
+        try:
+            found = self.either()
+        except (IndexError, ValueError, RecursionError):
+            raise self.wrong() from None
+        if self.at < len(self.text):
+            raise self.wrong()
+        return found
+
+    def wrong(self) -> UserError:
+        return UserError(
+            f"This regular expression cannot be decoded by, at sign {self.at + 1}: "
+            f"{self.text[self.at : self.at + 20]!r} (known: characters, [...], (?:...), |, *, ?, "
+            "{m,n})."
+        )
+
+    def either(self) -> Part:
+        parts = [self.row()]
+        while self.peek() == "|":
+            self.at += 1
+            parts.append(self.row())
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
+
+    def row(self) -> Part:
+        parts: list[Part] = []
+        while self.peek() not in ("", "|", ")"):
+            parts.append(self.repeated(self.one()))
+        return Concatenation(tuple(parts))
+
+    def repeated(self, part: Part) -> Part:
+        sign = self.peek()
+        if sign not in ("*", "?", "{"):
+            return part
+        if sign != "{":
+            self.at += 1
+            return Repetition(part, 0, None if sign == "*" else 1)
+        end = self.text.index("}", self.at)
+        least, comma, most = self.text[self.at + 1 : end].partition(",")
+        found = Repetition(part, int(least), int(most) if comma else int(least))
+        self.at = end + 1
+        return found
+
+    def one(self) -> Part:
+        if self.text.startswith("(?:", self.at):
+            self.at += 3
+            found = self.either()
+            if self.peek() != ")":
+                raise self.wrong()
+            self.at += 1
+            return found
+        if self.peek() == "[":
+            return self.several()
+        if self.peek() in _UNREAD or self.peek() == "(":
+            raise self.wrong()
+        return CharacterSet(frozenset(self.sign()))
+
+    def several(self) -> CharacterSet:
+        self.at += 1
+        all_but = self.peek() == "^"
+        self.at += all_but
+        held = set[str]()
+        while self.peek() != "]":
+            first = last = self.sign()
+            if self.peek() == "-":
+                self.at += 1
+                last = self.sign()
+            held |= {chr(code) for code in range(ord(first), ord(last) + 1)}
+        self.at += 1
+        return CharacterSet(frozenset(held), all_but)
+
+    def sign(self) -> str:
+        found = self.text[self.at]
+        self.at += 1
+        if found != "\\":
+            return found
+        found = self.text[self.at]
+        self.at += 1
+        if found == "x":
+            self.at += 2
+            return chr(int(self.text[self.at - 2 : self.at], 16))
+        return _ESCAPED.get(found, found)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+class _Nodes:
+    """Nodes with empty steps, as Thompson builds them."""
+
+    def __init__(self) -> None:
+        self.empty: list[list[int]] = []
+        self.steps: list[tuple[CharacterSet, int] | None] = []
+
+    def add(self) -> int:
+        if len(self.empty) >= MOST_NODES:
+            raise UserError("This regular expression is too large to decode by.")
+        self.empty.append([])
+        self.steps.append(None)
+        return len(self.empty) - 1
+
+    def lay(self, part: Part, start: int) -> int:
+        """Add the nodes of a part behind one, and return the node behind it."""
+        if isinstance(part, CharacterSet):
+            end = self.add()
+            self.steps[start] = (part, end)
+            return end
+        if isinstance(part, Concatenation):
+            for one in part.parts:
+                start = self.fresh(self.lay(one, start))
+            return start
+        if isinstance(part, Alternation):
+            return self.joined([self.lay(one, self.fresh(start)) for one in part.parts])
+        return self.laid_often(part, start)
+
+    def laid_often(self, part: Repetition, start: int) -> int:
+        for _ in range(part.least):
+            start = self.lay(part.part, self.fresh(start))
+        if part.most is None:
+            loop = self.fresh(start)
+            self.empty[self.lay(part.part, self.fresh(loop))].append(loop)
+            return self.fresh(loop)
+        ends = [start]
+        for _ in range(part.most - part.least):
+            ends.append(self.lay(part.part, self.fresh(ends[-1])))
+        return self.joined(ends)
+
+    def fresh(self, start: int) -> int:
+        """Return a new node that an empty step leads to."""
+        return self.joined([start])
+
+    def joined(self, ends: Sequence[int]) -> int:
+        node = self.add()
+        for end in ends:
+            self.empty[end].append(node)
+        return node
+
+    def distances(self, end: int) -> list[int]:
+        """Return the fewest signs from each node to the end."""
+        before: list[list[tuple[int, int]]] = [[] for _ in self.empty]
+        for node, following in enumerate(self.empty):
+            for other in following:
+                before[other].append((node, 0))
+            step = self.steps[node]
+            if step:
+                before[step[1]].append((node, 1))
+        found = [NEVER] * len(self.empty)
+        found[end] = 0
+        queue = deque([end])
+        while queue:
+            at = queue.popleft()
+            for node, length in before[at]:
+                if found[at] + length < found[node]:
+                    found[node] = found[at] + length
+                    queue.append(node) if length else queue.appendleft(node)
+        return found
+
+
+# --- states and tokens --------------------------------------------------------------------------
+
+State = frozenset[int]
+"""The nodes that a text may have led to and that read a sign, and the end where it may end."""
+
+
+class Automaton:
+    """The language of an expression, by its states; an empty state is outside of it."""
+
+    def __init__(self, expression: str) -> None:
+        """Read an expression; UserError where it has what is not read here."""
+        self._nodes = _Nodes()
+        first = self._nodes.add()
+        self._end = self._nodes.fresh(self._nodes.lay(_Reader(expression).whole(), first))
+        self._distances = self._nodes.distances(self._end)
+        self._moved: dict[tuple[State, str], State] = {}
+        self.start = self._reached([first])
+
+    def moved(self, state: State, sign: str) -> State:
+        """Return the state after one more character."""
+        key = state, sign
+        if key not in self._moved:
+            steps = (self._nodes.steps[node] for node in state)
+            self._moved[key] = self._reached([s[1] for s in steps if s and sign in s[0]])
+        return self._moved[key]
+
+    def matches(self, text: str) -> bool:
+        """Say whether a whole text is in the language."""
+        state = self.start
+        for sign in text:
+            state = self.moved(state, sign)
+        return self.complete(state)
+
+    def complete(self, state: State) -> bool:
+        """Say whether a text may end here."""
+        return self._end in state
+
+    def left(self, state: State) -> int:
+        """Return the fewest characters that complete a text from here."""
+        return min((self._distances[node] for node in state), default=NEVER)
+
+    def _reached(self, nodes: list[int]) -> State:
+        seen, queue = set(nodes), nodes
+        while queue:
+            for node in self._nodes.empty[queue.pop()]:
+                if node not in seen:
+                    seen.add(node)
+                    queue.append(node)
+        kept = (node for node in seen if self._nodes.steps[node] or node == self._end)
+        return frozenset(kept)
+
+
+Needs = NDArray[np.int32]
+"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
+so many, since every character is a token, too. `NEVER` where it may not be taken."""
+
+
+@dataclass(slots=True)
+class _Branch:
+    """Tokens by their texts, sign for sign."""
+
+    ends: list[int] = field(default_factory=list[int])
+    further: dict[str, "_Branch"] = field(default_factory=dict[str, "_Branch"])
+
+
+class Vocabulary:
+    """The texts of a tokenizer's tokens, in the order in which automata read them."""
+
+    def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
+        """Take one text per token; an empty one, or part of a character, is never written."""
+        self.texts, self.ends, self._root = texts, tuple(ends), _Branch()
+        for token, text in enumerate(texts):
+            if text and "\ufffd" not in text and token not in ends:
+                branch = self._root
+                for sign in text:
+                    branch = branch.further.setdefault(sign, _Branch())
+                branch.ends.append(token)
+
+    def needs(self, automaton: Automaton, state: State) -> Needs:
+        """Return what each token needs in a state."""
+        found = np.full(len(self.texts), NEVER, np.int32)
+        if automaton.complete(state):
+            found[list(self.ends)] = 0
+        waiting = [(self._root, state)]
+        while waiting:
+            branch, at = waiting.pop()
+            if branch.ends:
+                found[branch.ends] = automaton.left(at) + 1
+            for sign, further in branch.further.items():
+                moved = automaton.moved(at, sign)
+                if moved:
+                    waiting.append((further, moved))
+        return found
+
+
+class Guide:
+    """What may be written token by token: an automaton over a vocabulary, with what it learnt."""
+
+    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
+        """Begin with no state known."""
+        self.automaton, self.vocabulary = automaton, vocabulary
+        self._needs: dict[State, Needs] = {}
+
+    def needs(self, state: State) -> Needs:
+        """Return what each token needs in a state."""
+        if state not in self._needs:
+            self._needs[state] = self.vocabulary.needs(self.automaton, state)
+        return self._needs[state]
+
+    def after(self, state: State, token: int) -> State:
+        """Return the state after a token that may be written."""
+        for sign in self.vocabulary.texts[token]:
+            state = self.automaton.moved(state, sign)
+        return state
+
+
+class Guides:
+    """The guides of one tokenizer, made when they are asked for; the last ones are kept."""
+
+    def __init__(self, texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> None:
+        """Take what returns the text of each token, and the tokens that end a reply."""
+        self._texts, self._ends = texts, ends
+        self._vocabulary: Vocabulary | None = None
+        self._kept: dict[str, Guide] = {}
+
+    def of(self, expression: str) -> Guide:
+        """Return the guide of an expression; UserError where it cannot be read."""
+        found = self._kept.pop(expression, None) or self._made(expression)
+        self._kept[expression] = found
+        if len(self._kept) > MOST_GUIDES:
+            self._kept.pop(next(iter(self._kept)))
+        return found
+
+    def _made(self, expression: str) -> Guide:
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self._texts(), self._ends)
+        return Guide(Automaton(expression), self._vocabulary)

@@ -1,0 +1,236 @@
+"""The format of a plan: how it is asked for, read for training and exam alike, and held to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from json import dumps
+from typing import Literal
+
+from conductor.parse import NAMES, NOTHING_TO_DO, parse_json, parse_leniently, parse_lists
+from harness.workflow import MAX_STEPS, Malformed, Step, Workflow
+
+
+def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
+    """Return two rounds as one workflow; the later one's "all" includes the earlier's last step.
+
+    >>> join_rounds(Workflow((Step("a"), Step("b"))), Workflow((Step("c", reads="all"),))).reads(2)
+    (1,)
+    """
+    start = len(earlier.steps)
+
+    def moved(index: int, step: Step) -> Step:
+        reads = tuple(start + read for read in later.reads(index))
+        return replace(step, reads=(start - 1, *reads) if step.reads == "all" else reads)
+
+    return Workflow((*earlier.steps, *(moved(at, step) for at, step in enumerate(later.steps))))
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The conductor keeps the answer that there is."""
+
+
+def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
+    """Return a later round's plan with three empty lists understood."""
+    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
+
+
+KEEP = Keep()
+
+
+COMPACT_THOUGHT = " Ask: {}. Ask:"
+"""How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
+
+
+# § The form of a conductor: what it is shown and how its text is read, as one record.
+# §
+# § Training, evaluation and the reward ask and read through the same `Form`, which is stored
+# § beside a
+# § checkpoint: a plan is worth in training what it is worth in an exam. Ablations are other
+# § forms.
+# § Not here: the texts (prompt.py), reading (parse.py, lenient.py, json_form.py), running.
+
+
+Layout = Literal["paper", "compact"]
+"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
+that was trained from scratch and could not read instructions."""
+
+Access = Literal["off", "binary", "fine"]
+"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
+earlier steps (arXiv 2512.04388, appendix B.8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFormat:
+    """How a conductor is asked, and how its text becomes a workflow."""
+
+    layout: Layout = "paper"
+    cards: bool = True
+    """Whether models are described by their role cards; the paper shows bare ordinals."""
+    examples: bool = True
+    """Whether the four worked examples are shown; `compact` has none."""
+    reply: Literal["lists", "json"] = "lists"
+    lenient: bool = False
+    """Whether small faults of form are forgiven; training and the paper's numbers are strict."""
+    subtasks: bool = True
+    """False: every worker is asked to solve the question, whatever the plan's words (Table 9)."""
+    access: Access = "fine"
+    card_words: int | None = None
+    """First words of a role card that the conductor is shown; None: all of it."""
+    words: int | None = None
+    """First words of a question that the conductor is shown; None: all of it. Workers always see
+    all of it. For models with little context, to whom a long problem's end says nothing more."""
+    max_steps: int = MAX_STEPS
+    worker: str = ""
+    """Non-empty: this one does every step, whoever the plan names (Table 10)."""
+
+
+def read_later_plan(
+    form: PlanFormat, text: str, workers: Sequence[str]
+) -> Workflow | Malformed | Keep:
+    """Return what a conductor says in a later round: a new plan, or that the answer stands."""
+    return plan_or_keep(read_plan(form, text, workers))
+
+
+# § From a conductor's text to the workflow that its form allows: one place for reward and
+# § exam.
+# §
+# § The reader is chosen by the form, then the form's ablations are applied. Total: no text
+# § makes it
+# § raise. Not here: how text is taken apart (parse.py, lenient.py, json_form.py) and later
+# § rounds
+# § (recursion.py).
+
+
+SOLVE = "Solve the question."
+"""What a step that reads others is asked where the form has no subtasks; a step that reads nothing
+is sent the question alone, as a single worker is."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReading:
+    """What a text came to."""
+
+    plan: Workflow | Malformed
+    forgave: tuple[str, ...] = ()
+    """What a lenient reader let pass, one sentence each, in words of ours."""
+
+
+def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:
+    """Return the workflow that a text asks of these workers, or the first thing wrong with it.
+
+    `workers` are those that the conductor was shown, in the order of their numbers.
+    """
+    return examine_plan(form, text, workers).plan
+
+
+def examine_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> PlanReading:
+    """Return the same with what was forgiven."""
+    plan, forgave = _parse_text(form, text, workers)
+    if isinstance(plan, Malformed):
+        return PlanReading(plan, forgave)
+    return PlanReading(restrict_plan(form, plan), forgave)
+
+
+def _parse_text(
+    form: PlanFormat, text: str, workers: Sequence[str]
+) -> tuple[Workflow | Malformed, tuple[str, ...]]:
+    if form.lenient:
+        return parse_leniently(text, workers, form.max_steps, form.reply)
+    strict = parse_json if form.reply == "json" else parse_lists
+    return strict(text, workers, form.max_steps), ()
+
+
+def restrict_plan(form: PlanFormat, plan: Workflow) -> Workflow | Malformed:
+    """Return a plan as its form allows it to run: subtasks, access and a single worker forced.
+
+    With `access="off"` no step reads another, whatever the plan says; `"binary"` refuses a step
+    that names single ones, since all or nothing would be a guess.
+    """
+    if form.access == "binary":
+        named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
+        if named:
+            return Malformed(f'step {named[0]}: access must be [] or ["all"]')
+    return Workflow(tuple(_restrict_step(form, step) for step in plan.steps))
+
+
+def _restrict_step(form: PlanFormat, step: Step) -> Step:
+    if form.access == "off":
+        step = replace(step, reads=())
+    if not form.subtasks:
+        step = replace(step, subtask=SOLVE if step.reads else "")
+    return replace(step, worker=form.worker) if form.worker else step
+
+
+# § The plans of a form as a regular expression, for decoding that can write nothing else.
+# §
+# § It is a part of what the form's reader takes (parse.py, json_form.py), in the one spelling
+# § that
+# § prompts show (`written`): every text that it matches is a plan of these workers, which a
+# § test draws
+# § at random. It travels as vLLM's `structured_outputs` parameter, which the embedded
+# § provider takes
+# § too, so that a log shows what a conductor was held to. Not here: decoding
+# § (embedded/automaton.py).
+
+
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
+"""Without control characters; the escapes are those that every reader understands."""
+OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
+"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
+_SPECIAL = "\\[](){}|*+?.^$"
+
+
+@lru_cache(maxsize=256)
+def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
+    """Return the expression of every plan that so many workers can run, reasoning included.
+
+    A later round may also keep the answer that there is: three empty lists.
+    """
+    counts = range(0 if later else 1, form.max_steps + 1)
+    return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
+
+
+def _thought(form: PlanFormat, workers: int) -> str:
+    """Return what may stand before the lists: nothing in it can be taken for one of them."""
+    if form.layout == "paper":
+        return r"(?:[^\[{]*\n)?"
+    if form.reply == "json":
+        return ""
+    called = f"{OPENING}{_number(workers)}"
+    several = f"{called}(?:, {called}){{0,{form.max_steps - 1}}}"
+    return "(?:" + _exactly(COMPACT_THOUGHT).replace(_exactly("{}"), several) + ")?" + r"\n"
+
+
+def _lists(form: PlanFormat, workers: int, steps: int) -> str:
+    entries = (
+        [_number(workers)] * steps,
+        [STRING] * steps,
+        [_either([_exactly(dumps(one)) for one in _reads(form, at)]) for at in range(steps)],
+    )
+    lists = [rf"\[{', '.join(row)}\]" for row in entries]
+    if form.reply == "json":
+        pairs = (f'"{name}": {found}' for name, found in zip(NAMES, lists, strict=True))
+        return rf"\{{{', '.join(pairs)}\}}"
+    return r"\n".join(f"{name} = {found}" for name, found in zip(NAMES, lists, strict=True))
+
+
+def _number(workers: int) -> str:
+    return _either([str(at) for at in range(workers)])
+
+
+def _reads(form: PlanFormat, step: int) -> list[list[object]]:
+    """Return what a step may be said to read."""
+    if form.access == "off":
+        return [[]]
+    sizes = range(1, step + 1) if form.access == "fine" else ()
+    return [[], ["all"], *([*one] for size in sizes for one in combinations(range(step), size))]
+
+
+def _either(parts: Sequence[str]) -> str:
+    return f"(?:{'|'.join(parts)})"
+
+
+def _exactly(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in text)

@@ -1,0 +1,506 @@
+"""Qwen2 in NumPy: a checkpoint's weights, the forward pass, and the next token."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from safetensors import SafetensorError
+from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
+from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
+
+from conductor.guided_decoding import NEVER, Guide, Needs
+from harness.errors import UserError
+from harness.files import read_json
+
+# § Read a Hugging Face folder of the Qwen2 architecture: its shape, and its weights as
+# § float32.
+# §
+# § Everything that cannot be decoded here is refused in one sentence: another architecture, a
+# § missing
+# § or truncated file, weights of another shape than config.json says. Nothing in it is
+# § executed.
+
+
+Array = NDArray[np.float32]
+
+CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
+ADAPTERS = "adapter_config.json"
+ELSEWHERE = "serve it with vLLM or transformers instead"
+_DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+
+
+class _Config(BaseModel):
+    """The part of config.json that says how the weights are used."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    model_type: str
+    vocab_size: PositiveInt
+    hidden_size: PositiveInt
+    intermediate_size: PositiveInt
+    num_hidden_layers: PositiveInt
+    num_attention_heads: PositiveInt
+    num_key_value_heads: PositiveInt | None = None
+    head_dim: PositiveInt | None = None
+    max_position_embeddings: PositiveInt = 32768
+    rms_norm_eps: PositiveFloat = 1e-6
+    hidden_act: str = "silu"
+    tie_word_embeddings: bool = False
+    use_sliding_window: bool = False
+    rope_theta: PositiveFloat | None = None
+    """Of transformers 4; version 5 writes `rope_parameters`."""
+    rope_scaling: dict[str, Any] | None = None
+    rope_parameters: dict[str, Any] | None = None
+    eos_token_id: int | list[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen2Shape:
+    """The sizes of a model, and where it ends."""
+
+    vocabulary: int
+    hidden: int
+    inner: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    """Numbers per head."""
+    context: int
+    """Tokens of prompt and reply together."""
+    eps: float
+    theta: float
+    tied: bool
+    ends: tuple[int, ...]
+    """Tokens that end a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """The weights of one layer, transposed so that a row of states stands on the left."""
+
+    before: Array
+    """(hidden,): the norm before attention."""
+    qkv: Array
+    """(hidden, (heads + 2 * kv_heads) * head)."""
+    qkv_bias: Array
+    out: Array
+    """(heads * head, hidden)."""
+    between: Array
+    """(hidden,): the norm before the two gates."""
+    gates: Array
+    """(hidden, 2 * inner): gate, then up."""
+    down: Array
+    """(inner, hidden)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen2Weights:
+    """A whole model."""
+
+    shape: Qwen2Shape
+    embedding: Array
+    """(vocabulary, hidden)."""
+    layers: tuple[LayerWeights, ...]
+    after: Array
+    """(hidden,): the last norm."""
+    head: Array
+    """(hidden, vocabulary): the embedding itself where they are tied."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were trained."""
+        each = sum(
+            getattr(layer, name).size for layer in self.layers for name in LayerWeights.__slots__
+        )
+        head = 0 if self.shape.tied else self.head.size
+        return each + self.embedding.size + self.after.size + head
+
+
+def read_weights(folder: Path) -> Qwen2Weights:
+    """Return the model of a folder; UserError names what this decoder cannot use."""
+    shape = read_shape(folder)
+    tensors = _tensors(folder / WEIGHTS)
+    embedding = _tensor(tensors, "model.embed_tokens.weight", (shape.vocabulary, shape.hidden))
+    layers = tuple(_layer(tensors, shape, number) for number in range(shape.layers))
+    after = _tensor(tensors, "model.norm.weight", (shape.hidden,))
+    head = (
+        embedding
+        if shape.tied
+        else _tensor(tensors, "lm_head.weight", (shape.vocabulary, shape.hidden))
+    )
+    return Qwen2Weights(shape, embedding, layers, after, np.ascontiguousarray(head.T))
+
+
+def read_shape(folder: Path) -> Qwen2Shape:
+    """Return what config.json says; UserError for what this decoder does not do."""
+    if (folder / ADAPTERS).is_file():
+        raise UserError(
+            f"{folder} holds adapters and not whole weights: its training merges them when it "
+            "ends (`podium train --resume`)."
+        )
+    raw = _json(folder / CONFIG)
+    if raw.get("model_type") != "qwen2":
+        said = raw.get("model_type", "unnamed")
+        raise UserError(
+            f"{folder} is of architecture {said}, and only qwen2 is embedded: {ELSEWHERE}."
+        )
+    try:
+        config = _Config.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{folder / CONFIG}, field {where}: {first['msg']}.") from None
+    _refuse_variants(config, folder)
+    rope = config.rope_parameters or {}
+    return Qwen2Shape(
+        vocabulary=config.vocab_size,
+        hidden=config.hidden_size,
+        inner=config.intermediate_size,
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads or config.num_attention_heads,
+        head=config.head_dim or config.hidden_size // config.num_attention_heads,
+        context=config.max_position_embeddings,
+        eps=config.rms_norm_eps,
+        theta=float(rope.get("rope_theta") or config.rope_theta or 10_000.0),
+        tied=config.tie_word_embeddings,
+        ends=_ends(folder, config),
+    )
+
+
+def _refuse_variants(config: _Config, folder: Path) -> None:
+    scaling = {**(config.rope_scaling or {}), **(config.rope_parameters or {})}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    unknown = {
+        "a sliding window": config.use_sliding_window,
+        f"activation {config.hidden_act}": config.hidden_act != "silu",
+        f"rotary embeddings of type {kind}": kind != "default",
+        "heads that do not share keys evenly": config.num_attention_heads
+        % (config.num_key_value_heads or config.num_attention_heads)
+        != 0,
+    }
+    for what, there in unknown.items():
+        if there:
+            raise UserError(f"{folder} has {what}, which is not embedded: {ELSEWHERE}.")
+
+
+def _ends(folder: Path, config: _Config) -> tuple[int, ...]:
+    """Return the tokens that end a reply: generation_config.json goes first, as everywhere."""
+    path = folder / GENERATION
+    said = _json(path).get("eos_token_id") if path.is_file() else None
+    found: Any = config.eos_token_id if said is None else said
+    several = cast("list[Any]", found if isinstance(found, list) else [found])
+    return tuple(int(one) for one in several if one is not None)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} is no checkpoint: it has no {path.name}.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} holds no JSON object.")
+    return cast("dict[str, Any]", found)
+
+
+def _tensors(path: Path) -> dict[str, Array]:
+    """Return all tensors as float32; UserError for a file that is missing or damaged."""
+    if not path.is_file():
+        many = "; weights in several files are not embedded" if _sharded(path) else ""
+        raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
+    try:
+        found = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged, copy it again: {error}.") from None
+    return {name: _array(name, held, path) for name, held in found}
+
+
+def _sharded(path: Path) -> bool:
+    return path.with_name(f"{path.name}.index.json").is_file()
+
+
+def _array(name: str, held: Mapping[str, Any], path: Path) -> Array:
+    dtype = _DTYPES.get(held["dtype"])
+    if dtype is None:
+        raise UserError(f"{path} holds {name} as {held['dtype']}, and only floats are embedded.")
+    raw = np.frombuffer(held["data"], dtype).reshape(held["shape"])
+    if held["dtype"] == "BF16":  # the upper half of a float32
+        raw = (raw.astype(np.uint32) << 16).view(np.float32)
+    return raw.astype(np.float32)
+
+
+def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
+    found = tensors.get(name)
+    if found is None:
+        raise UserError(f"The weights lack {name}, which config.json asks for.")
+    if found.shape != shape:
+        raise UserError(f"{name} is of shape {found.shape}, and config.json says {shape}.")
+    return found
+
+
+def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> LayerWeights:
+    wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
+
+    def taken(name: str, *sizes: int) -> Array:
+        return _tensor(tensors, f"model.layers.{number}.{name}", sizes)
+
+    parts = {"q": wide, "k": narrow, "v": narrow}
+    into = [taken(f"self_attn.{one}_proj.weight", n, shape.hidden) for one, n in parts.items()]
+    bias = [taken(f"self_attn.{one}_proj.bias", n) for one, n in parts.items()]
+    both = [taken(f"mlp.{one}_proj.weight", shape.inner, shape.hidden) for one in ("gate", "up")]
+    return LayerWeights(
+        before=taken("input_layernorm.weight", shape.hidden),
+        qkv=np.ascontiguousarray(np.concatenate(into).T),
+        qkv_bias=np.concatenate(bias),
+        out=np.ascontiguousarray(taken("self_attn.o_proj.weight", shape.hidden, wide).T),
+        between=taken("post_attention_layernorm.weight", shape.hidden),
+        gates=np.ascontiguousarray(np.concatenate(both).T),
+        down=np.ascontiguousarray(taken("mlp.down_proj.weight", shape.hidden, shape.inner).T),
+    )
+
+
+# § The forward pass of Qwen2 in NumPy float32: a prompt at once, then a token at a time.
+# §
+# § Architecture: Qwen2 technical report (arXiv 2407.10671): RMSNorm before each part, rotary
+# § positions,
+# § queries in groups that share keys and values, biases on these three, SwiGLU. One sequence,
+# § no
+# § batches. Equal to transformers on greedy outputs (tests/training/test_embedded_parity.py).
+# § Not here:
+# § which token is taken (decode.py), and texts (words.py).
+
+
+@dataclass(slots=True)
+class KeyValueCache:
+    """What has been read of one sequence: keys and values of every layer."""
+
+    keys: Array
+    """(layers, kv_heads, room, head)."""
+    values: Array
+    length: int = 0
+    """Tokens read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen2:
+    """A model that can be run; `cos` and `sin` hold the rotations of all positions."""
+
+    weights: Qwen2Weights
+    cos: Array
+    """(context, head)."""
+    sin: Array
+
+    def begun(self, room: int) -> KeyValueCache:
+        """Return the empty state of a sequence of at most `room` tokens."""
+        shape = self.weights.shape
+        size = (shape.layers, shape.kv_heads, room, shape.head)
+        return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
+
+    def read(self, tokens: NDArray[np.int64], state: KeyValueCache) -> Array:
+        """Read tokens and return the logits, (vocabulary,), of what follows the last one."""
+        states = self.weights.embedding[tokens]
+        start = state.length
+        turns = (self.cos[start : start + len(tokens)], self.sin[start : start + len(tokens)])
+        for number, layer in enumerate(self.weights.layers):
+            kept = (state.keys[number], state.values[number])
+            states = _through(layer, states, self.weights.shape, turns, kept, start)
+        state.length = start + len(tokens)
+        return _norm(states[-1], self.weights.after, self.weights.shape.eps) @ self.weights.head
+
+
+def build_qwen2(weights: Qwen2Weights, room: int | None = None) -> Qwen2:
+    """Return a model with rotations for `room` positions, by default all of its context."""
+    shape = weights.shape
+    steps = np.arange(0, shape.head, 2, dtype=np.float32) / np.float32(shape.head)
+    slow = (1 / np.power(np.float32(shape.theta), steps)).astype(np.float32)
+    angles = np.outer(np.arange(room or shape.context, dtype=np.float32), slow)
+    both = np.concatenate([angles, angles], axis=1)
+    return Qwen2(weights, np.cos(both).astype(np.float32), np.sin(both).astype(np.float32))
+
+
+def _through(
+    layer: LayerWeights,
+    states: Array,
+    shape: Qwen2Shape,
+    turns: tuple[Array, Array],
+    kept: tuple[Array, Array],
+    start: int,
+) -> Array:
+    """Return the states, changed in place, after one layer; `kept` has its keys and values."""
+    mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
+    heads = _split(mixed, shape)
+    states += _attended(heads, shape, turns, kept, start) @ layer.out
+    gates = _norm(states, layer.between, shape.eps) @ layer.gates
+    gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
+    states += (gate * _sigmoid(gate) * up) @ layer.down
+    return states
+
+
+def _sigmoid(values: Array) -> Array:
+    """Return 1 / (1 + exp(-x)), which neither overflows nor warns where x is far below 0."""
+    found: Array = np.tanh(values * np.float32(0.5))
+    found *= np.float32(0.5)
+    found += np.float32(0.5)
+    return found
+
+
+def _split(mixed: Array, shape: Qwen2Shape) -> Array:
+    """Return (all heads, tokens, head): queries, then keys, then values."""
+    return mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head).swapaxes(0, 1)
+
+
+def _attended(
+    heads: Array,
+    shape: Qwen2Shape,
+    turns: tuple[Array, Array],
+    kept: tuple[Array, Array],
+    start: int,
+) -> Array:
+    """Return what each token has gathered, (tokens, heads * head)."""
+    count, many = heads.shape[1], shape.heads
+    turned = _rotated(heads[: many + shape.kv_heads], *turns)
+    keys, values = kept
+    end = start + count
+    keys[:, start:end] = turned[many:]
+    values[:, start:end] = heads[many + shape.kv_heads :]
+    asked = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # a group's queries in a row
+    scores = asked @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
+    if count > 1:  # a token sees none of those after it
+        hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+        scores.reshape(many, count, end)[:, :, start:] += hidden
+    found = _softmax(scores) @ values[:, :end]
+    return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
+
+
+def _rotated(heads: Array, cos: Array, sin: Array) -> Array:
+    half = heads.shape[-1] // 2
+    turned = np.empty_like(heads)
+    np.negative(heads[..., half:], out=turned[..., :half])
+    turned[..., half:] = heads[..., :half]
+    turned *= sin
+    turned += heads * cos
+    return turned
+
+
+def _norm(states: Array, weight: Array, eps: float) -> Array:
+    mean: Array = np.mean(states * states, axis=-1, keepdims=True)
+    root = np.sqrt(mean + np.float32(eps))
+    return (states / root * weight).astype(np.float32, copy=False)
+
+
+def _softmax(scores: Array) -> Array:
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return scores
+
+
+# § Which token comes next: the likeliest at temperature 0, else drawn with a seed.
+# §
+# § With a guide, among those alone that keep the text within its language and leave room to
+# § complete
+# § it. Not here: what a text means (words.py) and how a call is reported (provider.py).
+
+
+Stop = Literal["stop", "max_tokens", "model_length"]
+"""As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How tokens are taken."""
+
+    temperature: float = 0.0
+    """0 takes the likeliest token, the first of equals, as transformers and vLLM do."""
+    seed: int = 0
+    """Of draws at a temperature above 0."""
+    max_tokens: int | None = None
+    """None: until the context is full."""
+    guide: Guide | None = None
+    """What may be written; None: anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Tokens that a model wrote."""
+
+    tokens: list[int]
+    """Without the one that ended it."""
+    written: int
+    """How many it wrote, the ending one included: what is billed."""
+    stop: Stop
+
+
+def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()) -> Completion:
+    """Return what the model writes after a prompt.
+
+    A prompt that leaves no room for a token is the caller's mistake and stops for `model_length`
+    with nothing written; an empty prompt has nothing to follow, and writes nothing.
+    """
+    shape = model.weights.shape
+    left = shape.context - len(prompt)
+    if not prompt or left < 1:
+        return Completion([], 0, "model_length" if prompt else "stop")
+    most = left if how.max_tokens is None else min(left, how.max_tokens)
+    state = model.begun(len(prompt) + most)
+    draws = np.random.Generator(np.random.PCG64(how.seed))
+    logits = model.read(np.asarray(prompt, np.int64), state)
+    tokens: list[int] = []
+    guide, at = how.guide, how.guide.automaton.start if how.guide else frozenset[int]()
+    while True:
+        if guide:
+            logits = _masked(logits, guide.needs(at), most - len(tokens) - 1)
+        token = _next_token(logits, how.temperature, draws)
+        if token in shape.ends:
+            return Completion(tokens, len(tokens) + 1, "stop")
+        tokens.append(token)
+        at = guide.after(at, token) if guide else at
+        if len(tokens) == most:
+            full = most == left and how.max_tokens != most
+            return Completion(tokens, most, "model_length" if full else "max_tokens")
+        logits = model.read(np.asarray([token], np.int64), state)
+
+
+def _masked(logits: Array, needs: Needs, room: int) -> Array:
+    """Return logits with no chance for tokens that lead out of the language, or leave no room.
+
+    Where even the shortest text is too long, what comes nearest to it: the caller's limit ends it.
+    """
+    least = int(needs.min())
+    if least == NEVER:
+        raise UserError("This model has no token that its regular expression can go on with.")
+    return np.where(needs <= max(room, least), logits, np.float32(-np.inf))
+
+
+def _next_token(logits: Array, temperature: float, draws: np.random.Generator) -> int:
+    if temperature <= 0:
+        return int(np.argmax(logits))
+    scaled = logits.astype(np.float64) / temperature
+    reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
+    drawn = draws.random() * float(reached[-1])
+    return int(np.searchsorted(reached, drawn, side="right"))
+
+
+# § One BLAS thread for models this small: more of them wait for each other longer than they
+# § work.
+
+
+@cache
+def _blas() -> Any:
+    """Return the BLAS libraries that NumPy has loaded; looking for them takes a millisecond."""
+    found: Any = ThreadpoolController()
+    return found.select(user_api="blas")
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which NumPy multiplies in one thread."""
+    return _blas().limit(limits=1)

@@ -1,0 +1,544 @@
+"""What a plan is worth: carried out on a pool, graded by its suite, and valued."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+from weakref import finalize
+
+from inspect_ai.model import ChatMessage, Model
+
+from conductor.cached_pool import (
+    CachedPool,
+    PoolLimits,
+    RateLimiter,
+    WorkerAccess,
+    worker_identities,
+)
+from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
+from conductor.prompt import plan_prompt
+from harness.budget import Spend
+from harness.errors import SpendLimit, UserError, WorkerError
+from harness.execute import Begun, Budget, execute_more
+from harness.ledger.hooks import own_transcript
+from harness.ledger.journal import Head, SampleRef
+from harness.ledger.recorder import TaskJournal, recording
+from harness.ledger.totals import SpentSoFar, spent_so_far
+from harness.pool import pool_models
+from harness.pool_config import PoolSpec
+from harness.prices import Book
+from harness.records import Answer, Question, Reply, Usage
+from harness.reply_cache import PaidReplies
+from harness.rewards.outcome import (
+    NO_EFFORT,
+    PAPER,
+    PLAIN,
+    Effort,
+    OutcomeValues,
+    PlanTrace,
+    RewardItem,
+    RewardRule,
+    Rollout,
+    Status,
+)
+from harness.rewards.reward import AskedSplit, Reward, RewardSettings
+from harness.rewards.trainers import TrlReward
+from harness.run.preflight import refuse_too_little
+from harness.workflow import Malformed, Workflow
+
+# § A reward with a cost term, clearly ours: the paper's has none ("with no regularization").
+# §
+# § Gated by success as in xRouter (arXiv 2510.08439): a right answer loses up to `weight` of
+# § its value
+# § the more it cost, a wrong one loses nothing, so that saving never pays more than being
+# § right. In
+# § logs, model cards and manifests it is called `cost-aware (ours)`. Not here: the recursion
+# § discount's
+# § reason (conductor/reward.py) and plain values (harness/rewards/outcome.py).
+
+
+COST_AWARE = "cost-aware (ours)"
+
+CostBy = Literal["usd", "calls"]
+
+DISCOUNT = 0.25
+"""Of the first round's reward where the policy is asked again (arXiv 2512.04388, appendix A.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostAware:
+    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the base's.
+
+    A right answer is worth at least `wrong + margin`, however dear it was. UserError for a weight
+    that would break that.
+    """
+
+    weight: float
+    """What the dearest right answer loses."""
+    scale: float
+    """The cost, in dollars or calls, from which on a right answer loses all of `weight`."""
+    by: CostBy = "usd"
+    """Would-be dollars, which cached replies have too, or worker calls."""
+    margin: float = 0.05
+    base: OutcomeValues = PAPER
+
+    def __post_init__(self) -> None:
+        most = 1 - self.base.wrong - self.margin
+        if not (self.margin >= 0 and 0 < self.weight <= most):
+            raise UserError(
+                f"A cost weight of {self.weight:g} is not above 0 and at most {most:g}: a right "
+                f"answer must stay {self.margin:g} above a wrong one's {self.base.wrong:g}."
+            )
+        if not self.scale > 0:
+            raise UserError(f"A cost scale is more than 0, not {self.scale:g}.")
+
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
+        """Return the reward; None for a graded answer whose cost is unknown, right or wrong.
+
+        >>> from decimal import Decimal
+        >>> cost = CostAware(weight=0.4, scale=0.01)
+        >>> cost.of(Status.SCORED, 1.0, Effort(Decimal("0.005"))), cost.of(Status.SCORED, 0.0)
+        (0.8, 0.5)
+        """
+        if status is not Status.SCORED:
+            return self.base.of(status, grade, effort)
+        cost = effort.usd if self.by == "usd" else effort.calls
+        if cost is None:  # masking right ones alone would teach that they are wrong
+            return None
+        wrong = self.base.wrong
+        return wrong + grade * (1 - wrong - self.weight * min(1.0, float(cost) / self.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Discounted:
+    """A first round's reward times `discount`, a later round's as it is: for recursive runs.
+
+    Inside a group that is divided by its own deviation a common factor cancels: it says something
+    only with `scale_rewards` of `batch` or `none`.
+    """
+
+    base: RewardRule
+    discount: float = DISCOUNT
+
+    def __post_init__(self) -> None:
+        if not 0 < self.discount <= 1:
+            raise UserError(
+                f"A recursion discount is above 0 and at most 1, not {self.discount:g}."
+            )
+
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
+        """Return the base's reward, discounted in a first round."""
+        value = self.base.of(status, grade, effort)
+        return value if value is None or effort.again else self.discount * value
+
+
+# § Completions that are workflows, carried out for a reward: the reply is what the suite
+# § grades.
+# §
+# § `planned` makes an `Answerer` for `harness.rewards.reward.Reward`: a completion is read by
+# § the form of
+# § its conductor, run on a pool as an evaluation runs it, and its last reply is the answer.
+# § Whose doing
+# § a failure is, is told apart here; what it is worth is said in harness/rewards/outcome.py.
+# § The pool
+# § never sees a target. Not here: pace and replies that are paid already (asked_pool.py).
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """How workflows are carried out."""
+
+    budget: Budget = field(default_factory=Budget)
+    """Of one workflow. A workflow that it stops is graded as it stands, as in an evaluation."""
+    form: PlanFormat = field(default_factory=PlanFormat)
+    """How a completion is read."""
+    max_usd: Decimal | None = None
+    """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
+    and its item has no value."""
+    seed: int = 0
+    """Of rehearsal workers."""
+    time_scale: float = 0.0
+    """Rehearsal latency is slept times this."""
+    log_dir: Path | None = None
+    """Every call of a worker is written to a journal below it; None: nowhere."""
+    rates: PoolLimits = field(default_factory=PoolLimits)
+    kept: frozenset[str] | None = None
+    """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
+    others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
+    rank: int = 0
+    """Which process of a training this is."""
+    processes: int = 1
+    """How many there are: each may spend an equal part of what is left of `max_usd`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRound:
+    """What a first plan came to: where a later round begins."""
+
+    workflow: Workflow
+    answer: Answer
+
+
+def plan_answerer(
+    spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()
+) -> "PlanAnswerer":
+    """Return the answerer that carries workflows out on the pool `spec`, priced by `book`.
+
+    UserError where dollars are limited, and what was spent before has no price, or the limit is
+    less than one call can cost.
+    """
+    return PlanAnswerer(spec, book, settings)
+
+
+class PlanAnswerer:
+    """An `Answerer`; it pickles, without its models, its replies and what it noted."""
+
+    def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings) -> None:
+        """Keep the pool; its models are made in the event loop that first asks them."""
+        self._arguments = (spec, book, settings)
+        self._spec, self._settings = spec, settings
+        folder = settings.log_dir
+        limited = settings.max_usd is not None and folder is not None
+        before = spent_so_far(folder, book) if limited and folder else SpentSoFar()
+        if settings.max_usd is not None:
+            refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
+        self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
+        self.before = self._spend.gone
+        """What was spent when this process began, by all of them."""
+        if settings.max_usd is not None and settings.processes > 1:
+            self.allow((settings.max_usd - self.before) / settings.processes)
+        self._journal = TaskJournal(folder, _journal_head(spec, book)) if folder else None
+        if self._journal:
+            finalize(self, self._journal.close)  # at the latest when the process ends
+        paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
+        self._asking = WorkerAccess(
+            worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
+        )
+        self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
+        self._stopped = ""
+        self.firsts: dict[str, FirstRound] = {}
+        """By the id that items of later rounds name; whoever plans rounds adds to them."""
+
+    def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
+        """Say how another process makes this answerer anew."""
+        return PlanAnswerer, self._arguments
+
+    @property
+    def stopped(self) -> str:
+        """Why no more calls are made, in one sentence; empty while there is money."""
+        return self._stopped
+
+    @property
+    def usd(self) -> Decimal:
+        """What this process has spent, with all of earlier sittings in the same folder."""
+        return self._spend.gone
+
+    def allow(self, more: Decimal) -> None:
+        """Let this process spend so many dollars more, and no others."""
+        self._spend.limit = self._spend.gone + more
+
+    def check(self, item: RewardItem) -> None:
+        """Raise UserError for an item whose workers or first round are not there.
+
+        Also where the replies that were paid for cannot be read.
+        """
+        if self._asking.paid:
+            self._asking.paid.open()
+        strangers = [name for name in item.workers if name not in self._spec.names]
+        if strangers:
+            raise UserError(
+                f"Pool {self._spec.name!r} has no worker {strangers[0]!r} that a policy could be "
+                f"shown; it has: {', '.join(self._spec.names)}."
+            )
+        if item.first and item.first not in self.firsts:
+            raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
+
+    async def __call__(self, item: RewardItem, question: Question) -> Rollout:
+        """Return the answer that the item's workflow comes to, or why there is none.
+
+        Tokens and dollars are those of the replies that came, paid now or before; a call that
+        failed has reported none.
+        """
+        plan = self.read(item)
+        if isinstance(plan, Malformed):
+            said = f"No workflow: {plan.reason}."
+            return Rollout(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
+        if isinstance(plan, Keep):
+            return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
+        pool = self._pool(item)
+        try:
+            answer = await self._carried_out(item, plan, question, pool)
+        except SpendLimit as error:
+            self._stopped = str(error)
+            return _answered(item, plan, pool, (Status.BUDGET, str(error)))
+        except WorkerError as error:
+            return _answered(item, plan, pool, (Status.WORKER_ERROR, str(error)))
+        last = answer.replies[-1] if answer.replies else None
+        if last is not None and last.too_long:
+            said = f"What it sent to {last.worker} does not fit that worker's context."
+            return _answered(item, plan, pool, (Status.POLICY_FAULT, said))
+        return _answered(item, plan, pool, answer.text)
+
+    def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
+        """Return what an item's completion asks for, as its form and its round allow it."""
+        workers = item.workers or self._spec.names
+        reader = read_later_plan if item.first else read_plan
+        return reader(self._settings.form, item.completion, workers)
+
+    async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
+        """Carry a first plan out, for a later round to go on; None for text that is no plan.
+
+        Raises WorkerError or SpendLimit; replies are paid for once, also if the plan is rewarded.
+        """
+        plan = self.read(item)
+        if not isinstance(plan, Workflow):
+            return None
+        pool = self._pool(item)
+        return FirstRound(plan, await self._carried_out(item, plan, question.sealed(), pool))
+
+    async def _carried_out(
+        self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
+    ) -> Answer:
+        asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
+        begun = Begun(plan)
+        if item.first:
+            first = self.firsts[item.first]
+            whole = join_rounds(first.workflow, plan)
+            begun = Begun(whole, first.answer.replies, first.answer.depth)
+        with own_transcript(), recording(self._journal, "training", asked):
+            return await execute_more(begun, question, pool, self._settings.budget)
+
+    def _pool(self, item: RewardItem) -> CachedPool:
+        """Return a pool for one item.
+
+        Its number is the item's epoch, as in an evaluation, plus its replicate: equal workflows of
+        a group get replies of their own, and a recording of several epochs serves them.
+        """
+        return CachedPool(
+            self._models(),
+            self._spec,
+            epoch=item.epoch + item.replicate,
+            spend=self._spend.for_question(),
+            asking=self._asking,
+            lasting=item.suite in (self._settings.kept or ()),
+        )
+
+    def _models(self) -> Mapping[str, Model]:
+        """Return the models of the running event loop: a client serves the loop it was made in."""
+        loop = asyncio.get_running_loop()
+        if self._made is None or self._made[0] is not loop:
+            made = pool_models(self._spec, self._settings.seed, self._settings.time_scale)
+            self._made = (loop, made)
+        return self._made[1]
+
+
+def shown_to_policy(
+    spec: PoolSpec, form: PlanFormat | None = None
+) -> Callable[[Question], list[dict[str, str]]]:
+    """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
+    asked_by = form or PlanFormat()
+    cards = [spec.worker(name).card for name in spec.names]
+
+    def shown(question: Question) -> list[dict[str, str]]:
+        turns: list[ChatMessage] = plan_prompt(asked_by, question.text, cards)
+        return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+    return shown
+
+
+def _journal_head(spec: PoolSpec, book: Book) -> Head:
+    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
+
+
+def _answered(
+    item: RewardItem, plan: Workflow, pool: CachedPool, came_to: str | tuple[Status, str]
+) -> Rollout:
+    """Return the answer that a workflow came to, or why there is none, with what was paid."""
+    text, (status, reason) = (
+        (came_to, (Status.SCORED, ""))
+        if isinstance(came_to, str)
+        else (
+            None,
+            came_to,
+        )
+    )
+    work = PlanTrace(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
+    replies = pool.replies
+    return Rollout(
+        text,
+        status,
+        _total_usage(replies),
+        _total_usd(replies),
+        len(replies),
+        reason,
+        work,
+        bool(item.first),
+    )
+
+
+def _total_usage(replies: Sequence[Reply]) -> Usage | None:
+    """Return the sum, None as soon as one worker reported none."""
+    total = Usage(reasoning=0)
+    for reply in replies:
+        if reply.usage is None:
+            return None
+        total += reply.usage
+    return total
+
+
+def _total_usd(replies: Sequence[Reply]) -> Decimal | None:
+    total = Decimal(0)
+    for reply in replies:
+        if reply.usd is None:
+            return None
+        total += reply.usd
+    return total
+
+
+# § The reward of a training from values of its configuration, in one call.
+# §
+# §     made = training_reward(config, Conducted(spec, book, form), exams, Place(folder, box))
+# §     GRPOTrainer(..., reward_funcs=made.trl)        # ends when made.trl.stopped says why
+# §
+# § What can be known to fail is refused here, before anything is spent. Not here: the
+# § configuration
+# § file and the trainer (conductor/training/), and how plans are carried out
+# § (plan_reward.py).
+
+
+@dataclass(frozen=True, slots=True)
+class RewardConfig:
+    """What a plan is worth, and how fast and for how much workers are asked for it."""
+
+    name: Literal["paper", "plain", "cost-aware"] = "paper"
+    cost_weight: float = 0.0
+    """`cost-aware` only, as are the next two; see cost_term.py."""
+    cost_scale: float = 0.0
+    cost_by: CostBy = "usd"
+    recursive: bool = False
+    """Whether the run has later rounds: then first rounds are discounted."""
+    discount: float = DISCOUNT
+    concurrency: int = 64
+    """Plans that are carried out at once."""
+    rates: PoolLimits = field(default_factory=PoolLimits)
+    timeout_s: float = 120.0
+    """Seconds for one plan, on top of what the rates may make it wait."""
+    max_masked: float = 0.3
+    max_usd: Decimal | None = None
+    """Of the whole training, earlier sittings included."""
+    deduplicate: bool = False
+    """Carry out equal completions of one step once; they share what it came to."""
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    """Of one plan."""
+    rank: int = 0
+    """Which process of the training this is."""
+    processes: int = 1
+    """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
+
+    @property
+    def label(self) -> str:
+        """What logs, manifests and model cards call the reward."""
+        named = COST_AWARE if self.name == "cost-aware" else self.name
+        return f"{named}, first rounds x {self.discount:g}" if self.recursive else named
+
+
+@dataclass(frozen=True, slots=True)
+class ConductedPool:
+    """Who is conducted, at which prices, and how a conductor is asked and read."""
+
+    spec: PoolSpec
+    book: Book
+    form: PlanFormat
+
+
+@dataclass(frozen=True, slots=True)
+class RewardPlace:
+    """Where a training leaves its journal and its paid replies, and where programs run."""
+
+    folder: Path | None = None
+    box: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReward:
+    """The parts that a trainer needs; all of them are one reward."""
+
+    reward: Reward
+    answerer: PlanAnswerer
+    trl: TrlReward
+
+
+def training_reward(
+    config: RewardConfig,
+    conducted: ConductedPool,
+    exams: Mapping[str, AskedSplit],
+    place: RewardPlace,
+) -> TrainingReward:
+    """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
+    values = reward_values(config)
+    _refuse_unpriced(config, conducted)
+    answerer = plan_answerer(
+        conducted.spec, conducted.book, plan_settings(config, conducted, exams, place)
+    )
+    reward = Reward(exams, answerer, _reward_settings(config, conducted.form, values), place.box)
+    names, again = conducted.spec.names, not config.deduplicate
+    return TrainingReward(reward, answerer, TrlReward(reward, names=names, again=again))
+
+
+def reward_values(config: RewardConfig) -> RewardRule:
+    """Return what outcomes are worth; UserError for a cost term that would outweigh being right."""
+    worth: RewardRule = PLAIN if config.name == "plain" else PAPER
+    if config.name == "cost-aware":
+        worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
+    return Discounted(worth, config.discount) if config.recursive else worth
+
+
+def plan_settings(
+    config: RewardConfig,
+    conducted: ConductedPool,
+    exams: Mapping[str, AskedSplit],
+    place: RewardPlace,
+) -> PlanSettings:
+    """Return how plans are carried out."""
+    return PlanSettings(
+        budget=config.budget,
+        form=conducted.form,
+        max_usd=config.max_usd,
+        seed=config.seed,
+        log_dir=place.folder,
+        rates=config.rates,
+        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
+        rank=config.rank,
+        processes=config.processes,
+    )
+
+
+def _reward_settings(config: RewardConfig, form: PlanFormat, values: RewardRule) -> RewardSettings:
+    """Return how the reward works; the answerer watches dollars: it knows what is cached."""
+    waits = config.rates.slowest_s(config.concurrency * form.max_steps)
+    return RewardSettings(
+        most=config.concurrency,
+        timeout_s=config.timeout_s + waits,
+        max_masked=config.max_masked,
+        values=values,
+        budget_masks=False,
+    )
+
+
+def _refuse_unpriced(config: RewardConfig, conducted: ConductedPool) -> None:
+    """Raise UserError where dollars decide a reward, or are limited, and a worker has no price."""
+    in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
+    if not in_dollars and config.max_usd is None:
+        return
+    spec = conducted.spec
+    for name in spec.names:
+        if conducted.book.price(spec.worker(name).price_ref) is None:
+            what = "a cost term in dollars" if in_dollars else "--max-usd"
+            raise UserError(
+                f"Worker {name!r} of pool {spec.name!r} has no price in book "
+                f"{conducted.book.name!r}, so {what} cannot hold: complete the book."
+            )

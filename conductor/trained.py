@@ -1,0 +1,392 @@
+"""A checkpoint as a system: the trained conductor, seated in any pool that it can read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Solver, solver
+
+from conductor.checkpoint import (
+    TRAINED,
+    CheckpointInfo,
+    cards_digest,
+    checkpoint_digest,
+    checkpoint_folder,
+    grader_versions,
+    read_info,
+    read_study,
+    released_names,
+    short_digest,
+)
+from conductor.plan_format import PlanFormat
+from conductor.policy import RoundLimits, conductor_system
+from conductor.prompt import (
+    WHOLE_POOL,
+    CardReading,
+    ShownWorkers,
+    first_word,
+    parse_shown,
+    prompt_texts,
+)
+from harness.errors import TaskRefusal, UserError
+from harness.inspect_adapters import as_solver, named_pool
+from harness.pool import Pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
+from harness.records import CONDUCTOR, Answer, Question
+from harness.system import System, SystemCard
+from harness.text import pluralise
+
+# § The trained conductor: a checkpoint in the conductor's role, whatever the pool seats
+# § there.
+# §
+# § A row per checkpoint: `conductor` is the released one, each further folder of
+# § conductor/released/ is
+# § a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint.
+# § A model is
+# § asked and read by the form that is stored beside its weights, and its tokens are billed. A
+# § plan that
+# § cannot be read is not asked for again: decoding is greedy, so it would be the same. Not
+# § here:
+# § decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
+
+
+PROVIDER = "embedded"
+PRICE = "embedded/conductor"
+"""Key in a price book for whatever runs in this process; a book without it has no price for it."""
+MOST_TOKENS = 1024
+"""Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+
+PLAN_TOKENS = 256
+"""Of a small model's context that are kept for its plan; the longest one met has 130."""
+
+BY_CARDS = (
+    "its decoder can write nothing but plans of the workers that it is shown (a regular "
+    "expression, in the log of each of its calls)",
+    "a card that opens with a word that it never learnt is not shown to it, and the order of "
+    "workers that it cannot tell apart is drawn for each question",
+)
+
+OTHERS = (
+    "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
+    "or another order: take conductor-adaptive, which reads the workers' cards, or "
+    "conductor-prompted."
+)
+
+CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
+SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
+
+
+@solver
+def conductor(
+    checkpoint: str = TRAINED,
+    pool: str | None = None,
+    shown: int | str = "all",
+    order: str = "pool",
+    shown_seed: int = 0,
+    rounds: int | None = None,
+    worker: str = "",
+    sha256: str = "",
+) -> Solver:
+    """Let a checkpoint plan each question: a released one by name, or any by its folder.
+
+    `shown`, `order` and `shown_seed` are those of `conductor_prompted`; `rounds` further ones are
+    those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
+    name is refused: a resumed run goes on with the same model.
+    """
+    reading = card_reading(checkpoint, constrained=True)
+    about = _read(checkpoint)
+    _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
+    system = trained_system(
+        replace(about, form=replace(about.form, worker=worker or about.form.worker)),
+        replace(parse_shown(shown, order, shown_seed), reading=reading),
+        rounds,
+        _studied_ids(about, checkpoint),
+    )
+    return as_solver(system, pool, conductor_slot(checkpoint))
+
+
+@solver
+def conductor_served(
+    checkpoint: str,
+    pool: str | None = None,
+    shown: int | str = "all",
+    order: str = "pool",
+    shown_seed: int = 0,
+    rounds: int | None = None,
+    sha256: str = "",
+    constrained: bool = False,
+) -> Solver:
+    """Let the `conductor` role plan, asked and read as a checkpoint is.
+
+    For a checkpoint that a server of yours runs: the role's model is that server's, and
+    `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
+    the server writes nothing but plans; others refuse that parameter, or ignore it.
+    """
+    reading = card_reading(checkpoint, constrained=constrained)
+    whom = replace(parse_shown(shown, order, shown_seed), reading=reading)
+    about = _read(checkpoint)
+    _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
+    known = _studied_ids(about, checkpoint)
+    return as_solver(trained_system(about, whom, rounds, known), pool)
+
+
+def _refuse_another(checkpoint: str, sha256: str) -> None:
+    if sha256 and checkpoint_digest(checkpoint_folder(checkpoint)) != sha256:
+        raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+
+
+def _refuse_misplaced(about: CheckpointInfo, pool: str | None) -> None:
+    """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
+    spec = named_pool(pool)
+    if spec and (why := _misplacement(about, spec)):
+        raise TaskRefusal(f"This checkpoint {why}")
+
+
+def _misplacement(about: CheckpointInfo, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
+    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+        return None
+    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), f"pool {spec.name!r}")
+
+
+def trained_system(
+    about: CheckpointInfo,
+    shown: ShownWorkers = WHOLE_POOL,
+    rounds: int | None = None,
+    studied: frozenset[str] = frozenset(),
+) -> System:
+    """Return the system in which a checkpoint plans, asked and read by its own form.
+
+    UserError for a question that it has studied, by its id: a plan for it would be no plan of its
+    own. Under `podium run` no call is made by then (`taught`); plain Inspect has this guard alone.
+    A train question of a suite is no such one: whom it taught may sit it again.
+    """
+    further = about.rounds if rounds is None else rounds
+    system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        if question.id in studied:
+            raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
+        if pool.spec is None and not about.conducted(pool.workers, ()):
+            said = OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), "this eval")
+            raise UserError(f"This checkpoint {said}")
+        return await system(question, pool)
+
+    return answer
+
+
+def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
+    """Return what a checkpoint makes of role cards; None where it learnt from none.
+
+    A compact one goes by the first words of the cards that it learnt from, and has little context.
+    """
+    about = _read(checkpoint)
+    if not _by_cards(about):
+        return None
+    if about.form.layout != "compact":
+        return CardReading(constrained=constrained)
+    most = len(about.workers) or None
+    return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
+
+
+def _by_cards(about: CheckpointInfo) -> bool:
+    return about.is_adaptive and bool(about.cards_sha256)
+
+
+def _openings(about: CheckpointInfo) -> frozenset[str] | None:
+    """Return the first words that a checkpoint knows; None where its cards are not at hand."""
+    if about.openings:
+        return frozenset(about.openings)
+    try:
+        cards = [worker.card for worker in read_pool(about.pool).workers]
+    except UserError:
+        return None
+    same = cards_digest(cards) == about.cards_sha256
+    return frozenset(first_word(card) for card in cards) if same else None
+
+
+def _fitting(folder: Path) -> Callable[[str], bool] | None:
+    """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
+    # Inspect imports this file in every process; few need a tokenizer.
+    from conductor.embedded import read_tokenizer
+    from conductor.qwen2 import read_shape
+
+    try:
+        shape = read_shape(folder)
+        words = read_tokenizer(folder, shape.vocabulary)
+    except UserError:
+        return None
+    return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
+
+
+def conductor_slot(checkpoint: str) -> WorkerSpec:
+    """Return the conductor's slot that a checkpoint fills; UserError where there is none."""
+    if any(sign.isspace() for sign in checkpoint):
+        raise UserError(f"A checkpoint's folder has no white space in its name: {checkpoint!r}.")
+    about = _read(checkpoint)
+    return WorkerSpec(
+        name=CONDUCTOR,
+        model=f"{PROVIDER}/{checkpoint}",
+        card=about.summary,
+        price=PRICE,
+        config=GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS),
+    )
+
+
+def _read(checkpoint: str) -> CheckpointInfo:
+    return read_info(checkpoint_folder(checkpoint))
+
+
+def _studied_ids(about: CheckpointInfo, checkpoint: str) -> frozenset[str]:
+    """Return the ids of the exam's questions whose verdicts taught a checkpoint, or picked it."""
+    if about.role != "study":
+        return frozenset()
+    study = read_study(checkpoint_folder(checkpoint))
+    return frozenset((*study.taught, *study.validated))
+
+
+def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
+    """Return the solver's arguments of one row: the checkpoint, and the digest of its files."""
+    _read(checkpoint)
+    return {"checkpoint": checkpoint, "sha256": checkpoint_digest(checkpoint_folder(checkpoint))}
+
+
+def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
+
+    One that was trained for a single pool knows its workers by their numbers alone: elsewhere they
+    would be other workers, or none. Solver arguments (`shown`, `order`) may change that pool.
+    """
+    return _misplacement(_read(checkpoint), spec)
+
+
+def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
+    """Return what is good to know of a checkpoint on a pool: what it will read of its workers."""
+    about = _read(checkpoint)
+    if not about.is_adaptive:
+        return ()
+    words = about.form.card_words
+    whole = (
+        "their cards" if words is None else f"the first {pluralise(words, 'word')} of their cards"
+    )
+    found = [f"is shown workers by {whole}; it learnt on pool {about.pool!r}."]
+    reading = card_reading(checkpoint, constrained=True)
+    if reading is not None:
+        found += reading.remarks({worker.name: worker.card for worker in spec.workers})
+    return tuple(found)
+
+
+def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
+    """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
+
+    One that has studied an exam is refused there even where no question is the same; any other
+    only where a question that taught it is asked.
+    """
+    about = _read(checkpoint)
+    if about.role == "study" and suite in about.suites:
+        return (
+            f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that exam "
+            "says nothing about it: name another suite or another checkpoint."
+        )
+    known = frozenset(about.taught)
+    shared = sum(short_digest(one) in known for one in digests)
+    if shared:
+        return (
+            f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another suite, "
+            "or another checkpoint."
+        )
+    return None
+
+
+def rewarding_graders(checkpoint: str) -> Mapping[str, str] | None:
+    """Return the version of each suite's grader that rewarded a checkpoint; None where unknown."""
+    return grader_versions(checkpoint_folder(checkpoint))
+
+
+SERVED = SystemCard(
+    name=f"{CONDUCTOR}-served",
+    solver="conductor/conductor_served",
+    summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
+    source="Conductor, arXiv 2512.04388 (trained)",
+    calls=CALLS,
+    expected=lambda n, args: (0, _most_calls(args, "")),
+    needs=frozenset({"conductor"}),
+    conductor_calls=1,
+    k="checkpoint",
+    brings=lambda k: solver_arguments(_named(k)),
+    unfit=lambda k, suite, digests: suite_refusal(k, suite, digests),
+    misplaced=lambda k, spec: pool_refusal(k, spec),
+    remarks=lambda k, spec: pool_remarks(k, spec),
+    rewarded=lambda k: rewarding_graders(k),
+)
+
+
+def _named(checkpoint: str) -> str:
+    if not checkpoint:
+        raise UserError(
+            "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
+        )
+    return checkpoint
+
+
+def manifests() -> tuple[SystemCard, ...]:
+    """Return a manifest per released checkpoint, the trained one first, which is always there."""
+    others = (name for name in released_names() if name != TRAINED)
+    return (
+        _manifest(CONDUCTOR, TRAINED),
+        *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
+        SERVED,
+    )
+
+
+def _manifest(name: str, checkpoint: str) -> SystemCard:
+    about = _released(checkpoint)
+    form = about.form if about else PlanFormat(layout="compact")
+    rounds = about.rounds if about else 0
+    said = about.summary if about else "no checkpoint is released with this version"
+    return SystemCard(
+        name=name,
+        solver="conductor/conductor",
+        summary=f"A trained model writes a workflow for each question: {said}.",
+        source=SOURCE,
+        calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
+        expected=lambda n, args: (0, _most_calls(args, checkpoint)),
+        prompts=prompt_texts(form),
+        conductor_calls=1 + rounds,
+        k="checkpoint" if name == CONDUCTOR else "",
+        seat=_of_checkpoint(checkpoint, conductor_slot),
+        brings=_of_checkpoint(checkpoint, solver_arguments),
+        unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
+        misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
+        remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
+        rewarded=_of_checkpoint(checkpoint, rewarding_graders),
+        deviations=(
+            "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
+            "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
+            *(BY_CARDS if about and _by_cards(about) else ()),
+        ),
+    )
+
+
+def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
+    """Return the most worker calls of a question, by the checkpoint that the arguments name."""
+    about = _released(str(args.get("checkpoint") or checkpoint))
+    form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
+    said = args.get("rounds")
+    return RoundLimits(rounds if said is None else int(said)).calls(form)
+
+
+def _of_checkpoint(checkpoint: str, find: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return `find` of what stands behind the @, by default of one checkpoint."""
+    return lambda k: find(k or checkpoint)
+
+
+def _released(checkpoint: str) -> CheckpointInfo | None:
+    try:
+        return _read(checkpoint)
+    except UserError:
+        return None

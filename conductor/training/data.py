@@ -1,0 +1,503 @@
+"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from random import Random
+from string import ascii_uppercase
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
+    kmeans2,  # pyright: ignore[reportUnknownVariableType]
+)
+
+from conductor.parse import NAMES
+from conductor.plan_format import COMPACT_THOUGHT, PlanFormat
+from conductor.prompt import (
+    ShownWorkers,
+    first_word,
+    later_prompt,
+    plan_prompt,
+    render_plan,
+    shown_question,
+    shown_workers,
+)
+from conductor.training.config import TrainingConfig, unknown_key
+from harness.errors import UserError
+from harness.pool_config import PoolSpec
+from harness.records import Question
+
+# § Who is asked what, by id: the rows of a training, in a fixed and seeded order.
+# §
+# § A row names a suite, a question, an epoch and the workers that are shown; its text is made
+# § when it
+# § is asked for. So no text stands in the data set, and a resumed run meets the same rows.
+# § Not here:
+# § what a prompt says (conductor/prompt.py).
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """One question put to the policy once; `workers` is empty where the pool's order is kept."""
+
+    suite: str
+    question: str
+    epoch: int = 1
+    workers: tuple[str, ...] = ()
+    first: str = ""
+
+    def as_columns(self) -> dict[str, Any]:
+        """Return the row as TRL's data set has it."""
+        return {
+            "suite": self.suite,
+            "question": self.question,
+            "epoch": self.epoch,
+            "workers": list(self.workers),
+            "first": self.first,
+        }
+
+
+COLUMNS = ("suite", "question", "epoch", "workers", "first")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row with its texts: what a warm start and a tokenizer learn from. Never written down."""
+
+    row: TrainingRow
+    question: str
+    """The question's text, as a worker is asked."""
+    cards: tuple[str, ...]
+    """One per worker shown, empty where cards are hidden."""
+    known: tuple[str, ...]
+    """The same cards, whether or not the form hides them: a warm start may know them."""
+    workers: tuple[str, ...]
+    """Names in the order of their numbers; the policy never sees them."""
+    prompt: str
+    """The whole request, turns joined."""
+
+
+class Asks(Protocol):
+    """An exam as rows need it."""
+
+    @property
+    def questions(self) -> Mapping[str, Question]:
+        """Questions by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowDraw:
+    """How rows are drawn: exams, their weights, and which workers a row shows."""
+
+    exams: Mapping[str, Sequence[str]]
+    """Suite -> ids of its questions."""
+    weights: Mapping[str, float]
+    """Suite -> its share of the draws; a suite that is absent weighs what it has questions."""
+    workers: tuple[str, ...]
+    shown: ShownWorkers
+    """Drawn anew for every row, with the row's number; its own seed does not count."""
+    seed: int
+
+
+def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
+    """Return `count` rows: each suite's questions are all used before one of them comes again."""
+    rng = Random(f"podium rows {draw.seed}")
+    names = list(draw.exams)
+    weights = [draw.weights.get(name, float(len(draw.exams[name]))) for name in names]
+    ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
+    which = rng.choices(names, weights, k=count)
+    rows = (TrainingRow(name, next(ids[name])) for name in which)
+    return [replace(row, workers=_workers_shown(draw, row, at)) for at, row in enumerate(rows)]
+
+
+def _workers_shown(draw: RowDraw, row: TrainingRow, at: int) -> tuple[str, ...]:
+    """Return the workers that a row shows, empty for the pool as it is."""
+    if draw.shown.whole:
+        return ()
+    drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
+    return shown_workers(draw.workers, row.question, drawn)
+
+
+SEEDS = 1 << 24
+"""Rows of one seed before another's subsets come again."""
+
+
+def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
+    while True:
+        order = list(ids)
+        rng.shuffle(order)
+        yield from order
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRound:
+    """What a later round shows of the first one. Never written down."""
+
+    said: str
+    """The policy's whole text."""
+    reply: str
+    """The last reply of what that came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBuilder:
+    """Turns rows into texts: the exams' questions, the pool's cards, the form."""
+
+    form: PlanFormat
+    spec: PoolSpec
+    question: Callable[[TrainingRow], Question]
+    earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
+    """By the id that rows of later rounds name."""
+
+    def workers(self, row: TrainingRow) -> tuple[str, ...]:
+        """Return the workers that a row shows, in the order of their numbers."""
+        return row.workers or self.spec.names
+
+    def messages(self, row: TrainingRow) -> list[dict[str, str]]:
+        """Return what the policy is sent, as chat messages."""
+        cards = self.cards(row)
+        turns = plan_prompt(self.form, self.question(row).text, cards)
+        if row.first:
+            before = self.earlier[row.first]
+            turns = later_prompt(self.form, turns, before.said, before.reply)
+        return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+    def cards(self, row: TrainingRow) -> tuple[str, ...]:
+        """Return a card per worker shown, empty strings where the form hides them."""
+        named = self.workers(row)
+        return tuple(self.spec.worker(name).card if self.form.cards else "" for name in named)
+
+    def shown(self, row: TrainingRow) -> ShownRow:
+        """Return a row with its texts."""
+        prompt = "".join(turn["content"] for turn in self.messages(row))
+        text = self.question(row).text
+        workers = self.workers(row)
+        known = tuple(self.spec.worker(name).card for name in workers)
+        return ShownRow(row, text, self.cards(row), known, workers, prompt)
+
+    def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
+        rows = (
+            TrainingRow(suite, question, epoch, tuple(workers), first)
+            for suite, question, epoch, workers, first in zip(
+                *(batch[name] for name in COLUMNS), strict=True
+            )
+        )
+        return {**batch, "prompt": [self.messages(row) for row in rows]}
+
+
+# § Kinds of question, told by words alone, and what the cards of workers have in common with
+# § them.
+# §
+# § TF-IDF over word stems, k-means over questions. A kind's affinity to a worker is how much
+# § its
+# § questions' words are in that worker's card. No target, no topic and no reply is looked at,
+# § so this
+# § is what a warm start may know. Not here: plans (corpus.py).
+
+
+Floats = NDArray[np.float64]
+
+STEM = 6
+"""Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
+MOST_COMMON = 0.3
+"""A stem in more than this share of the questions is form ("give your answer"), not content."""
+
+EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
+ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
+GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
+"""Words that say nothing about who should do what."""
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKinds:
+    """How questions are told apart."""
+
+    stems: dict[str, int]
+    weights: Floats
+    """(stems,): inverse document frequencies."""
+    centres: Floats
+    """(kinds, stems)."""
+
+    def of(self, text: str) -> int:
+        """Return the kind of a question: the nearest centre."""
+        vector = _vector(text, self.stems, self.weights)
+        return int(np.argmin(((self.centres - vector) ** 2).sum(axis=1)))
+
+    def affinities(self, card: str) -> Floats:
+        """Return (kinds,): the cosine of each kind's centre and a worker's card, 0 or more."""
+        return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
+
+
+def stem_overlaps(text: str, others: Sequence[str]) -> Floats:
+    """Return (others,): how much of a text each other one shares; zeros where nobody shares any.
+
+    A stem weighs the more, the fewer of the others have it.
+
+    >>> stem_overlaps("look up facts", ["Looks up facts.", "No facts.", "Writes code."]).argmax()
+    np.int64(0)
+    """
+    wanted = set(_stems(text))
+    held = [set(_stems(one)) for one in others]
+    count = {stem: sum(stem in one for one in held) for stem in wanted}
+    rare = {stem: 1.0 / times for stem, times in count.items() if times}
+    return np.array([sum(rare.get(stem, 0.0) for stem in wanted & one) for one in held])
+
+
+def cluster_questions(texts: Sequence[str], count: int, seed: int) -> QuestionKinds:
+    """Return `count` kinds of the questions, fewer where there are fewer questions."""
+    counts = Counter(stem for text in texts for stem in set(_stems(text)))
+    most = max(1.0, MOST_COMMON * len(texts))
+    kept = sorted(stem for stem, times in counts.items() if times <= most)
+    if not kept:  # nothing tells them apart: they are of one kind
+        return QuestionKinds({}, np.zeros(0), np.zeros((1, 0)))
+    index = {stem: at for at, stem in enumerate(kept)}
+    weights = np.array([1.0 + np.log((1 + len(texts)) / (1 + counts[one])) for one in kept])
+    vectors = np.array([_vector(text, index, weights) for text in texts])
+    wanted = min(count, len(np.unique(vectors, axis=0)))
+    centres, _ = kmeans2(vectors, wanted, minit="++", rng=seed)
+    return QuestionKinds(index, weights, np.asarray(centres, dtype=np.float64))
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:STEM] for word in _WORD.findall(text.lower()) if word not in GENERIC]
+
+
+def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
+    """Return (stems,) of length 1: sublinear counts times weights; zeros where no stem is known."""
+    vector = np.zeros(len(index))
+    for stem in _stems(text):
+        if stem in index:
+            vector[index[stem]] += 1.0
+    vector = np.log1p(vector) * weights
+    length = float(np.sqrt((vector**2).sum()))
+    return vector / length if length else vector
+
+
+# § Plans to begin with: valid ones of random shape, words and workers. They are mostly wrong.
+# §
+# § A warm start that names workers at random teaches a model to ignore the question, and GRPO
+# § does not
+# § recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
+# § question's kind and the subtask share with each worker's card (`prior = "cards"`), or on a
+# § worker
+# § drawn for each kind (`"kinds"`, where nobody has a card), mixed with workers at random. It
+# § knows
+# § question texts and cards only: no target, no topic, no verdict (a test takes them away).
+# § An earlier
+# § answer that a later round shows is made up, too: words of the question in any order. Only
+# § a model
+# § that was trained already, and is now asked again, goes on writing its own plans
+# § (warm_start.py): on
+# § random ones it forgets what reward has taught it. Not here: kinds (kinds.py).
+
+
+Prior = Literal["cards", "kinds"]
+
+PHRASES: Mapping[str, tuple[str, ...]] = {
+    "solve": ("Solve the question", "Answer the question", "Work out the result"),
+    "gather": (
+        "Write down the facts that the question needs",
+        "Look up what is needed",
+        "List the values and formulas",
+    ),
+    "use": (
+        "Use the work above to answer the question",
+        "Compute the result with the facts above",
+        "Put the values above in and solve",
+    ),
+    "check": (
+        "Check the work above and correct it",
+        "Verify the reply above",
+        "Recompute the result above",
+    ),
+    "finish": ("State the final answer", "Pick the best answer above"),
+    "program": ("Write the program", "Write the code in Python"),
+    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
+}
+"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
+
+ROLES = ("gather", "check", "finish", "plan")
+"""Subtasks that are a role of their own: their words count as much as the question's."""
+
+ENDINGS = (".", " step by step.", " and be brief.", " with care.")
+
+SHAPES: tuple[tuple[str, ...], ...] = (
+    ("solve",),
+    ("program",),
+    ("gather", "use"),
+    ("solve", "check"),
+    ("program", "check"),
+    ("plan", "use"),
+    ("gather", "use", "check"),
+    ("gather", "use", "finish"),
+    ("solve", "|solve", "finish"),
+    ("gather", "use", "gather", "use"),
+)
+"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
+
+FLOOR = 1e-6
+
+MOST_LINES, MOST_WORDS = 8, 12
+"""Of a made-up reply, and of each of its lines: as long as a short reply of a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecipe:
+    """How plans are drawn: `[warm_start.options]` of a configuration."""
+
+    prior: Prior = "cards"
+    kinds: int = 12
+    """Kinds of question that are told apart."""
+    trust: float = 0.6
+    """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
+    names: bool = False
+    """Whether the reasoning before the lists names each worker by the first word of its card:
+    what a model can learn to look up where the order of workers changes. Two cards that begin with
+    one word are not told apart."""
+    later: float = 0.5
+    """Chance that a later round is drawn; none is where the training has no [recursion]."""
+    keep: float = 0.5
+    """Chance that a later round keeps the answer that there is."""
+
+    def __post_init__(self) -> None:
+        if self.prior not in get_args(Prior):
+            raise UserError(f"[warm_start.options] prior is cards or kinds, not {self.prior!r}.")
+        if not 0 <= self.trust <= 1 or self.kinds < 1:
+            raise UserError("[warm_start.options] needs a trust from 0 to 1 and at least 1 kind.")
+        if not (0 <= self.later <= 1 and 0 <= self.keep <= 1):
+            raise UserError("[warm_start.options] needs later and keep from 0 to 1.")
+
+
+def read_recipe(options: Mapping[str, Any]) -> PlanRecipe:
+    """Return options as a record; UserError names the one that there is not, and the nearest."""
+    known = [field.name for field in fields(PlanRecipe)]
+    for name in options:
+        if name not in known:
+            raise UserError(f"{unknown_key(name, known, 'warm_start.options')}.")
+    return PlanRecipe(**dict(options))
+
+
+class PlanCorpus:
+    """Draws plans for questions; what it draws follows from the seed and the calls so far."""
+
+    def __init__(
+        self, shown: Sequence[ShownRow], form: PlanFormat, given: PlanRecipe, seed: int
+    ) -> None:
+        """Tell the questions' kinds apart and weigh workers for each."""
+        self._form, self._recipe = form, given
+        carded = any(card for one in shown for card in one.known)
+        self._prior: Prior = given.prior if carded else "kinds"
+        self._seed = seed
+        texts = sorted({shown_question(form, one.question) for one in shown})
+        self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
+        self._kind_of = {text: self._kinds.of(text) for text in texts}
+        self._affinities: dict[str, Floats] = {}
+        self.own: Mapping[TrainingRow, str] = {}
+        """Plans of the model itself: its first rounds, and half of those in later rounds."""
+
+    def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
+        """Return a prompt and a completion to learn, of a first round or of a later one."""
+        if self._recipe.later and rng.random() < self._recipe.later:
+            return self.later(shown, rng)
+        return shown.prompt, self.own.get(shown.row) or self.plan(shown, rng)
+
+    def later(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
+        """Return a later round: after any plan and a made-up reply, another plan or none."""
+        first = plan_prompt(self._form, shown.question, shown.cards)
+        turns = later_prompt(
+            self._form, first, self._either(shown, rng), made_up_reply(shown.question, rng)
+        )
+        keeps = rng.random() < self._recipe.keep
+        said = self._written(shown, [], [], []) if keeps else self._either(shown, rng)
+        return "".join(turn.text for turn in turns), said
+
+    def _either(self, shown: ShownRow, rng: Random) -> str:
+        """Return a random plan, or the model's own where it has one."""
+        own = self.own.get(shown.row)
+        return own if own and rng.random() < 0.5 else self.plan(shown, rng)
+
+    def plan(self, shown: ShownRow, rng: Random) -> str:
+        """Return a plan as a completion: reasoning, where there is some, and the three lists."""
+        shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
+        kind = self._kind_of[shown_question(self._form, shown.question)]
+        numbers = self._workers(shown, kind, shape, rng)
+        subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
+        access = [self._access(at, one) for at, one in enumerate(shape)]
+        return self._written(shown, numbers, subtasks, access)
+
+    def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
+        """Return the numbers of the workers, each at most once where there are enough."""
+        numbers: list[int] = []
+        for subtask in shape:
+            weights = self._weights(shown, kind, subtask.lstrip("|"))
+            left = [at for at in range(len(weights)) if at not in numbers] or [*range(len(weights))]
+            trusted = rng.random() < self._recipe.trust
+            numbers += rng.choices(left, [weights[at] for at in left] if trusted else None)
+        return numbers
+
+    def _weights(self, shown: ShownRow, kind: int, subtask: str) -> list[float]:
+        """Return one weight per worker shown: by the question's kind, and by what is to be done."""
+        if self._prior == "kinds":
+            wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
+            return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
+        asked = np.array([self._affinity(card)[kind] for card in shown.known])
+        weights = _shares(np.maximum(asked, 0.0))
+        if subtask in ROLES:
+            weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
+        return [float(one) for one in weights]
+
+    def _affinity(self, card: str) -> Floats:
+        if card not in self._affinities:
+            self._affinities[card] = self._kinds.affinities(card)
+        return self._affinities[card]
+
+    def _access(self, at: int, kind: str) -> list[str]:
+        alone = at == 0 or kind.startswith("|") or self._form.access == "off"
+        return [] if alone else ["all"]
+
+    def _written(
+        self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
+    ) -> str:
+        lists = render_plan(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
+        if self._form.reply == "json":
+            return lists
+        reason = self._reason(shown, numbers) if self._recipe.names and numbers else ""
+        return f"{reason}\n{lists}"
+
+    def _reason(self, shown: ShownRow, numbers: list[int]) -> str:
+        # Each number of the list is found by the token two before it, three before it here
+        # (lookup_heads.py): the first one by `Ask`, the others by the number before.
+        called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
+        return COMPACT_THOUGHT.format(", ".join(called))
+
+
+def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:
+    """Return the plans of a training: later rounds are drawn where it has such."""
+    given = read_recipe(config.warm_start.options)
+    given = given if config.recursion else replace(given, later=0.0)
+    return PlanCorpus(shown, config.form, given, config.run.seed)
+
+
+def made_up_reply(question: str, rng: Random) -> str:
+    """Return a text in place of a worker's reply: lines of the question's words, then an ending.
+
+    The ending is a number, a letter or a word, whatever the question wants.
+    """
+    words = question.split() or [""]
+    sizes = [rng.randint(1, MOST_WORDS) for _ in range(rng.randint(0, MOST_LINES))]
+    lines = [" ".join(rng.choices(words, k=size)) for size in sizes]
+    ends = (str(rng.randrange(1000)), rng.choice(ascii_uppercase[:5]), rng.choice(words))
+    return "\n".join((*lines, rng.choice(ends)))
+
+
+def _shares(weights: Floats) -> Floats:
+    """Return weights that sum to 1, nearly even where all are 0."""
+    held = weights + FLOOR
+    return held / held.sum()

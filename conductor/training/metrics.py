@@ -1,0 +1,385 @@
+"""The reward of a training, what a step's plans came to, and what it knows of its own course."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from conductor.reward import (
+    DISCOUNT,
+    ConductedPool,
+    PlanAnswerer,
+    RewardConfig,
+    RewardPlace,
+    training_reward,
+)
+from conductor.training.config import TrainingConfig
+from conductor.training.grpo_options import from_all_processes, plans_at_once, worker_limits
+from conductor.training.job import TrainingJob, verdict_rewards
+from conductor.training.run_folder import process_rank, world_size
+from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
+from harness.rewards.reward import PAPER, PLAIN, OutcomeValues
+from harness.rewards.splits import SuiteSplit
+from harness.rewards.trainers import once_in_its_step
+from harness.workflow import Workflow
+
+# § Between the trainer and the reward: what a step's plans came to, counted as they pass.
+# §
+# § The values go on unchanged. Here is what the log of a step is made from: statuses, steps
+# § and workers
+# § of the plans, dollars, seconds; and equal plans of one group are carried out once, where
+# § asked.
+
+
+ReadPlan = Callable[[RewardItem], Workflow | None]
+"""An item's workflow, None where its text is none."""
+
+
+@dataclass(slots=True)
+class StepResults:
+    """The items of one step with what they came to."""
+
+    items: list[RewardItem] = field(default_factory=list[RewardItem])
+    outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
+    seconds: float = 0.0
+
+
+class RewardRecorder:
+    """A reward that remembers what passed since it was last asked; it scores as the other does."""
+
+    def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
+        """Watch a reward."""
+        self._scores, self._deduplicate = scores, deduplicate
+        self.seen = StepResults()
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order."""
+        started = monotonic()
+        outcomes = await (self._once(items) if self._deduplicate else self._scores.score(items))
+        self.seen.items.extend(items)
+        self.seen.outcomes.extend(outcomes)
+        self.seen.seconds += monotonic() - started
+        return outcomes
+
+    async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score each different item once, as its first was numbered; its cost is said once."""
+        keys = [once_in_its_step(item) for item in items]
+        firsts: dict[RewardItem, RewardItem] = {}
+        for key, item in zip(keys, items, strict=True):
+            firsts.setdefault(key, item)
+        known = dict(zip(firsts, await self._scores.score(list(firsts.values())), strict=True))
+        outcomes: list[RewardOutcome] = []
+        for key in keys:
+            outcome = known[key]
+            outcomes.append(outcome)
+            known[key] = replace(
+                outcome, shared=True, calls=0, usd=_free(outcome), latency_s=0.0, grading_s=0.0
+            )
+        return outcomes
+
+    def take(self) -> StepResults:
+        """Return what passed since the last time, and forget it."""
+        taken, self.seen = self.seen, StepResults()
+        return taken
+
+
+def _free(outcome: RewardOutcome) -> Decimal | None:
+    """Return the dollars of an outcome that was paid for already; unknown stays unknown."""
+    return None if outcome.usd is None else Decimal(0)
+
+
+def spent_out(seen: StepResults) -> bool:
+    """Return whether the money ended within a step: what is left of it is no step."""
+    return any(outcome.status is Status.BUDGET for outcome in seen.outcomes)
+
+
+def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
+    """Return what a step's plans came to: means over its items, shares of workers over steps."""
+    n = len(seen.items) or 1
+    statuses = Counter(outcome.status for outcome in seen.outcomes)
+    parsed = [plan for plan in map(read, seen.items) if plan is not None]
+    values = [one.value for one in seen.outcomes if one.value is not None]
+    right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
+    return {
+        "reward": mean(values),
+        "correct": mean([one for one in right if one is not None]),
+        "parsed": len(parsed) / n,
+        "steps": mean([float(len(plan.steps)) for plan in parsed]),
+        "depth": mean([float(max(plan.depths())) for plan in parsed]),
+        "calls": sum(one.calls for one in seen.outcomes) / n,
+        "usd": _dollars(seen.outcomes),
+        "masked": 1 - sum(statuses[status] for status in VALUED) / n,
+        **{f"status/{status.value}": statuses[status] / n for status in Status},
+        "different": len({replace(item, replicate=0) for item in seen.items}) / n,
+        **seconds_of(seen),
+    }
+
+
+def seconds_of(seen: StepResults) -> dict[str, float]:
+    """Return the seconds of a step's reward, and how they divide into workers and grading.
+
+    Plans are carried out and graded side by side, so no clock can tell: the seconds are divided as
+    those that each plan waited for its workers and for its grade. Pauses for a rate are workers'.
+    """
+    waited = sum(outcome.latency_s for outcome in seen.outcomes)
+    graded = sum(outcome.grading_s for outcome in seen.outcomes)
+    grading = seen.seconds * (graded / waited if waited else 1.0)
+    return {
+        "reward_seconds": round(seen.seconds, 3),
+        "worker_seconds": round(seen.seconds - grading, 3),
+        "grading_seconds": round(grading, 3),
+    }
+
+
+def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a validation came to under flat names; what is unknown has none."""
+    flat = {key: value for key, value in validation.items() if key not in NESTED}
+    for name, one in NESTED.items():
+        flat |= {f"{one}/{part}": value for part, value in validation.get(name, {}).items()}
+    return {f"validation/{key}": float(one) for key, one in flat.items() if one is not None}
+
+
+NESTED = {"suites": "suite", "workers": "worker"}
+
+
+def worker_shares(seen: StepResults, read: ReadPlan) -> dict[str, float]:
+    """Return each worker's share of the steps of the plans that could be read."""
+    count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
+    total = sum(count.values()) or 1
+    return {name: count[name] / total for name in sorted(count)}
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean, None of nothing.
+
+    >>> mean([]), mean([1.0, 2.0])
+    (None, 1.5)
+    """
+    return sum(values) / len(values) if values else None
+
+
+def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
+    """Return the sum, None as soon as one is unknown."""
+    known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
+    return float(sum(known)) if len(known) == len(outcomes) else None
+
+
+# § The reward of a training: plans carried out on its pool and graded by its suites.
+# §
+# § One reward serves training and validation, so that one limit of dollars holds for both.
+# § Where
+# § several processes train, each has a reward, and their limits together are those of the
+# § configuration
+# § (together.py). What a plan is worth and what is refused is said in conductor/reward.py.
+
+
+LEDGER = "ledger"
+
+
+def _nothing() -> Decimal:
+    return Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRewards:
+    """The rewards of one training."""
+
+    training: RewardRecorder
+    validation: RewardRecorder
+    stopped: Callable[[], str] = str
+    """Why no worker is asked any more, as far as money goes; empty while there is some."""
+    spent: Callable[[], Decimal] = _nothing
+    """Dollars that are gone in all processes, earlier sittings included. All processes call it
+    together; it divides what is left of the limit among them anew."""
+    answerer: PlanAnswerer | None = None
+    """Who carries plans out; None for a study."""
+
+
+def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
+    """Return the rewards; every call of a worker is written below `folder`, where there is one.
+
+    UserError for a reward that cannot be valued or paid.
+    """
+    config = training.config
+    again = config.reward.deduplicate
+    if training.study:
+        most = config.reward.max_masked
+        both = verdict_rewards(training.study, config.form, _values(training), most)
+        return TrainingRewards(RewardRecorder(both[0], again), RewardRecorder(both[1]))
+    made = training_reward(
+        reward_config(training),
+        ConductedPool(training.spec, training.book, config.form),
+        {name: _whole_exam(training, name) for name in training.exams},
+        RewardPlace(folder / LEDGER if folder else None, box),
+    )
+    answerer = made.answerer
+    return TrainingRewards(
+        RewardRecorder(made.reward, again),
+        RewardRecorder(made.reward),
+        lambda: answerer.stopped,
+        lambda: spent_by_all(answerer, max_usd(training)),
+        answerer,
+    )
+
+
+def spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
+    """Return what all processes have spent, and divide what is left of `most` among them anew.
+
+    Only the first one pays for validations, so their parts are not used up alike. One that began
+    late may have read calls of another as spent before: the least reading counts none twice.
+    """
+    if world_size() == 1:
+        return answerer.usd
+    told = from_all_processes((answerer.before, answerer.usd - answerer.before))
+    gone = min(before for before, _ in told) + sum((own for _, own in told), Decimal(0))
+    if most is not None:
+        answerer.allow((most - gone) / len(told))
+    return gone
+
+
+def reward_config(training: TrainingJob) -> RewardConfig:
+    """Return the [reward] section as the reward of one process takes it."""
+    wanted, processes = training.config.reward, world_size()
+    return RewardConfig(
+        name=wanted.name,
+        cost_weight=wanted.cost_weight,
+        cost_scale=wanted.cost_scale,
+        cost_by=wanted.cost_by,
+        concurrency=plans_at_once(training.config, processes),
+        rates=worker_limits(training.config, processes),
+        timeout_s=wanted.timeout_s,
+        max_masked=wanted.max_masked,
+        max_usd=max_usd(training),
+        recursive=training.config.recursion is not None,
+        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
+        deduplicate=wanted.deduplicate,
+        seed=training.config.run.seed,
+        rank=process_rank(),
+        processes=processes,
+    )
+
+
+def max_usd(training: TrainingJob) -> Decimal | None:
+    """Return the dollars of all processes: the command's, else the configuration's."""
+    asked = training.request.max_usd
+    return training.config.reward.max_usd if asked is None else asked
+
+
+def _whole_exam(training: TrainingJob, name: str) -> SuiteSplit:
+    """Return a suite with what teaches and what is held out."""
+    exam, held_out = training.exams[name], training.held_out[name]
+    return SuiteSplit(exam.suite, {**exam.questions, **held_out.questions})
+
+
+def _values(training: TrainingJob) -> OutcomeValues:
+    return PLAIN if training.config.reward.name == "plain" else PAPER
+
+
+# § What a training knows of its own course: its best validation, its patience, its dollars.
+# §
+# § Made anew from the lines of metrics.jsonl, so that a resumed training decides as one that
+# § was not
+# § interrupted. No torch. Not here: who counts and who ends (stepping.py).
+
+
+Validation = Mapping[str, Any]
+"""What a validation came to, as a line of metrics.jsonl has it."""
+
+
+@dataclass
+class TrainingState:
+    """What a training knows of itself beyond TRL's state."""
+
+    best: float | None = None
+    best_step: int = 0
+    since: int = 0
+    """Validations without a better one, of those graded whole."""
+    validation: Validation | None = None
+    """The latest step's; None where none was made."""
+    spent: Decimal = Decimal(0)
+    """Dollars when the running step began."""
+    dearest: Decimal = Decimal(0)
+    """Dollars of the dearest step of this sitting, without its validation."""
+    validating: Decimal = Decimal(0)
+    """Dollars of the dearest validation so far, replies that were paid before at their price."""
+    ended: str = ""
+    """Why training ended before its last step; empty while it has not."""
+    asked_to_stop: bool = False
+    generating: float = 0.0
+    """Seconds of generation in the running step."""
+    resampled: dict[str, float] = field(default_factory=dict[str, float])
+    """What dynamic sampling came to in the running step (resampling.py)."""
+    line: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
+    """Return the state at the end of these lines."""
+    state = TrainingState()
+    for line in lines:
+        note_validation(state, line["step"], line.get("validation"))
+    return state
+
+
+def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
+    """Note a validation; return whether it is the best so far. The earliest of equals stays."""
+    state.validation = validation
+    if validation is None:
+        return False
+    state.validating = max(state.validating, Decimal(str(validation.get("usd") or 0)))
+    worth = sure_share(validation)
+    if worth is not None and (state.best is None or worth > state.best):
+        state.best, state.best_step, state.since = worth, step, 0
+        return True
+    state.since += not validation.get("masked")
+    return False
+
+
+def sure_share(validation: Validation) -> float | None:
+    """Return the share of all held-out questions that is right for sure; None without a grade.
+
+    Over those alone that happened to be graded, a few lucky ones would be the best for good.
+
+    >>> sure_share({"correct": 1.0, "masked": 0.75}), sure_share({"correct": 0.5, "masked": 0.0})
+    (0.25, 0.5)
+    """
+    correct = validation.get("correct")
+    return None if correct is None else correct * (1 - (validation.get("masked") or 0.0))
+
+
+def cut_short(validation: Validation) -> bool:
+    """Say whether the money ended within a validation."""
+    return bool(validation.get("status/budget"))
+
+
+def validation_due(config: TrainingConfig, step: int) -> bool:
+    """Say whether a step is validated: some are, and the last one always."""
+    return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
+
+
+def owed_validation(
+    config: TrainingConfig, lines: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Return the last line where it lacks a validation that the money did not last for."""
+    if not lines or "validation" in lines[-1] or not validation_due(config, lines[-1]["step"]):
+        return None
+    return lines[-1]
+
+
+def ungraded_text(validation: Validation) -> str:
+    """Return how many questions have no grade, and why, for a person."""
+    count = round(validation["masked"] * validation["questions"])
+    why = [
+        name.removeprefix("status/").replace("_", " ")
+        for name, share in validation.items()
+        if name.startswith("status/") and share and name not in GRADED
+    ]
+    return (
+        f"{count} of {validation['questions']} held-out questions have no grade ({', '.join(why)})"
+    )
+
+
+GRADED = {f"status/{status.value}" for status in VALUED}
+"""Of what a line counts; the others have no value."""

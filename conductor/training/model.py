@@ -1,0 +1,395 @@
+"""The model that learns: loaded or made from nothing, warmed up, asked greedily, merged."""
+
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from conductor.checkpoint import INFO, RELEASED
+from conductor.plan_format import read_plan
+from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
+from conductor.training.data import ShownRow, TrainingRow, plan_corpus
+from conductor.training.grpo_options import weight_dtype
+from conductor.training.run_folder import WARM, append_line, is_main
+from harness.errors import UserError
+from harness.workflow import Workflow
+
+
+def load_model(path: str, config: Any) -> tuple[Any, Any]:
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
+
+    The name of a released checkpoint stands for its folder.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if (RELEASED / path / INFO).is_file():
+        path = str(RELEASED / path)
+    auto: Any = AutoModelForCausalLM
+    tokens: Any = AutoTokenizer
+    given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
+    given["dtype"] = weight_dtype(config)
+    try:
+        return auto.from_pretrained(path, **given), tokens.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
+
+
+def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int) -> list[str]:
+    """Return greedy completions of some prompts; the model's mode is left as it was."""
+    import torch
+
+    was, side = model.training, tokenizer.padding_side
+    model.eval()
+    tokenizer.padding_side = "left"
+    batch = tokenizer(list(prompts), return_tensors="pt", padding=True, add_special_tokens=False)
+    with torch.no_grad():
+        written = model.generate(
+            input_ids=batch["input_ids"].to(model.device),
+            attention_mask=batch["attention_mask"].to(model.device),
+            do_sample=False,
+            max_new_tokens=most_tokens,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            synced_gpus=_is_sharded(model),  # then no process stops before the last one has ended
+        )
+    model.train(was)
+    tokenizer.padding_side = side
+    new = written[:, batch["input_ids"].shape[1] :]
+    return list(tokenizer.batch_decode(new, skip_special_tokens=True))
+
+
+def _is_sharded(model: Any) -> bool | None:
+    """Return True for weights that torch's FSDP2 divides; None leaves it to transformers."""
+    return any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
+
+
+# § Attention that begins as a look-up, so that a model from nothing finds a worker by its
+# § card.
+# §
+# § Where the order of workers changes, a plan's number has to be read off the prompt: find
+# § the line
+# § whose card begins with a word, take the number before it, and say it again in the list.
+# § Transformers
+# § learn such steps as induction heads (arXiv 2209.11895); from wholly random weights a warm
+# § start of
+# § 900 steps is 70 to 89 % sure of a thought's numbers, from these 99.8 % (EXPERIMENTS.md).
+# § As in
+# § mimetic initialisation (arXiv 2305.09828) structure is set and the warm start trains all
+# § of it:
+# § heads of the first layer copy the tokens just before into dimensions of their own, the
+# § second layer
+# § attends where such copies are alike. Which places look at which is set; no word, worker or
+# § number.
+
+
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+
+LINES = (0, 1)
+"""Compared by the first half of the second layer's heads: a word (0 back: itself) in the thought
+`Looks3` with the word 1 back in `3: Looks up`, where the number is 3 back."""
+LISTS = (2, 3)
+"""Compared by the other half: the number 2 back in `[3, ` with the one 3 back in `Looks3, Does4`,
+which is where the next number stands."""
+THETA = 1e6
+"""Base of the rotary angles: fast pairs of dimensions tell places, slow ones compare words."""
+FAST = 6
+"""Pairs of dimensions that tell places."""
+SHARP, COPIED = 8.0, 0.2
+"""How strictly a head keeps to its place; how large a copy is beside the word it lies next to."""
+ALIKE = {"word": 4.5, "copy": 1.8}
+"""How strongly a word, and a copy of one, looks for its like: alike is about 10 above unlike."""
+
+
+def look_up(model: Any) -> None:
+    """Set the first two layers of a Qwen2 model of random weights, in place.
+
+    Words keep the first half of the dimensions; each head's copies have a share of the second half.
+    UserError where the model has fewer than two layers, or another number of heads than `BACK`.
+    """
+    import torch
+
+    config = model.config
+    heads = config.num_attention_heads
+    refuse_look_up_sizes(config.num_hidden_layers, heads, config.num_key_value_heads)
+    first, second = (model.model.layers[at].self_attn for at in (0, 1))
+    words = config.hidden_size // 2
+    read = torch.linalg.qr(torch.randn(words, config.hidden_size // heads))[0].T
+    with torch.no_grad():
+        model.model.embed_tokens.weight[:, words:] = 0
+        for layer in model.model.layers:
+            layer.mlp.down_proj.weight.mul_(0.1)
+        for projection in (first.q_proj, first.k_proj, second.q_proj, second.k_proj):
+            projection.weight.mul_(0.1)
+        second.o_proj.weight.mul_(0.3)
+        _look_back(first, read)
+        _compare(second, read)
+
+
+def _look_back(attention: Any, read: Any) -> None:
+    """Let each head copy the token some places back, as `read` (head dimensions, words) has it."""
+    import torch
+
+    wide, words = read.shape
+    angles = THETA ** (-torch.arange(wide // 2).float() / (wide // 2))
+    place = torch.where(torch.arange(wide // 2) < FAST, SHARP, 0.0)
+    attention.v_proj.weight.zero_()
+    attention.o_proj.weight.zero_()
+    for at in range(len(attention.k_proj.bias) // wide):
+        mine = slice(at * wide, (at + 1) * wide)
+        attention.k_proj.bias[mine] = torch.cat([place, torch.zeros(wide // 2)])
+        attention.v_proj.weight[mine, :words] = read
+    for at, back in enumerate(LOOK_BACK):
+        turned = torch.cat([place * torch.cos(-back * angles), place * torch.sin(-back * angles)])
+        attention.q_proj.bias[at * wide : (at + 1) * wide] = turned
+        copied = _copied(back, words)
+        there = torch.arange(copied.stop - copied.start)
+        attention.o_proj.weight[copied.start + there, at * wide + there] = COPIED
+
+
+def _compare(attention: Any, read: Any) -> None:
+    """Let heads attend where what they read at two places is alike."""
+    import torch
+
+    wide, words = read.shape
+    slow = torch.cat([torch.arange(FAST, wide // 2), torch.arange(wide // 2 + FAST, wide)])
+    each = len(attention.q_proj.bias) // len(attention.k_proj.bias)
+    for group, places in enumerate((LINES, LISTS)):
+        heads = range(group * each, (group + 1) * each)
+        for weight, rows, back in (
+            *((attention.q_proj.weight, head, places[0]) for head in heads),
+            (attention.k_proj.weight, group, places[1]),
+        ):
+            copied = _copied(back, words)
+            some = slow[: copied.stop - copied.start] + rows * wide
+            if back:
+                weight[some, copied] = torch.eye(len(some)) * ALIKE["copy"]
+            else:
+                weight[some, :words] = read[: len(some)] * ALIKE["word"]
+
+
+def _copied(back: int, words: int) -> slice:
+    """Return the dimensions of the copy of the token so far back; the width of one for 0."""
+    width, at = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
+    return slice(words + at * width, words + (at + 1) * width)
+
+
+# § A conductor from nothing: a tokenizer trained on the spot and a Qwen2 model of random
+# § weights.
+# §
+# § The tokenizer reads the prompts and plans of the warm start. What every plan has in common
+# § is one
+# § token each, so that a plan of two steps takes some 35 tokens.
+
+
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+
+PAD, END = "<|pad|>", "<|end|>"
+
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""A chat is its contents, one after another: what `compact` prompts are made for."""
+
+
+def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
+    """Return (model, tokenizer) as [model.from_scratch] has them; torch's seed decides weights."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    size = config.model.from_scratch
+    if size is None:
+        raise UserError("[model.from_scratch] is missing.")
+    tokenizer = train_tokenizer(size.vocab, _tokenizer_texts(config, shown))
+    settings: Any = Qwen2Config(
+        vocab_size=max(len(tokenizer), size.embeddings or 0),
+        hidden_size=size.hidden,
+        intermediate_size=size.intermediate,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        num_key_value_heads=size.kv_heads,
+        max_position_embeddings=size.context,
+        tie_word_embeddings=size.tied,
+        initializer_range=size.initializer_range,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    if size.look_up:
+        settings.rope_parameters = {"rope_type": "default", "rope_theta": THETA}
+    model = Qwen2ForCausalLM(settings)
+    if size.look_up:
+        look_up(model)
+    return model, tokenizer
+
+
+def _tokenizer_texts(config: TrainingConfig, shown: Sequence[ShownRow]) -> list[str]:
+    """Return prompts and plans, some plans for every prompt."""
+    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
+    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
+    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
+    return [*(one.prompt for one in shown), *plans, *later]
+
+
+FRAME = (
+    "\nmodel_id = [",
+    "]\nsubtasks = [",
+    "]\naccess_list = [",
+    '["all"]',
+    "[]",
+    '", "',
+    "\n\nModels:\n",
+    "\n\nPlan:",
+)
+"""What all prompts and plans have in common: a token each."""
+
+UNKNOWN = "<|endoftext|>"
+"""Never met by a byte-level tokenizer; Qwen2's class adds it where it is missing."""
+
+
+def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
+    """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
+
+    Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
+    its normalizer and pre-tokenizer, whatever `tokenizer.json` says: another cut would be undone.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
+
+    qwen2: Any = Qwen2Tokenizer()
+    tokenizer: Any = Tokenizer(models.BPE())
+    tokenizer.normalizer = qwen2.backend_tokenizer.normalizer
+    tokenizer.pre_tokenizer = qwen2.backend_tokenizer.pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer: Any = trainers.BpeTrainer(
+        vocab_size=vocab,
+        special_tokens=[PAD, END, UNKNOWN],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    frame = [AddedToken(one, normalized=False, special=False) for one in FRAME]
+    tokenizer.add_tokens(frame)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens(frame)
+    names = {"pad_token": PAD, "eos_token": END, "unk_token": UNKNOWN}
+    made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    made.chat_template = TEMPLATE
+    made.padding_side = "left"
+    return made
+
+
+# § The warm start: supervised steps on random valid plans, before any reward.
+# §
+# § Cross-entropy on the plan's tokens, AdamW with a short warm-up and a cosine. Every step
+# § draws new
+# § plans, so nothing is learnt by heart. Which plans those are is said in corpus.py. A
+# § checkpoint that
+# § learns to be asked again keeps what it plans in first rounds: it learns its own plans
+# § beside.
+
+
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+
+def warm_start(
+    config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
+) -> None:
+    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
+    import torch
+
+    start, rng = config.warm_start, Random(config.run.seed)
+    if is_main():
+        (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
+    corpus = plan_corpus(config, rows)
+    if config.recursion and config.model.path:
+        corpus.own = own_plans(config, model, tokenizer, rows)
+    optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
+    model.train()
+    for step in range(start.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = start.learning_rate * _schedule(step, start.steps)
+        drawn = rng.choices(rows, k=start.batch)
+        texts = [corpus.drawn(one, rng) for one in drawn]
+        loss = model(**_batch(tokenizer, texts)).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        if is_main() and (step % 20 == 0 or step + 1 == start.steps):
+            append_line(folder / WARM, {"step": step, "loss": round(loss.item(), 4)})
+
+
+def own_plans(
+    config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
+) -> dict[TrainingRow, str]:
+    """Return what a model plans greedily in first rounds, without what is no plan."""
+    most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
+    size, found = config.validation.batch, dict[TrainingRow, str]()
+    for at in range(0, len(rows), size):
+        some = rows[at : at + size]
+        texts = greedy_texts(model, tokenizer, [one.prompt for one in some], most)
+        for one, text in zip(some, texts, strict=True):
+            if isinstance(read_plan(config.form, text, one.workers), Workflow):
+                found[one.row] = text
+    return found
+
+
+def _schedule(step: int, steps: int) -> float:
+    """Return the share of the learning rate: 20 steps up, then half a cosine down."""
+    return min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return padded ids, mask and labels; a prompt's tokens have no label."""
+    import torch
+
+    end = tokenizer.eos_token_id
+    pairs = [
+        (
+            tokenizer.encode(prompt, add_special_tokens=False),
+            [*tokenizer.encode(plan, add_special_tokens=False), end],
+        )
+        for prompt, plan in texts
+    ]
+    width = max(len(prompt) + len(plan) for prompt, plan in pairs)
+    ids = [[*p, *c, *[tokenizer.pad_token_id] * (width - len(p) - len(c))] for p, c in pairs]
+    labels = [[*[-100] * len(p), *c, *[-100] * (width - len(p) - len(c))] for p, c in pairs]
+    mask = [[1] * (len(p) + len(c)) + [0] * (width - len(p) - len(c)) for p, c in pairs]
+    return {
+        "input_ids": torch.tensor(ids),
+        "labels": torch.tensor(labels),
+        "attention_mask": torch.tensor(mask),
+    }
+
+
+# § Low-rank adapters become whole weights, which every server and the embedded decoder can
+# § read.
+# §
+# § Training them is TRL's (grpo.py, with settings.lora_config).
+
+
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+
+ADAPTER_FOLDER = "adapter"
+
+
+def merge_weights(base: Any, folder: Path) -> None:
+    """Write `base` with a folder's adapters merged into it; they move to its folder adapter/.
+
+    What stands in the way of a second try is written last: a merge that broke off is made again.
+    """
+    from peft import PeftModel
+
+    merged = PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
+    merged.save_pretrained(folder)
+    kept = folder / ADAPTER_FOLDER
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        (folder / name).rename(kept / name)

@@ -1,0 +1,553 @@
+"""What a checkpoint carries beside its weights: podium.json, its card, and its release."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportUnknownVariableType]
+from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
+
+from conductor.checkpoint import (
+    CheckpointInfo,
+    cards_digest,
+    read_info,
+    taught_digests,
+    write_info,
+    write_study,
+)
+from conductor.embedded import open_checkpoint
+from conductor.plan_format import PlanFormat, read_plan
+from conductor.prompt import first_word
+from conductor.qwen2 import DecodeOptions, decode
+from conductor.training.data import ENDINGS, PHRASES
+from conductor.training.job import TrainingJob
+from conductor.training.metrics import replay_state
+from conductor.training.run_folder import (
+    BEST,
+    CPU,
+    LAST,
+    MANIFEST,
+    METRICS,
+    PLANS,
+    START,
+    WARM,
+    code_revision,
+    config_of,
+    graders_in,
+    job_manifest,
+    read_lines,
+)
+from conductor.verdict_reward import VerdictDataset, study_info
+from harness.errors import UserError
+from harness.ledger.answers import workflow_of
+from harness.ledger.questions import entries, verdict
+from harness.ledger.totals import SystemRun, load_runs
+from harness.records import PODIUM, Question
+from harness.rewards.splits import leaks_answer
+from harness.text import escape_markdown, pluralise
+from harness.workflow import Malformed, Workflow
+
+
+def as_study_info(
+    about: CheckpointInfo, study: VerdictDataset, form: PlanFormat, folder: Path
+) -> CheckpointInfo:
+    """Return what a study's checkpoint says about itself, and write `study.json` beside it."""
+    said = study.declared
+    write_study(study_info(study, form, about.seed), folder)
+    return replace(
+        about,
+        role="study",
+        graders={},  # its verdicts were recorded
+        suites=(said.exam,) if said.exam else about.suites,
+        split=f"{said.split} (seed {said.split_seed}) of {said.source}",
+        taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+    )
+
+
+# § What a conductor says to its workers: how many different subtasks, and how many it made
+# § up.
+# §
+# § A model that was warmed up on plans of a grammar (corpus.py) plans in words only if it
+# § comes to say
+# § what that grammar cannot. Read from a training's folder, or from the logs of an
+# § evaluation. A plan
+# § whose subtask holds the answer tells a worker instead of asking it; those are counted
+# § apart.
+# § Not here: the table (reports/ablations.py), the model card (about.py).
+
+
+GRAMMAR = frozenset(
+    phrase + ending for phrases in PHRASES.values() for phrase in phrases for ending in ENDINGS
+)
+"""Every subtask that a warm start can have written."""
+_WORD = re.compile(r"[^\W_]+")
+VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))
+"""Its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidPlan:
+    """One plan that could be read."""
+
+    subtasks: tuple[str, ...]
+    """Those with words."""
+    right: float | None
+    leaked: bool | None
+    """Whether a subtask holds the answer; None where that cannot be told, as for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What some plans say."""
+
+    plans: int
+    subtasks: int
+    distinct: int
+    new: int
+    """Of the distinct ones, those that the warm start's grammar cannot have written."""
+    share_new: float | None
+    """Of all subtasks, those that are new; None where there are none."""
+    foreign: int
+    """Of the new ones, those with a word that the grammar does not have; the rest rearrange its
+    words."""
+    commonest: tuple[str, ...]
+    """The new ones that are said most often, three at most."""
+    leaked: float | None
+    """Share of the plans that hold the answer, of those where it can be told."""
+    right: float | None
+    """Mean grade of the plans that were graded."""
+    right_unleaked: float | None
+    """The same without the plans that hold the answer."""
+
+
+def wording(said: Sequence[SaidPlan]) -> Wording:
+    """Return what plans say.
+
+    >>> wording([SaidPlan(("Solve the question.", "Add 3."), 1.0, False)]).new
+    1
+    """
+    counts = Counter(subtask for plan in said for subtask in plan.subtasks)
+    new = Counter({one: count for one, count in counts.items() if one not in GRAMMAR})
+    known = [plan.leaked for plan in said if plan.leaked is not None]
+    total = counts.total()
+    return Wording(
+        plans=len(said),
+        subtasks=total,
+        distinct=len(counts),
+        new=len(new),
+        share_new=new.total() / total if total else None,
+        foreign=sum(bool({*_words(one)} - VOCABULARY) for one in new),
+        commonest=tuple(one for one, _ in new.most_common(3)),
+        leaked=fmean(known) if known else None,
+        right=_right(said),
+        right_unleaked=_right([plan for plan in said if not plan.leaked]),
+    )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _right(said: Sequence[SaidPlan]) -> float | None:
+    graded = [plan.right for plan in said if plan.right is not None]
+    return fmean(graded) if graded else None
+
+
+def said_in_training(folder: Path) -> list[SaidPlan]:
+    """Return the sampled plans of a training's folder; UserError where it kept no words."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UserError(f"{folder} is no training: it has no {MANIFEST}.")
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    form, workers = config_of(manifest).form, tuple(manifest["pool"]["workers"])
+    found: list[SaidPlan] = []
+    for line in read_lines(folder / PLANS):
+        if "completion" not in line:
+            raise UserError(f"{folder} kept no words of plans: its questions are not published.")
+        shown = tuple(line.get("workers") or workers)
+        plan = read_plan(form, line["completion"], shown)
+        if not isinstance(plan, Malformed):
+            found.append(_said_plan(plan, line.get("correct"), line.get("leaked")))
+    return found
+
+
+def said_in_logs(folder: Path) -> list[SaidPlan]:
+    """Return the plans of an evaluation's logs; those that are withheld have no words."""
+    return said_by(load_runs([folder])[0])
+
+
+def said_by(sittings: Iterable[SystemRun]) -> list[SaidPlan]:
+    """Return the plans of some sittings of an evaluation."""
+    return [plan for sitting in sittings for plan in _of_logs(sitting.paths)]
+
+
+def _of_logs(paths: Sequence[Path]) -> Iterator[SaidPlan]:
+    for entry in entries(paths):
+        if not entry.current:
+            continue
+        sample = entry.sample
+        metadata: dict[str, Any] = sample.get("metadata") or {}
+        shape: dict[str, Any] = metadata.get(PODIUM) or {}
+        plan = workflow_of(shape.get("plan"))
+        if plan is not None:
+            yield _said_plan(plan, verdict(sample), _leaked(sample, metadata, plan))
+
+
+def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) -> bool | None:
+    """Say whether a plan holds the target that the log gives."""
+    text, target = sample.get("input"), sample.get("target")
+    if not isinstance(text, str) or not isinstance(target, str):
+        return None
+    kind: Any = metadata.get("kind", "text")
+    question = Question(str(sample["id"]), text, kind, target=target)
+    return leaks_answer(question, [step.subtask for step in plan.steps])
+
+
+def _said_plan(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
+    return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
+
+
+# § What a checkpoint carries beside its weights: podium.json, and a model card with
+# § provenance.
+
+
+CARD = """\
+---
+library_name: transformers
+tags: [podium, conductor, grpo]
+---
+# A conductor trained by podium
+
+It writes workflows for the pool `{pool}`; it answers no question itself. How it is asked and read
+is in `podium.json`. {label}
+
+| | |
+|---|---|
+| made of | {model} |
+| steps of GRPO | {steps} |
+| seed | {seed} |
+| reward | `{reward}`: {worth} |
+| pool | `{pool}`, sha256 `{pool_sha}` |
+| workers | {workers} |
+| price book | `{prices}`, sha256 `{prices_sha}` |
+| code | {code} |
+
+## Data
+
+| suite | version | data revision | train questions | sha256 of their ids |
+|---|---|---|---|---|
+{data}
+
+{left_out} of the suites' train questions were left out because an exam asks them.
+
+## Validation
+
+{validation}
+
+## What it asks its workers
+
+{said}
+
+## Configuration
+
+```json
+{config}
+```
+
+Versions: {versions}.
+"""
+
+HELD = """It knows workers by their cards. Seated on any pool its
+decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
+WORTH = {
+    "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
+    "plain": "1 right, 0 otherwise",
+    "cost-aware": "as published, less a share for cost where the answer is right (podium's own)",
+}
+OPTIMISTIC = """
+
+A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
+is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
+nothing: the suites' `eval` split, or what a study's split keeps for judging."""
+
+
+def describe_checkpoint(
+    training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
+) -> None:
+    """Write podium.json and README.md into a checkpoint's folder."""
+    said = checkpoint_info(training, step)
+    if training.study:
+        said = as_study_info(said, training.study, training.config.form, folder)
+    write_info(said, folder)
+    (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
+
+
+def checkpoint_info(training: TrainingJob, step: int) -> CheckpointInfo:
+    """Return what a checkpoint says about itself."""
+    config, spec = training.config, training.spec
+    cards = [worker.card for worker in spec.workers]
+    bare = training.parts.bare
+    asked = [one for exam in training.exams.values() for one in exam.questions.values()]
+    return CheckpointInfo(
+        form=config.form,
+        pool=spec.name,
+        workers=spec.names,
+        cards_sha256=cards_digest(cards) if config.form.cards else "",
+        openings=tuple(sorted({first_word(card) for card in cards})) if config.form.cards else (),
+        suites=tuple(training.exams),
+        data={name: exam.suite.data_revision for name, exam in training.exams.items()},
+        graders={name: exam.suite.version for name, exam in training.exams.items()},
+        taught=taught_digests(asked, bare),
+        seed=config.run.seed,
+        reward=config.reward.name,
+        code=code_revision(),
+        prices=training.book.name,
+        steps=step,
+        rounds=1 if config.recursion else 0,
+        summary=config.title,
+        drawn=config.pool.shown is not None or config.pool.order == "random",
+    )
+
+
+def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
+    """Return the model card: provenance only, no question's text."""
+    said = job_manifest(training)
+    config = training.config
+    rows = [
+        f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
+        f"`{one['train_ids_sha256'][:16]}` |"
+        for name, one in said["data"].items()
+    ]
+    label = "" if training.spec.label != "rehearsal" else "Its workers are rehearsal programs."
+    label = " ".join(filter(None, (label, HELD if config.form.cards else "")))
+    return CARD.format(
+        pool=training.spec.name,
+        label=label,
+        model=config.model.path or "random weights (Qwen2 architecture)",
+        steps=step,
+        seed=config.run.seed,
+        reward=config.reward.name,
+        worth=WORTH[config.reward.name],
+        pool_sha=training.spec.sha256[:16],
+        workers=", ".join(training.spec.names),
+        prices=training.book.name,
+        prices_sha=training.book.sha256[:16],
+        code=said["code_revision"] or "not a checkout",
+        data="\n".join(rows),
+        left_out=training.left_out,
+        validation=_validation(training, validation),
+        said=_wording_text(training),
+        config=json.dumps(said["config"], indent=1, default=str),
+        versions=", ".join(f"{name} {version}" for name, version in said["versions"].items()),
+    )
+
+
+def _validation(training: TrainingJob, found: Mapping[str, Any] | None) -> str:
+    if not found:
+        return "Not made at this step."
+    grade = "unknown" if found["correct"] is None else f"{found['correct']:.3f}"
+    return (
+        f"Greedy, {found['questions']} held-out questions, {training.spec.label} workers: right "
+        f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
+        f"{OPTIMISTIC}"
+    )
+
+
+def _wording_text(training: TrainingJob) -> str:
+    if not training.publishable:
+        return "Not kept: its questions may not be published."
+    return said_text(training.request.out)
+
+
+def said_text(run: Path) -> str:
+    """Return how far the subtasks of the plans that a run has sampled so far are its own."""
+    if not (run / PLANS).is_file():
+        return "Nothing was sampled yet."
+    found = wording(said_in_training(run))
+    told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
+    return (
+        f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
+        f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
+    )
+
+
+# § Release a trained checkpoint: the median seed, its weights made small, its log beside it.
+# §
+# § The median seed by *validation* stands for a training: the best one would be a choice in
+# § hindsight.
+# § The log of every seed is released with it. No torch: whoever only checks a release needs
+# § none.
+
+
+LOGS = (MANIFEST, METRICS, WARM, CPU)
+"""What is released of each seed; plans and the ledger stay with the run."""
+KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+        "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
+"""Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
+"""
+WEIGHTS = "model.safetensors"
+
+Prompts = Callable[[Path], Sequence[str]]
+"""A run's folder -> the prompts of its validation questions."""
+
+RELEASE_NOTE = """
+## Released
+
+Seed {seed} of {seeds}: the median by validation ({values}); equal ones go by seed. Weights are
+stored as {kind}: {equal} of {asked} greedy plans on the validation questions are those of float32.
+Each value is the highest of its seed's validations, so it is optimistic: the `eval` split, which
+picked nothing, is what to quote.
+The log of every seed is in `log/`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRun:
+    """One finished run."""
+
+    folder: Path
+    seed: int
+    correct: float
+    """Best validation."""
+    step: int
+
+
+def read_seed(run: Path) -> SeedRun:
+    """Return what a run came to; UserError where it is none, or has not ended."""
+    manifest = run / MANIFEST
+    if not manifest.is_file():
+        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+    if not run_ended(run):
+        raise UserError(f"The training in {run} has not ended: --resume goes on.")
+    state = replay_state(read_lines(run / METRICS))
+    if state.best is None:
+        raise UserError(
+            f"No validation of the training in {run} has a grade: there is no best checkpoint."
+        )
+    return SeedRun(run, int(json.loads(manifest.read_text())["seed"]), state.best, state.best_step)
+
+
+def run_ended(run: Path) -> bool:
+    """Say whether a training has made all its steps, or has ended by its own rule."""
+    if not (run / LAST / "podium.json").is_file():
+        return False
+    config = json.loads((run / MANIFEST).read_text())["config"]
+    lines, patience = read_lines(run / METRICS), config["validation"]["patience"]
+    if patience is not None and replay_state(lines).since >= patience:
+        return True
+    last = lines[-1] if lines else {"step": 0}
+    return last["step"] >= int(config["grpo"]["max_steps"]) and "validation" in last
+
+
+def median_seed(seeds: Sequence[SeedRun]) -> SeedRun:
+    """Return the median seed by validation; of an even number the lower one of the middle two."""
+    ranked = sorted(seeds, key=lambda one: (one.correct, one.seed))
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
+    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`.
+
+    Returns a sentence. UserError for a run that has not ended, two trainings, or two runs of a
+    seed. What stands there is replaced, whole or not at all.
+    """
+    seeds = sorted((read_seed(run) for run in runs), key=lambda one: one.seed)
+    _refuse_strangers(seeds)
+    chosen = median_seed(seeds)
+    asked = prompts(chosen.folder)
+    said = _write(chosen.folder / BEST, to, asked, seeds)
+    if untrained is not None:
+        said += " " + _write(chosen.folder / START, untrained, asked, seeds)
+    return said
+
+
+def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
+    """Raise UserError where runs are of several trainings, or of one seed twice."""
+    numbers = [one.seed for one in seeds]
+    if len(set(numbers)) < len(numbers):
+        raise UserError("Two of these runs have the same seed: name each seed once.")
+    kinds: set[str] = set()
+    graders: set[str] = set()
+    for one in seeds:
+        manifest = json.loads((one.folder / MANIFEST).read_text())
+        graders.add(json.dumps(graders_in(manifest), sort_keys=True))
+        config = manifest["config"]
+        config["run"].pop("seed")
+        config["model"].pop("path")  # a later training begins with the checkpoint of its own seed
+        kinds.add(json.dumps(config, sort_keys=True))
+    if len(kinds) > 1:
+        raise UserError("These runs were trained by different configurations: release each alone.")
+    if len(graders) > 1:
+        raise UserError(
+            "These runs were rewarded by graders of other versions: release each alone."
+        )
+
+
+def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
+    """Copy one checkpoint with its log; return a sentence."""
+    part = to.with_name(f"{to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    for name in KEPT:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, part / name)
+    equal, kind = _weights(source, part, prompts)
+    about = read_info(source)
+    trained = source.name == BEST
+    seed = median_seed(seeds)
+    which = f"seed {seed.seed} of {pluralise(len(seeds), 'seed')}"
+    what = f"{about.summary}, {about.reward} reward" if trained else "its warm start, no reward yet"
+    changed = replace(about, summary=f"{what}, {which}", reward=about.reward if trained else "")
+    write_info(changed, part)
+    values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
+    facts: dict[str, Any] = {"seed": seed.seed, "seeds": len(seeds), "values": values}
+    with (part / "README.md").open("a") as card:
+        card.write(RELEASE_NOTE.format(**facts, kind=kind, equal=equal, asked=len(prompts)))
+    _write_logs(part / "log", seeds)
+    shutil.rmtree(to, ignore_errors=True)
+    part.rename(to)
+    size = sum(one.stat().st_size for one in to.rglob("*") if one.is_file()) / 1e6
+    return f"{to}: {which} ({values}), {kind}, {size:.1f} MB."
+
+
+def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
+    """Write weights as float16 where every greedy plan stays as it is, else as they are.
+
+    Returns how many plans are the same, and the kind of number that was written.
+    """
+    tensors = _load_file(source / WEIGHTS)
+    half = {name: held.astype(np.float16) for name, held in tensors.items()}
+    _save_file(half, part / WEIGHTS, metadata={"format": "pt"})
+    before, after = (greedy_plans(folder, prompts) for folder in (source, part))
+    equal = sum(one == other for one, other in zip(before, after, strict=True))
+    if equal == len(prompts):
+        return equal, "float16"
+    shutil.copyfile(source / WEIGHTS, part / WEIGHTS)
+    return len(prompts), "float32"
+
+
+def greedy_plans(folder: Path, prompts: Sequence[str], most: int = 128) -> list[str]:
+    """Return a checkpoint's greedy completions, as the embedded provider makes them."""
+    found = open_checkpoint(str(folder))
+    made = (
+        decode(found.model, found.words.tokens(prompt), DecodeOptions(max_tokens=most))
+        for prompt in prompts
+    )
+    return [found.words.text(one.tokens) for one in made]
+
+
+def _write_logs(folder: Path, seeds: Sequence[SeedRun]) -> None:
+    """Copy the log of every seed."""
+    for one in seeds:
+        place = folder / f"seed-{one.seed}"
+        place.mkdir(parents=True)
+        for name in LOGS:
+            if (one.folder / name).is_file():
+                shutil.copyfile(one.folder / name, place / name)

@@ -1,0 +1,239 @@
+"""Later rounds of a recursive training: first plans are made before it begins, and kept."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from pydantic import TypeAdapter, ValidationError
+
+from conductor.reward import FirstRound, PlanAnswerer
+from conductor.training.data import EarlierRound, TrainingRow
+from conductor.training.grpo_options import from_first_process
+from conductor.training.job import TrainingJob
+from conductor.training.run_folder import newest_checkpoint, write_json
+from harness.errors import TooManyMasked, UserError, WorkerError
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import run_in_loop
+
+# § First rounds of a recursive training, kept in its folder: a resumed one goes on from the
+# § same.
+# §
+# §     first_rounds.json    by row: what was planned and what it came to; which rows have
+# § none, and why
+# §
+# § So a row whose first plan met an outage stays a first round, also when the worker is back.
+# § Texts of
+# § suites that must not be published are in no file: such a training cannot be resumed. Not
+# § here: how
+# § first plans are made (first_rounds.py).
+
+
+KEPT = "first_rounds.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRound:
+    """One first round."""
+
+    said: str
+    """The policy's whole text."""
+    first: FirstRound
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRounds:
+    """What first plans came to, by what first_rounds.py calls their rows."""
+
+    kept: Mapping[str, KeptRound] = field(default_factory=dict[str, KeptRound])
+    unread: tuple[str, ...] = ()
+    """Rows for which the model wrote no plan."""
+    failed: tuple[str, ...] = ()
+    """Rows whose plan a worker failed."""
+    why: str = ""
+    """What the first failure was."""
+
+    @property
+    def asked(self) -> int:
+        """How many first plans were wanted."""
+        return len(self.kept) + len(self.unread) + len(self.failed)
+
+    @property
+    def account(self) -> str:
+        """One sentence about how many rows have a later round."""
+        said = f"First plans: {len(self.kept)} of {self.asked} have a later round"
+        if self.unread:
+            said += f"; {len(self.unread)} could not be read"
+        if self.failed:
+            said += f"; {len(self.failed)} met a worker's failure and stay first rounds"
+        return f"{said}."
+
+
+_ROUNDS = TypeAdapter(FirstRounds)
+
+
+def dump_rounds(found: FirstRounds, folder: Path | None) -> str:
+    """Return first rounds as JSON, written to a training's folder where there is one."""
+    plain = {id: _plain(kept) for id, kept in found.kept.items()}
+    said = _ROUNDS.dump_python(replace(found, kept=plain), mode="json")
+    if folder is not None:
+        write_json(folder / KEPT, said)
+    return json.dumps(said)
+
+
+def load_rounds(said: str) -> FirstRounds:
+    """Return first rounds from JSON; UserError where it is something else."""
+    try:
+        return _ROUNDS.validate_json(said)
+    except ValidationError as error:
+        raise UserError(
+            f"{KEPT} is damaged, and later rounds would be others: put it back, or begin anew with "
+            "--out."
+        ) from error
+
+
+def read_rounds(folder: Path) -> str | None:
+    """Return a folder's first rounds as JSON, None where none were made yet.
+
+    UserError where steps were made from first rounds that are not there.
+    """
+    if (folder / KEPT).is_file():
+        return (folder / KEPT).read_text()
+    if newest_checkpoint(folder):
+        raise UserError(
+            f"{folder} has checkpoints but no {KEPT}, so its later rounds would be others (a suite "
+            "that must not be published leaves none): begin anew with --out."
+        )
+    return None
+
+
+def _plain(kept: KeptRound) -> KeptRound:
+    """Return a round whose facts are plain JSON values."""
+    answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
+    return KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
+
+
+# § Later rounds for a recursive training: first plans are made before it begins, by its first
+# § model.
+# §
+# § A row of a later round shows a first plan and what it came to, and asks again; only the
+# § second plan
+# § is learnt from. As in arXiv 2512.04388, appendix A.3, half of the rows are such, unless
+# § the
+# § configuration says otherwise. First plans are greedy. The first process alone makes them,
+# § and the
+# § others are told: a live worker would tell each something else. Not here: what a later
+# § round says
+# § (conductor/policy.py), what it is worth (conductor/reward.py), and the file that a
+# § resumed training reads them back from (kept_rounds.py).
+
+
+Write = Callable[[Sequence[TrainingRow]], Sequence[str]]
+"""Rows -> the model's greedy completions."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPlanMaker:
+    """Who makes first plans, who carries them out, and who is told how many there are."""
+
+    answerer: PlanAnswerer | None
+    training: TrainingJob
+    write: Write
+    say: Callable[[str], None]
+
+
+def with_later_rounds(
+    asked: FirstPlanMaker, rows: tuple[list[TrainingRow], list[TrainingRow]]
+) -> tuple[list[TrainingRow], list[TrainingRow]]:
+    """Return train and validation rows, some of them later rounds; all processes call it together.
+
+    Of the train rows a share becomes later rounds; the validation rows stay, and the later round of
+    each stands behind them. A row whose first plan cannot be read or carried out stays as it is,
+    also when the training is resumed. TooManyMasked where workers failed more of them than
+    [reward] max_masked allows.
+    """
+    teach, held_out = rows
+    training, answerer = asked.training, asked.answerer
+    recursion = training.config.recursion
+    assert recursion is not None, "only a recursive training has later rounds"
+    assert answerer is not None, "a study has no plans to go on from (config.py)"
+    again = later_places(len(teach), recursion.share, training.config.run.seed)
+    wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
+    found = load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))
+    for id, kept in found.kept.items():
+        answerer.firsts[id] = kept.first
+        training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
+    asked.say(found.account)
+    later = [_later(row, found) if at in again else row for at, row in enumerate(teach)]
+    seconds = [_later(row, found) for row in held_out]
+    return later, [*held_out, *(row for row in seconds if row.first)]
+
+
+def later_places(count: int, share: float, seed: int) -> frozenset[int]:
+    """Return the places of so many rows that become later rounds."""
+    return frozenset(
+        Random(f"podium later rounds {seed}").sample(range(count), round(share * count))
+    )
+
+
+def first_id(row: TrainingRow) -> str:
+    """Return what later rounds call a row's first round: who was asked what, and no text."""
+    return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
+
+
+def _later(row: TrainingRow, found: FirstRounds) -> TrainingRow:
+    """Return the later round of a row; the row itself where it has no first one."""
+    id = first_id(row)
+    return replace(row, first=id) if id in found.kept else row
+
+
+def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
+    """Return first rounds as text, from the run's folder where they were made before."""
+    training = asked.training
+    known = read_rounds(training.request.out)
+    if known is not None:
+        return known
+    assert asked.answerer is not None, "with_later_rounds has looked"
+    texts = dict(zip(wanted, asked.write(wanted), strict=True))
+    found = run_in_loop(_carried_out(asked.answerer, training, texts))
+    _refuse_outage(found, training.config.reward.max_masked)
+    return dump_rounds(found, training.request.out if training.publishable else None)
+
+
+def _refuse_outage(found: FirstRounds, most: float) -> None:
+    """Raise TooManyMasked where workers failed too many; nothing was kept, so all may be asked."""
+    if len(found.failed) > most * found.asked:
+        raise TooManyMasked(
+            f"Of {found.asked} first plans {len(found.failed)} met a worker's failure, more than "
+            f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
+            "asks those that failed again, and pays no reply twice."
+        )
+
+
+async def _carried_out(
+    answerer: PlanAnswerer, training: TrainingJob, texts: dict[TrainingRow, str]
+) -> FirstRounds:
+    """Carry first plans out; those that are none, or that a worker failed, are counted."""
+
+    async def one(row: TrainingRow, text: str) -> FirstRound | WorkerError | None:
+        item = RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers)
+        async with most:
+            try:
+                return await answerer.first_round(item, training.question(row))
+            except WorkerError as error:
+                return error
+
+    most = asyncio.Semaphore(training.config.reward.concurrency)
+    came = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
+    pairs = list(zip(texts, came, strict=True))
+    failed = [(first_id(row), str(one)) for row, one in pairs if isinstance(one, WorkerError)]
+    return FirstRounds(
+        kept={
+            first_id(r): KeptRound(texts[r], one) for r, one in pairs if isinstance(one, FirstRound)
+        },
+        unread=tuple(first_id(row) for row, one in pairs if one is None),
+        failed=tuple(id for id, _ in failed),
+        why=failed[0][1] if failed else "",
+    )

@@ -1,0 +1,512 @@
+"""An invoice added up, for the account that is the run's, and what a comparison says."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
+from harness.errors import UserError
+from harness.ledger.call import Call, plain
+
+# § What a reconciliation is asked for and what it says: plain records, no arithmetic.
+# §
+# § `Reconciliation.faults` is what invariant I10 of the audit fails on; everything else is
+# § shown.
+
+
+InvoiceFaultKind = Literal[
+    "difference",
+    "not in the ledger",
+    "not in the invoice",
+    "request differs",
+    "repeated request id",
+    "unmatched model",
+    "nothing compared",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceOptions:
+    """Whose traffic is compared, and how closely."""
+
+    project: str | None = None
+    """Only lines of this project or workspace; others are foreign traffic."""
+    key: str | None = None
+    """Only lines of this API key, by the id or name that the export gives."""
+    whole_account: bool = False
+    """True when the account did nothing but this run, and the export names no project or key."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Model of the ledger -> model of the invoice, where their names do not say it."""
+    tokens: int = 0
+    """Largest difference that is none, per bucket, model and kind of token."""
+    usd: Decimal = Decimal(0)
+    """The same in dollars, beside the rounding of the invoice's own amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """One side of a comparison; None where it does not say."""
+
+    requests: int | None = None
+    input: int | None = None
+    """The prompt, cached or not."""
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciledBucket:
+    """One bucket and model, both sides."""
+
+    bucket: str
+    model: str
+    """As the invoice names it."""
+    ledger: Amounts
+    invoice: Amounts
+    explained_by: tuple[str, ...]
+    """Why the sides may differ, each with its range; empty when they are equal."""
+    wrong: tuple[str, ...]
+    """Differences that nothing explains."""
+    kind: InvoiceFaultKind
+    """Of what is wrong."""
+
+    @property
+    def ok(self) -> bool:
+        """Say whether every difference is explained."""
+        return not self.wrong
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceFault:
+    """One thing that does not add up."""
+
+    kind: InvoiceFaultKind
+    where: str
+    """Bucket and model, or a request id."""
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """A ledger held against one invoice."""
+
+    file: str
+    """Name of the export."""
+    format: str
+    account: str
+    """Whose lines were compared."""
+    by: Literal["request id", "bucket and model"]
+    rows: tuple[ReconciledBucket, ...]
+    faults: tuple[InvoiceFault, ...]
+    mapping: tuple[tuple[str, str, str], ...]
+    """Model of the ledger, model of the invoice, why they are one."""
+    foreign: tuple[str, ...]
+    """Lines of other projects, keys and times: left out."""
+    credits: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Say whether the ledger and the invoice agree, or every difference is explained."""
+        return not self.faults
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values; money as strings of decimals."""
+        found: dict[str, Any] = _plain(asdict(self))
+        return {**found, "ok": self.ok}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}  # pyright: ignore
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]  # pyright: ignore
+    return plain(value)
+
+
+# § Running sums of both sides: what the ledger counted in a bucket, and what it was billed.
+# §
+# § One object per bucket and model, however many rows. Calls of which nobody knows what they
+# § cost are
+# § summed apart, as bounds: they can explain a difference, and nothing else.
+
+
+TOKENS = ("input", "cache_read", "cache_write", "output")
+CENT_HALF = Decimal("0.005")
+
+
+@dataclass(slots=True)
+class KnownUsage:
+    """Tokens, dollars and calls that are known."""
+
+    requests: int = 0
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    usd: Decimal = Decimal(0)
+
+    def add(self, row: Call) -> None:
+        """Add a call whose tokens are known."""
+        self.requests += 1
+        self.input += row.input_total or 0
+        self.cache_read += row.cache_read or 0
+        self.cache_write += row.cache_write or 0
+        self.output += row.output or 0
+        self.usd += row.usd or Decimal(0)
+
+
+@dataclass(slots=True)
+class OpenCalls:
+    """Calls without a known bill: what they can have come to at most; None is no bound."""
+
+    calls: int = 0
+    silent: int = 0
+    """Those of them that were answered, without a count of tokens."""
+    input: int | None = 0
+    output: int | None = 0
+    usd: Decimal | None = Decimal(0)
+
+    def add(self, row: Call) -> None:
+        """Add a call in flight, or one whose provider counted no tokens."""
+        self.calls += 1
+        self.silent += row.billable == "yes"
+        self.input = _plus(self.input, row.prompt_bytes)
+        self.output = _plus(self.output, row.max_tokens)
+        high = row.usd_high
+        self.usd = None if self.usd is None or high is None else self.usd + high
+
+    def most(self, measure: str) -> int | Decimal | None:
+        """Return the most that these calls add to a measure."""
+        if measure == "requests":
+            return self.calls
+        if measure == "usd":
+            return self.usd
+        return self.output if measure == "output" else self.input
+
+
+def _plus(sum: int | None, more: int | None) -> int | None:
+    return None if sum is None or more is None else sum + more
+
+
+@dataclass(slots=True)
+class Side:
+    """What the ledger has of one bucket and model."""
+
+    known: KnownUsage = field(default_factory=KnownUsage)
+    open: OpenCalls = field(default_factory=OpenCalls)
+    unpriced: int = 0
+    refused: int = 0
+    """Attempts that the provider refused: no tokens, but it may count them as requests."""
+    began_here: KnownUsage = field(default_factory=KnownUsage)
+    """Calls that ended in a later bucket: a provider may count them there."""
+    ended_here: KnownUsage = field(default_factory=KnownUsage)
+
+    def add(self, row: Call) -> None:
+        """Add one attempt."""
+        if row.billable == "no":
+            self.refused += 1
+        elif row.billable == "unknown" or row.input_total is None or row.output is None:
+            self.open.add(row)
+        else:
+            self.known.add(row)
+            self.unpriced += row.usd is None
+
+    @property
+    def amounts(self) -> Amounts:
+        """What is known of it; dollars are None when a call has no price."""
+        known = self.known
+        usd = None if self.unpriced else known.usd
+        return Amounts(
+            known.requests, known.input, known.cache_read, known.cache_write, known.output, usd
+        )
+
+
+@dataclass(slots=True)
+class Billed:
+    """What an invoice has of one bucket and model: the sum of the lines that say it."""
+
+    requests: int | None = None
+    input: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    usd: Decimal | None = None
+    place: Decimal = CENT_HALF
+    """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
+    priced: int = 0
+    """How many amounts that are."""
+    lines: int = 0
+
+    def add(self, line: InvoiceLine) -> None:
+        """Add one line."""
+        self.lines += 1
+        self.requests = _said(self.requests, line.requests)
+        self.input = _said(self.input, prompt_of(line))
+        self.cache_read = _said(self.cache_read, line.cache_read)
+        self.cache_write = _said(self.cache_write, line.cache_write)
+        self.output = _said(self.output, line.output)
+        if line.usd is not None:
+            self.usd = (self.usd or Decimal(0)) + line.usd
+            self.place = min(self.place, last_place(line.usd))
+            self.priced += 1
+
+    def join(self, other: "Billed") -> None:
+        """Add the lines of another account."""
+        self.lines += other.lines
+        for measure in ("requests", *TOKENS):
+            setattr(self, measure, _said(getattr(self, measure), getattr(other, measure)))
+        if other.usd is not None:
+            self.usd = (self.usd or Decimal(0)) + other.usd
+        self.place = min(self.place, other.place)
+        self.priced += other.priced
+
+    @property
+    def rounding(self) -> Decimal:
+        """How far its amounts may be off together."""
+        return self.place * self.priced
+
+    @property
+    def amounts(self) -> Amounts:
+        """The sums, as a record."""
+        return Amounts(
+            self.requests, self.input, self.cache_read, self.cache_write, self.output, self.usd
+        )
+
+    def said(self) -> Iterator[str]:
+        """Yield the measures that the invoice has."""
+        for measure in ("requests", *TOKENS, "usd"):
+            if getattr(self, measure) is not None:
+                yield measure
+
+
+def prompt_of(line: InvoiceLine) -> int | None:
+    """Return a line's prompt, cached or not."""
+    parts = (line.input_uncached, line.cache_read, line.cache_write)
+    said = [part for part in parts if part is not None]
+    return sum(said) if said else None
+
+
+def last_place(amount: Decimal) -> Decimal:
+    """Return half a unit of an amount's last printed place, half a cent at most.
+
+    >>> last_place(Decimal("0.0756"))
+    Decimal('0.00005')
+    """
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int):
+        return CENT_HALF
+    return min(CENT_HALF, Decimal(5).scaleb(exponent - 1))
+
+
+def _said(sum: int | None, more: int | None) -> int | None:
+    return sum if more is None else (sum or 0) + more
+
+
+# § Whose traffic an invoice shows: a run can only be compared where nobody else asked.
+# §
+# § A project or key of the run's own is required. It is named, or it is the only one in the
+# § export.
+
+
+Account = tuple[str | None, str | None]
+"""Project (or workspace) and key, as a line has them."""
+
+
+def chosen(
+    accounts: Collection[Account], options: InvoiceOptions, path: Path
+) -> tuple[Callable[[Account], bool], str]:
+    """Return which accounts are the run's, and their name; UserError when that is not clear."""
+    projects = sorted({project for project, _ in accounts if project})
+    keys = sorted({key for _, key in accounts if key})
+    _refuse_absent(options.project, projects, "--project", path)
+    _refuse_absent(options.key, keys, "--key", path)
+    if options.project or options.key:
+        return _named(options), _title(options.project, options.key)
+    if options.whole_account:
+        return (lambda account: True), "the whole account, said to be this run's alone"
+    if not projects and not keys:
+        raise UserError(
+            f"{path} names no project and no key, so nobody can tell whose calls it bills: export "
+            "it grouped by project or key, or say --whole-account if only this run used it."
+        )
+    if len(set(accounts)) > 1:
+        listed = ", ".join([*projects, *keys][:8])
+        raise UserError(
+            f"{path} has several projects or keys ({listed}): name the run's own with --project "
+            "or --key."
+        )
+    only = next(iter(accounts))
+    return (lambda account: account == only), f"{_title(*only)}, the only one in the export"
+
+
+def _named(options: InvoiceOptions) -> Callable[[Account], bool]:
+    def fits(account: Account) -> bool:
+        project, key = account
+        return options.project in (None, project) and options.key in (None, key)
+
+    return fits
+
+
+def _title(project: str | None, key: str | None) -> str:
+    named = (("project", project), ("key", key))
+    return ", ".join(f"{name} {value}" for name, value in named if value)
+
+
+def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -> None:
+    if named and named not in known:
+        listed = ", ".join(known[:8]) or "none"
+        raise UserError(f"{path} has no {flag} {named!r}; it has: {listed}.")
+
+
+# § An invoice added up: by bucket and model where it is an aggregate, by request where it is
+# § not.
+# §
+# § Read in one pass, whatever its size; requests are kept one by one only where lines have
+# § ids. Which
+# § account is the run's is known when all have been seen, so each is added up apart.
+
+
+LISTED = 20
+"""How many of one kind are listed by name; the rest are counted."""
+
+Span = tuple[datetime, datetime]
+Key = tuple[Span, str]
+"""Bucket and model."""
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+@dataclass(slots=True)
+class Bill:
+    """What an invoice bills the run's account."""
+
+    account: str
+    buckets: dict[Key, Billed]
+    requests: dict[str, InvoiceLine]
+    """Lines by request id; they are in `buckets` as well."""
+    repeated: tuple[InvoiceFault, ...]
+    foreign: tuple[str, ...]
+    credits: tuple[str, ...]
+    nameless: int = 0
+    """Lines of an export with ids that have none."""
+    layers: tuple["BucketLayer", ...] = ()
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models it names."""
+        return frozenset(model for _, model in self.buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLayer:
+    """Buckets of one width: an export of days beside one of hours has two layers."""
+
+    width: timedelta
+    starts: tuple[datetime, ...]
+
+    def span(self, time: datetime) -> Span:
+        """Return the bucket of a time; one that the export lacks is where it would be."""
+        at = bisect_right(self.starts, time) - 1
+        if at >= 0 and time < self.starts[at] + self.width:
+            return self.starts[at], self.starts[at] + self.width
+        start = EPOCH + (time - EPOCH) // self.width * self.width
+        return start, start + self.width
+
+
+@dataclass(slots=True)
+class _Pile:
+    """The lines of one account."""
+
+    buckets: dict[Key, Billed] = field(default_factory=dict[Key, Billed])
+    requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
+    nameless: int = 0
+
+
+def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
+    """Add up an invoice; UserError when it is malformed or not clearly the run's."""
+    piles: dict[Account, _Pile] = defaultdict(_Pile)
+    credits: dict[str, list[Decimal]] = defaultdict(list)
+    repeated: dict[str, int] = {}
+    for line in invoice.lines():
+        account = (line.project, line.key)
+        if line.credit:
+            said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
+            credits[said].append(line.usd or Decimal(0))
+        elif line.request_id and line.request_id in piles[account].requests:
+            repeated[line.request_id] = repeated.get(line.request_id, 1) + 1
+            _add(piles[account], line)
+        else:
+            _add(piles[account], line)
+    ours, title = chosen(piles.keys(), options, invoice.path)
+    mine = _joined([pile for account, pile in piles.items() if ours(account)])
+    return Bill(
+        account=title,
+        buckets=mine.buckets,
+        requests=mine.requests,
+        repeated=tuple(
+            InvoiceFault("repeated request id", one, f"the export bills it {count} times")
+            for one, count in repeated.items()
+        ),
+        foreign=_foreign({one: pile for one, pile in piles.items() if not ours(one)}),
+        credits=_credits(credits),
+        nameless=mine.nameless,
+        layers=_layers(mine.buckets),
+    )
+
+
+def _add(pile: _Pile, line: InvoiceLine) -> None:
+    key = ((line.start, line.end), line.model or line.item)
+    if key not in pile.buckets:
+        pile.buckets[key] = Billed()
+    pile.buckets[key].add(line)
+    if line.request_id:
+        pile.requests.setdefault(line.request_id, line)
+    else:
+        pile.nameless += 1
+
+
+def _joined(piles: list[_Pile]) -> _Pile:
+    """Return one pile; accounts that share a bucket and model are added up."""
+    whole = piles[0] if piles else _Pile()
+    for pile in piles[1:]:
+        for key, billed in pile.buckets.items():
+            kept = whole.buckets.setdefault(key, Billed())
+            kept.join(billed)
+        whole.requests.update(pile.requests)
+        whole.nameless += pile.nameless
+    return whole
+
+
+def _layers(buckets: dict[Key, Billed]) -> tuple[BucketLayer, ...]:
+    starts: dict[timedelta, set[datetime]] = defaultdict(set)
+    for (start, end), _ in buckets:
+        starts[end - start].add(start)
+    found = (BucketLayer(width, tuple(sorted(begun))) for width, begun in sorted(starts.items()))
+    return tuple(found) or (BucketLayer(HOUR, ()),)
+
+
+def _foreign(piles: dict[Account, _Pile]) -> tuple[str, ...]:
+    said: list[str] = []
+    for (project, key), pile in sorted(piles.items(), key=lambda one: str(one[0])):
+        whole = Billed()
+        for billed in pile.buckets.values():
+            whole.join(billed)
+        counts = [count for count in (whole.input, whole.output) if count is not None]
+        tokens = f", {sum(counts)} tokens" if counts else ""
+        usd = "" if whole.usd is None else f", ${whole.usd:f}"
+        whose = f"project {project or 'none'}, key {key or 'none'}"
+        said.append(f"{whose}: {len(pile.buckets)} buckets{tokens}{usd}")
+    return tuple(said)
+
+
+def _credits(found: dict[str, list[Decimal]]) -> tuple[str, ...]:
+    said = [f"{name}: ${sum(amounts, Decimal(0)):f}" for name, amounts in sorted(found.items())]
+    more = [f"and {len(said) - LISTED} more"] if said[LISTED:] else []
+    return (*said[:LISTED], *more)

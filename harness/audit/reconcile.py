@@ -1,0 +1,550 @@
+"""The ledger held against one invoice: which model is which, both sides, every difference."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from harness.audit.bill import (
+    LISTED,
+    TOKENS,
+    Amounts,
+    Bill,
+    Billed,
+    InvoiceFault,
+    InvoiceFaultKind,
+    InvoiceOptions,
+    Key,
+    ReconciledBucket,
+    Reconciliation,
+    Side,
+    last_place,
+    prompt_of,
+    read_bill,
+)
+from harness.audit.invoice_files import Names, read_invoice
+from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
+from harness.ledger.call import Call
+from harness.text import columns
+
+# § Compare one bucket and model of both sides: what differs, and what may explain it.
+# §
+# § A difference is explained by calls in flight when it lies within their bounds, by calls
+# § that crossed
+# § the bucket's edge when all buckets together agree, by rounding when it is smaller than the
+# § last
+# § places of the invoice's amounts. Everything else is wrong.
+
+
+UNITS = {
+    "requests": "requests",
+    "input": "input tokens",
+    "cache_read": "cached tokens",
+    "cache_write": "tokens written to the cache",
+    "output": "output tokens",
+    "usd": "dollars",
+}
+Number = int | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class BucketVerdict:
+    """What a comparison found."""
+
+    explained: tuple[str, ...]
+    wrong: tuple[str, ...]
+    kind: InvoiceFaultKind = "difference"
+    """Of what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPair:
+    """Both sides of one bucket and model, and how closely they are compared."""
+
+    side: Side
+    billed: Billed
+    options: InvoiceOptions
+    agreeing: frozenset[str]
+    """Measures on which all buckets together agree."""
+
+
+def compare(bucket: BucketPair) -> BucketVerdict:
+    """Compare the two sides of a bucket."""
+    side, billed = bucket.side, bucket.billed
+    explained: dict[str, None] = {}
+    wrong: list[str] = []
+    measures = [one for one in billed.said() if one != "usd" or not side.unpriced]
+    for measure in measures:
+        why, ok = _measure(measure, bucket)
+        if not ok:
+            wrong.append(why)
+        elif why:
+            explained[why] = None
+    if side.unpriced and billed.usd is not None:
+        explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
+    if not measures:
+        return BucketVerdict(tuple(explained), ("nothing could be compared",), "nothing compared")
+    return BucketVerdict(tuple(explained), tuple(wrong))
+
+
+def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
+    """Return what there is to say of one measure, and whether it is all right."""
+    side = bucket.side
+    theirs: Number = getattr(bucket.billed, measure)
+    ours: Number = getattr(side.known, measure)
+    over = theirs - ours
+    slack = _slack(measure, bucket)
+    if abs(over) <= slack:
+        return _within(measure, over, bucket), True
+    most = side.open.most(measure)
+    if side.open.calls and over >= -slack and (most is None or over <= most + slack):
+        return _in_flight(side), True
+    if measure == "requests" and 0 < over <= side.refused + side.open.calls:
+        return f"{side.refused} refused attempts may count as requests", True
+    low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
+    if measure in bucket.agreeing and -low - slack <= over <= high + slack:
+        crossed = side.began_here.requests + side.ended_here.requests
+        return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
+    sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
+    return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
+
+
+def _slack(measure: str, bucket: BucketPair) -> Number:
+    if measure == "usd":
+        return bucket.billed.rounding + bucket.options.usd
+    return 0 if measure == "requests" else bucket.options.tokens
+
+
+def _within(measure: str, over: Number, bucket: BucketPair) -> str:
+    billed, options = bucket.billed, bucket.options
+    if not over:
+        return ""
+    if measure != "usd":
+        return f"{UNITS[measure]} differ by {_figure(over, signed=True)}, within {options.tokens}"
+    if abs(over) <= billed.rounding:
+        return f"rounding of {billed.priced} amounts: at most ${billed.rounding:f}"
+    return f"dollars differ by {over:+f}, within {options.usd:f} and rounding"
+
+
+def _figure(number: Number, *, signed: bool = False) -> str:
+    sign = "+" if signed and number > 0 else ""
+    return f"{sign}{number:f}" if isinstance(number, Decimal) else f"{sign}{number}"
+
+
+def _in_flight(side: Side) -> str:
+    """Name the calls that may explain a difference, with the range of what they can have cost."""
+    open = side.open
+    named = f"in flight or timed out: {open.calls - open.silent} calls"
+    if open.silent:
+        uncounted = f"answered without a count of tokens: {open.silent} calls"
+        named = uncounted if open.silent == open.calls else f"{named}, {uncounted}"
+    tokens = (
+        "no bound on tokens"
+        if open.input is None or open.output is None
+        else f"0-{open.input + open.output} tokens"
+    )
+    dollars = "no bound on dollars" if open.usd is None else f"$0-{open.usd:f}"
+    return f"{named}, {tokens}, {dollars}"
+
+
+# § The ledger's rows added up as an invoice is: one pass, one sum per bucket and model.
+# §
+# § Left out and counted: what leaves no purse, and what another provider bills.
+
+
+LEFT_OUT = {
+    "label": "of rehearsal or recorded workers",
+    "cache": "answered from the local cache",
+    "provider": "of other providers",
+}
+
+
+@dataclass(slots=True)
+class Count:
+    """The rows, added up as the invoice is."""
+
+    bill: Bill
+    names: Names
+    options: InvoiceOptions
+    providers: tuple[str, ...]
+    sides: dict[Key, Side] = field(default_factory=dict[Key, Side])
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    unmatched: Counter[str] = field(default_factory=Counter[str])
+    faults: dict[InvoiceFaultKind, list[InvoiceFault]] = field(
+        default_factory=lambda: defaultdict[InvoiceFaultKind, list[InvoiceFault]](list)
+    )
+    seen: set[str] = field(default_factory=set[str])
+    resolved: int = 0
+    """Calls in flight that the invoice has by their id."""
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def add(self, row: Call) -> None:
+        """Add one row, or count it as left out."""
+        if row.label != "live":
+            self.left_out["label"] += 1
+        elif row.cache == "read":
+            self.left_out["cache"] += 1
+        else:
+            self._live(row)
+
+    def _live(self, row: Call) -> None:
+        line = self.bill.requests.get(row.request_id) if row.request_id else None
+        if line is not None:
+            self._by_id(row, line)
+            return
+        model = self.names.match(row.model, row.served_model)
+        if model is None:
+            self._unmatched(row)
+            return
+        start = self._noted(row)
+        for layer in self.bill.layers:
+            span = layer.span(start)
+            side = self._side((span, model))
+            side.add(row)
+            later = layer.span(start + timedelta(seconds=row.latency_s or 0))
+            if later != span and row.billable == "yes" and row.output is not None:
+                side.began_here.add(row)
+                self._side((later, model)).ended_here.add(row)
+        if self.bill.requests and row.request_id and row.billable == "yes":
+            self._fault(
+                "not in the invoice", row.request_id, f"a call of {row.model}, {row.started}"
+            )
+
+    def _by_id(self, row: Call, line: InvoiceLine) -> None:
+        """Compare a call with the line that has its id."""
+        self._noted(row)
+        request = line.request_id or ""
+        if request in self.seen:
+            self._fault("repeated request id", request, "the ledger has it more than once")
+            return
+        self.seen.add(request)
+        side = self._side(((line.start, line.end), line.model or line.item))
+        if row.billable == "unknown":
+            self.resolved += 1
+            _take(side, line)
+            return
+        side.add(row)
+        if said := _differences(row, line, self.options):
+            self._fault("request differs", request, said)
+
+    def _unmatched(self, row: Call) -> None:
+        if self.providers and row.model.partition("/")[0] not in self.providers:
+            self.left_out["provider"] += 1
+        elif row.billable != "no":
+            self.unmatched[row.model] += 1
+
+    def _noted(self, row: Call) -> datetime:
+        start = moment(row.started)
+        self.first = start if self.first is None else min(self.first, start)
+        end = start + timedelta(seconds=row.latency_s or 0)
+        self.last = end if self.last is None else max(self.last, end)
+        return start
+
+    def _side(self, key: Key) -> Side:
+        found = self.sides.get(key)
+        if found is None:
+            found = self.sides[key] = Side()
+        return found
+
+    def _fault(self, kind: InvoiceFaultKind, where: str, said: str) -> None:
+        self.faults[kind].append(InvoiceFault(kind, where, said))
+
+
+def _take(side: Side, line: InvoiceLine) -> None:
+    """Count a call in flight as the invoice has it: that is who knows."""
+    side.known.requests += 1
+    side.known.input += prompt_of(line) or 0
+    side.known.cache_read += line.cache_read or 0
+    side.known.cache_write += line.cache_write or 0
+    side.known.output += line.output or 0
+    if line.usd is not None:
+        side.known.usd += line.usd
+
+
+def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
+    """Return what one request's two records disagree on; empty when they agree."""
+    if row.billable == "no":
+        return "the ledger says that the provider refused it, the invoice bills it"
+    pairs = (
+        ("input tokens", row.input_total, prompt_of(line)),
+        ("cached tokens", row.cache_read, line.cache_read),
+        ("output tokens", row.output, line.output),
+    )
+    said = [
+        f"{name}: the invoice has {theirs}, the ledger {ours}"
+        for name, ours, theirs in pairs
+        if ours is not None and theirs is not None and abs(ours - theirs) > options.tokens
+    ]
+    if row.usd is not None and line.usd is not None:
+        slack = last_place(line.usd) + options.usd
+        dollars = f"dollars: the invoice has {line.usd:f}, the ledger {row.usd:f}"
+        said += [dollars] if abs(row.usd - line.usd) > slack else []
+    return "; ".join(said)
+
+
+# § Hold a ledger's rows against an invoice: one pass over the rows, whatever their number.
+# §
+# § By request id where the export carries one: each such call is compared alone, and so is
+# § the rest by
+# § bucket and model; otherwise all of it by bucket and model. Only live calls leave a purse:
+# § rehearsal
+# § and recorded rows, and reads from the local cache, never go to an invoice. A bucket is
+# § compared
+# § whole, so the run must have had its project or key to itself.
+
+
+ANYONE = InvoiceOptions()
+"""No tolerance, and the only account of the export."""
+
+
+def reconcile(
+    rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
+) -> Reconciliation:
+    """Return how a ledger and an invoice compare.
+
+    UserError when the file is malformed, not in US dollars, or not clearly of the run's own project
+    or key.
+    """
+    bill = read_bill(invoice, options)
+    ledger = Count(bill, Names(bill.models, options.models), options, invoice.providers)
+    for row in rows:
+        ledger.add(row)
+    inside, outside = _within_the_run(ledger)
+    agreeing = _agreeing(ledger, inside)
+    found = [_reconciled(ledger, key, agreeing[key[1]]) for key in inside]
+    faults = [*bill.repeated, *_listed(ledger), *_unmatched_faults(ledger)]
+    faults += [fault for one in found for fault in _bucket_faults(one)]
+    faults += _unknown_requests(ledger)
+    return Reconciliation(
+        file=Path(invoice.path).name,
+        format=invoice.format,
+        account=bill.account,
+        by="request id" if bill.requests else "bucket and model",
+        rows=tuple(found),
+        faults=tuple(faults),
+        mapping=tuple((ours, *theirs) for ours, theirs in sorted(ledger.names.made.items())),
+        foreign=(*bill.foreign, *outside),
+        credits=bill.credits,
+        notes=tuple(_notes(ledger, inside)),
+    )
+
+
+def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
+    """Return the buckets to compare, and a line for those before the run or after it."""
+    keys = sorted(ledger.bill.buckets.keys() | ledger.sides.keys(), key=lambda key: (*key[0], key))
+    if ledger.first is None or ledger.last is None:
+        return keys, []
+    first, last = ledger.first, ledger.last
+    inside = [key for key in keys if key[0][0] <= last and key[0][1] > first]
+    outside = [key for key in keys if key not in set(inside)] if len(inside) < len(keys) else []
+    said = [f"{span_text(*span)} {model}: before or after the run" for span, model in outside]
+    more = [f"and {len(said) - LISTED} more buckets before or after the run"]
+    return inside, said[:LISTED] + (more if said[LISTED:] else [])
+
+
+def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
+    """Return, per model, the measures whose sums over all buckets are the same on both sides."""
+    ours: dict[str, Counter[str]] = defaultdict(Counter)
+    for key in keys:
+        side, billed = ledger.sides.get(key, Side()), ledger.bill.buckets.get(key, Billed())
+        for measure in ("requests", *TOKENS, "usd"):
+            theirs = getattr(billed, measure) or 0
+            ours[key[1]][measure] += theirs - getattr(side.known, measure)
+    return {
+        model: frozenset(measure for measure, over in found.items() if not over)
+        for model, found in ours.items()
+    }
+
+
+def _reconciled(ledger: Count, key: Key, agreeing: frozenset[str]) -> ReconciledBucket:
+    side, billed = ledger.sides.get(key), ledger.bill.buckets.get(key)
+    if side is not None and billed is not None:
+        verdict = compare(BucketPair(side, billed, ledger.options, agreeing))
+    elif billed is not None:
+        verdict = BucketVerdict((), ("the ledger has no such call",), "not in the ledger")
+    else:
+        assert side is not None, "a key comes from one side or the other"
+        verdict = _absent(side, agreeing)
+    return ReconciledBucket(
+        bucket=span_text(*key[0]),
+        model=key[1],
+        ledger=side.amounts if side else Amounts(),
+        invoice=billed.amounts if billed else Amounts(),
+        explained_by=verdict.explained,
+        wrong=verdict.wrong,
+        kind=verdict.kind,
+    )
+
+
+def _absent(side: Side, agreeing: frozenset[str]) -> BucketVerdict:
+    """Say what it means that the invoice has nothing for calls of the ledger."""
+    if side.known.requests == 0:
+        return BucketVerdict(("nothing was billed for refused calls and calls in flight",), ())
+    if "output" in agreeing and side.known.requests == side.began_here.requests:
+        said = "all its calls ended in the next bucket; all buckets together agree"
+        return BucketVerdict((said,), ())
+    said = f"the invoice has none of {side.known.requests} calls"
+    return BucketVerdict((), (said,), "not in the invoice")
+
+
+def _bucket_faults(one: ReconciledBucket) -> list[InvoiceFault]:
+    where = f"{one.bucket} {one.model or 'all models'}"
+    return [InvoiceFault(one.kind, where, said) for said in one.wrong]
+
+
+def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
+    said = {name.partition(" (served")[0]: why for name, why in ledger.names.unmatched.items()}
+    return [
+        InvoiceFault(
+            "unmatched model", model, f"{calls} calls; {said.get(model, 'not in the invoice')}"
+        )
+        for model, calls in sorted(ledger.unmatched.items())
+    ]
+
+
+def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
+    """Return the requests that nothing in the ledger may be, where ids are compared."""
+    lost: list[InvoiceLine] = []
+    for request, line in ledger.bill.requests.items():
+        if request in ledger.seen or _is_outside(ledger, line):
+            continue
+        side = ledger.sides.get(((line.start, line.end), line.model or line.item), Side())
+        if not side.open.calls and side.known.requests == 0:
+            continue  # the whole bucket is named already
+        if not side.open.calls:
+            lost.append(line)
+    return _most(
+        [
+            InvoiceFault("not in the ledger", line.request_id or "", f"a request of {line.model}")
+            for line in lost
+        ]
+    )
+
+
+def _is_outside(ledger: Count, line: InvoiceLine) -> bool:
+    if ledger.first is None or ledger.last is None:
+        return False
+    return line.start > ledger.last or line.end <= ledger.first
+
+
+def _listed(ledger: Count) -> list[InvoiceFault]:
+    return [fault for faults in ledger.faults.values() for fault in _most(faults)]
+
+
+def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
+    """Return the first few faults of a kind, and one that counts the others."""
+    if len(faults) <= LISTED:
+        return faults
+    rest = len(faults) - LISTED
+    return [*faults[:LISTED], InvoiceFault(faults[0].kind, f"{rest} more", faults[0].said)]
+
+
+def _notes(ledger: Count, keys: list[Key]) -> list[str]:
+    notes = [
+        f"{count} calls {LEFT_OUT[kind]}: left out"
+        for kind, count in sorted(ledger.left_out.items())
+    ]
+    if ledger.resolved:
+        notes.append(f"{ledger.resolved} calls in flight were found in the invoice by their id")
+    first, last = ledger.first, ledger.last
+    partly = [span for span, _ in keys if first and last and (span[0] < first or span[1] > last)]
+    if partly:
+        notes.append(
+            f"{len(set(partly))} buckets reach beyond the run's first or last call and are "
+            "compared whole: other traffic of the same account in them shows as a difference"
+        )
+    if ledger.bill.requests and ledger.bill.nameless:
+        notes.append(f"{ledger.bill.nameless} lines without a request id: by bucket and model")
+    return notes
+
+
+# § A reconciliation as text: what was compared, both sides, every difference and its name.
+
+
+COLUMNS = (
+    "bucket",
+    "model",
+    "requests",
+    "input",
+    "cached",
+    "output",
+    "usd",
+    "said",
+)
+
+
+def reconciliation_text(found: Reconciliation) -> str:
+    """Return the table of a reconciliation; each cell is ledger / invoice, one figure when equal.
+
+    A dash is "not said".
+    """
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Reconciliation) -> Iterator[str]:
+    yield f"Invoice {found.file} ({found.format}), compared by {found.by}, {found.account}."
+    yield "Cells: ledger / invoice; one figure where they are equal; - is not said."
+    yield ""
+    yield columns(COLUMNS, [_cells(row) for row in found.rows])
+    yield ""
+    for title, said in (
+        ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
+        ("foreign, left out", found.foreign),
+        ("credit, listed only", found.credits),
+        ("note", found.notes),
+        ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
+    ):
+        yield from (f"{title}: {line}" for line in said)
+    yield "The ledger and the invoice agree." if found.ok else f"{len(found.faults)} faults."
+
+
+def _cells(row: ReconciledBucket) -> tuple[str, ...]:
+    said = "; ".join((*row.wrong, *row.explained_by)) or "equal"
+    numbers = (
+        _pair(row.ledger, row.invoice, measure)
+        for measure in ("requests", "input", "cache_read", "output", "usd")
+    )
+    mark = "" if row.ok else "FAULT "
+    return (row.bucket, row.model or "all", *numbers, mark + said)
+
+
+def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
+    ours, theirs = getattr(ledger, measure), getattr(invoice, measure)
+    if ours == theirs:
+        return _shown(ours)
+    return f"{_shown(ours)} / {_shown(theirs)}"
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
+
+
+# § What providers say they billed, and whether the ledger says the same.
+# §
+# § Reading order: `lines.py` (what every export is turned into), then one reader per kind of
+# § export
+# § (`openai_usage.py`, `anthropic_usage.py`, `google_billing.py`, `csv_rows.py`),
+# § `reading.py` (which
+# § reader a file wants), `accounts.py` (whose traffic it is), `names.py` (which model is
+# § which),
+# § `sums.py`, `bill.py` and `counted.py` (both sides added up), `check.py`, `reconcile.py`
+# § (the
+# § comparison) and `table.py`. Nothing here asks a provider: the user exports the file.
+# § Prices are
+# § harness/prices/cost.py.
+
+
+__all__ = [
+    "Invoice",
+    "InvoiceFault",
+    "InvoiceLine",
+    "InvoiceOptions",
+    "ReconciledBucket",
+    "Reconciliation",
+    "read_invoice",
+    "reconcile",
+    "reconciliation_text",
+]

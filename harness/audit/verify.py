@@ -1,0 +1,359 @@
+"""What was changed since a manifest was written, and who signed it."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.errors import UserError
+from harness.files import DOCUMENT, SETTINGS, read_json, read_limited
+from harness.ledger.journal import read_chain
+from harness.ledger.manifest import (
+    FILE,
+    SIGNATURE,
+    FileEntry,
+    Manifest,
+    changed_parts,
+    covered,
+    file_digest,
+    originals,
+    read_entry,
+    read_manifest,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+
+# § What was changed in a run's directory since its manifest was written, each by file and
+# § place.
+# §
+# § Proved is integrity: that the files are those of the manifest. Not proved is what `LIMITS`
+# § says;
+# § whoever may write the directory can write all of it anew, manifest included.
+
+
+FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
+
+HEX = re.compile(r"[0-9a-fA-F]{64}")
+LIMITS = (
+    "whoever can write this directory can write all of it anew, manifest included: only a root\n  "
+    "that was published earlier, or a signature by a key you know, shows that",
+    "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
+    "that no call was made outside podium",
+    "that grades are right (--regrade gives them anew, podium regrade writes them)",
+    "reports and exports, which lie outside: make them again from the logs",
+)
+"""What a manifest that holds does not prove."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One difference from the manifest."""
+
+    kind: FindingKind
+    path: str
+    """Below the directory."""
+    where: str
+    """A line or a sample; empty for a whole file."""
+    said: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}, {self.where}" if self.where else self.path
+        return f"{self.kind}: {place}: {self.said}"
+
+
+def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple[Finding, ...]:
+    """Return everything in which a directory differs from its `MANIFEST.json`; nothing if in none.
+
+    Args:
+        log_dir: a run's directory; one without a manifest is a finding, `absent`.
+        published: a root that the manifest must have.
+        shared: only a part of the run is here: files may lack, samples may be redacted as long as
+            they keep the digests of the originals.
+    """
+    if published and not HEX.fullmatch(published):
+        raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
+    path = log_dir / FILE
+    if not path.exists():
+        return (Finding("absent", FILE, "", "there is none: whoever ran it should supply it"),)
+    try:
+        manifest = read_manifest(path)
+    except UserError:
+        return (Finding("edited", FILE, "", "it is no manifest, or was cut short"),)
+    found = [*_of_manifest(manifest, path, published)]
+    here = covered(log_dir)
+    known = {one.path: one for one in manifest.files}
+    for entry in manifest.files:
+        if entry.path in here:
+            found.extend(_of_file(log_dir, entry, shared))
+        elif not shared:
+            found.append(Finding("deleted", entry.path, "", "it is in the manifest and not here"))
+    for name in here.keys() - known.keys():
+        said = "it is not in the manifest: put in, or of a run that was killed since"
+        found.append(Finding("inserted", name, "", said))
+    return tuple(sorted(found, key=lambda one: (one.path != FILE, one.path)))
+
+
+def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:
+    """Yield what the manifest itself shows: its root, its form, and what its history admits."""
+    if manifest.computed() != manifest.root:
+        yield Finding("edited", FILE, "", "its root does not follow from what it says")
+    elif manifest.as_bytes() != path.read_bytes():
+        yield Finding("edited", FILE, "", "it is not in the form that podium writes")
+    if published and manifest.root != published.lower():
+        yield Finding("root", FILE, "", _other_root(manifest, published.lower()))
+    for number, one in enumerate(manifest.history, 1):
+        for said in one.changed:
+            yield Finding("edited", FILE, f"history {number}", f"before it was extended, {said}")
+
+
+def _other_root(manifest: Manifest, published: str) -> str:
+    """Say that a root is not the published one; being named in the history proves nothing."""
+    earlier = [one.root for one in manifest.history]
+    known = ""
+    if published in earlier:
+        number = f"{earlier.index(published) + 1} of {len(earlier)}"
+        known = f"; its history names that as earlier root {number}, which only a copy can show"
+    return f"its root {manifest.root} is not the published {published}{known}"
+
+
+def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
+    """Return in what a file differs; what was wrong when it was taken in stays wrong."""
+    file = log_dir / old.path
+    stale = [Finding("edited", old.path, "", f"when it was taken in: {one}") for one in old.faults]
+    if file_digest(file) == old.sha256:
+        return stale
+    if shared and old.kind == "log" and (kept := originals(file)) is not None:
+        return _of_samples(old, kept)
+    if old.kind == "journal":
+        return [*stale, *_of_journal(file, old)]
+    if old.kind == "log":
+        return _of_log(log_dir, old, shared)
+    if file.stat().st_size < old.size and not file.read_bytes().strip():
+        return [Finding("truncated", old.path, "", "it is empty")]
+    parts = ", ".join(changed_parts(old, read_entry(log_dir, old.path, old.kind)))
+    where = f"{parts} changed, and " if parts and old.samples else ""
+    return [Finding("edited", old.path, "", f"{where}its sha256 is no longer {old.sha256}")]
+
+
+def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
+    """Return what happened to a journal, line by line where its chain shows it."""
+    chain, rows = read_chain(file), old.rows or 0
+    found = [Finding(one.kind, old.path, f"line {one.line}", one.said) for one in chain.faults]
+    if file.stat().st_size > old.size and file_digest(file, old.size) == old.sha256:
+        said = f"{chain.lines - rows} lines were added after the manifest was written"
+        return [*found, Finding("inserted", old.path, f"line {rows + 1}", said)]
+    if not found and chain.lines < rows:
+        said = f"{rows - chain.lines} of {rows} lines are cut off its end"
+        return [Finding("truncated", old.path, f"line {chain.lines + 1}", said)]
+    said = "its chain holds and is another one: the file was written anew"
+    return found or [Finding("edited", old.path, "", said)]
+
+
+def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
+    """Return what happened to a log, by its samples."""
+    now = read_entry(log_dir, old.path, "log")
+    if now.rows is None:
+        cut = now.size < old.size
+        said = f"it cannot be read; {now.size} of {old.size} bytes are here"
+        return [Finding("truncated" if cut else "edited", old.path, "", said)]
+    found = _of_samples(old, now.samples, part=shared)
+    if now.rest != old.rest and not shared:
+        found.append(Finding("edited", old.path, "", "its header or its summaries were changed"))
+    if not found and not shared:
+        said = "it was packed anew, its contents are unchanged"
+        found.append(Finding("edited", old.path, "", said))
+    return found
+
+
+def _of_samples(
+    old: FileEntry, now: Sequence[tuple[str, str]], *, part: bool = False
+) -> list[Finding]:
+    """Return how a log's samples differ; `part` of them may be all that is here."""
+    before, after = dict(old.samples), dict(now)
+    found = list(_changed_samples(old.path, before, now))
+    if not part:
+        gone = [member for member in before if member not in after]
+        found += [Finding("deleted", old.path, member, "it is gone") for member in gone]
+    kept = [member for member, _ in now if member in before]
+    order = [member for member in before if member in after]
+    if kept != order and not found:
+        first = next((one for one, should in zip(kept, order, strict=False) if one != should), "")
+        found.append(Finding("reordered", old.path, first, "samples stand in another order"))
+    return found
+
+
+def _changed_samples(
+    path: str, before: Mapping[str, str], now: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    for member, digest in now:
+        if member not in before:
+            yield Finding("inserted", path, member, "the manifest has no such sample")
+        elif digest == "damaged":
+            yield Finding("edited", path, member, "it cannot be unpacked")
+        elif digest != before[member]:
+            yield Finding("edited", path, member, f"its digest is no longer {before[member]}")
+
+
+# § Who vouches for a manifest: an Ed25519 key, and a signature over the manifest's bytes.
+# §
+# § Needs the extra `signing`. A signature shows that whoever holds the key signed these
+# § bytes; that the
+# § key is whose you think it is you must know from elsewhere. Not here: what a manifest says.
+
+
+SCHEMA = "podium-signature-1"
+Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a directory's signature says.
+
+    `known` is signed by the key that was asked for; `signed` by some key, named in `key`.
+    """
+
+    verdict: Verdict
+    key: str = ""
+    """Public key, base64 of its 32 bytes."""
+
+
+def make_key(path: Path) -> Path:
+    """Write a new private key that its owner alone can read; return the public one beside it.
+
+    Neither is ever overwritten: UserError when one exists.
+    """
+    _need_cryptography()
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public = path.with_name(f"{path.name}.pub")
+    for one in (path, public):
+        if one.exists():
+            raise UserError(f"{one} exists, and no key is ever overwritten; name another --out.")
+    key = Ed25519PrivateKey.generate()
+    private_form = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public_form = (form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    _write_new(path, key.private_bytes(*private_form), 0o600)
+    _write_new(public, key.public_key().public_bytes(*public_form), 0o644)
+    return public
+
+
+def sign(log_dir: Path, key_file: Path) -> Path:
+    """Sign a directory's manifest as it is; return the signature's file, beside it.
+
+    A signature of an earlier manifest is replaced: it vouches for bytes that are gone.
+    """
+    key = _private_key(key_file)
+    content = _manifest_bytes(log_dir)
+    made = {
+        "schema": SCHEMA,
+        "algorithm": "Ed25519",
+        "over": FILE,
+        "public_key": _named(key.public_key()),
+        "signature": base64.b64encode(key.sign(content)).decode(),
+    }
+    scratch = log_dir / f"{SIGNATURE}.new"
+    scratch.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    return scratch.replace(log_dir / SIGNATURE)
+
+
+def check(log_dir: Path, key_file: Path | None = None) -> Signed:
+    """Return who signed a directory's manifest; UserError for a key that cannot be read."""
+    asked = _named(_public_key(key_file)) if key_file else ""
+    path = log_dir / SIGNATURE
+    if not path.exists():
+        return Signed("unsigned")
+    _need_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        stored: dict[str, Any] = read_json(path)
+        name = str(stored["public_key"])
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
+        given = base64.b64decode(str(stored["signature"]), validate=True)
+        key.verify(given, _manifest_bytes(log_dir))
+    except (ValueError, KeyError, TypeError, InvalidSignature):
+        return Signed("invalid")
+    if asked and name != asked:
+        return Signed("other-key", name)
+    return Signed("known" if asked else "signed", name)
+
+
+def _manifest_bytes(log_dir: Path) -> bytes:
+    path = log_dir / FILE
+    if not path.is_file():
+        raise UserError(f"There is no {path}; `podium manifest write {log_dir}` makes one.")
+    return read_limited(path, DOCUMENT)
+
+
+def _private_key(path: Path) -> "Ed25519PrivateKey":
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = _read(path)
+    try:
+        key = load_pem_private_key(content, password=None)
+    except TypeError as error:
+        raise UserError(f"{path} is protected by a password; take a key without one.") from error
+    except Exception as error:  # cryptography names many, some of them its own
+        raise UserError(f"{path} is no private key; `podium manifest key` makes one.") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UserError(f"{path} is no Ed25519 key; `podium manifest key` makes one.")
+    return key
+
+
+def _public_key(path: Path) -> "Ed25519PublicKey":
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(_read(path))
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{path} is no public key; take the .pub file of a key.") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise UserError(f"{path} is no Ed25519 key; take the .pub file of a key.")
+    return key
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_limited(path, SETTINGS)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); name a key file.") from error
+
+
+def _named(key: "Ed25519PublicKey") -> str:
+    return base64.b64encode(key.public_bytes_raw()).decode()
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        os.write(handle, content)
+    finally:
+        os.close(handle)
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
+    except ImportError as error:
+        raise UserError(
+            "Signing needs an extra: `pip install '.[signing]'` in the checkout. "
+            "All else works without."
+        ) from error

@@ -1,0 +1,425 @@
+"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge."""
+
+import json
+import os
+import platform
+import socket
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import anyio
+from inspect_ai.agent import AgentBridge, agent_bridge, current_bridge_request, sandbox_agent_bridge
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
+from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.util import sandbox
+
+from harness.errors import Escaped, FrameworkError, UserError
+from harness.pool import Pool
+from harness.records import Answer, Question, Reply
+from harness.request import Offered
+from harness.system import System, SystemCard
+from harness.workflow import Step, Workflow
+
+# § Systems that are other people's programs, joined to our pool through Inspect's bridge.
+# §
+# § Read in this order: bridge.py (a framework in our process), egress.py (what it may not
+# § reach),
+# § inspect_sandbox.py and bridged_script.py (a framework that needs an environment of its
+# § own). Not
+# § here: the frameworks (baselines/frameworks/), and the boxes that grade programs
+# § (harness/boxes.py).
+
+
+# § The sandbox of Inspect's that a system's own programs run in, as PODIUM_SANDBOX names it.
+# §
+# § Not here: the boxes that grade programs (harness/boxes.py). A system that needs one says
+# § so in its
+# § manifest; its tasks then have this sandbox. It is a machine's setting, so no log depends
+# § on it.
+
+
+VARIABLE = "PODIUM_SANDBOX"
+LOCAL, DOCKER = "local", "docker"
+
+
+def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
+    """Return the sandbox of a system's tasks; None for systems that need none.
+
+    UserError for a sandbox that is no sandbox.
+    """
+    if "sandbox" not in manifest.needs:
+        return None
+    if lacks_sandbox(manifest):
+        raise UserError(missing_sandbox(manifest.name))
+    kind, _, file = os.environ[VARIABLE].partition(":")
+    return (kind, file) if file else kind
+
+
+def lacks_sandbox(manifest: SystemCard) -> bool:
+    """Say whether a system needs a sandbox and none, or none that exists, is named."""
+    kind, _, file = os.environ.get(VARIABLE, "").partition(":")
+    named = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
+    return "sandbox" in manifest.needs and not named
+
+
+def missing_sandbox(name: str) -> str:
+    """Return the sentence on a system that needs a sandbox where none is named."""
+    return (
+        f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
+        f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."
+    )
+
+
+# § A guard around other people's code: what it opens to the network is refused and written
+# § down.
+# §
+# § A framework's model calls go through our pool (bridge.py). Whatever else it tries to reach
+# § would be spent past the ledger, so that is refused by a hook of the interpreter
+# § (`sys.addaudithook`)
+# § while the framework's code runs, told by a context variable: its tasks and the threads
+# § that carry
+# § its context are covered. Not covered: a thread without that context (`threading.Thread`,
+# § `submit` of
+# § a thread pool), sockets that an extension module opens without Python (grpc), and the
+# § look-up of a
+# § name by the event loop, whose connection is then refused. Such code belongs in a sandbox
+# § without a
+# § network (bridged_script.py). The hook stays for the life of the process; it sees few
+# § events.
+
+
+_NETWORK = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+    "socket.gethostbyaddr": 0,
+}
+"""Audit events that leave the process, and which of their arguments says where to
+(docs.python.org/3/library/audit_events.html)."""
+_PROGRAMS = frozenset(
+    {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
+)
+"""Audit events that start another program: no guard would go with it."""
+
+
+@dataclass(slots=True, eq=False)
+class EgressWatch:
+    """One framework at work on one question."""
+
+    framework: str
+    trouble: Exception | None = None
+    """What went wrong first, whatever the framework then made of it."""
+
+    def note(self, error: Exception) -> Exception:
+        """Keep an error if it is the first one; return it."""
+        self.trouble = self.trouble or error
+        return error
+
+
+_WATCH: ContextVar[EgressWatch | None] = ContextVar("podium_watch", default=None)
+_installed = threading.Lock()
+
+
+@contextmanager
+def guard_egress(watch: EgressWatch) -> Generator[None]:
+    """Refuse every connection and program that the code within starts; `watch` keeps the first."""
+    if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
+        platform.platform()  # OpenAI's client asks; Python runs a program the first time
+        sys.addaudithook(_hook)
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+@contextmanager
+def permit_egress() -> Generator[None]:
+    """Let our own code within reach its provider."""
+    token = _WATCH.set(None)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if event not in _NETWORK and event not in _PROGRAMS:
+        return
+    watch = _WATCH.get()
+    if watch is None:
+        return
+    if event in _PROGRAMS:
+        said = f"{watch.framework} tried to start a program ({event}); its calls cannot be seen."
+    else:
+        place = _place(args[_NETWORK[event]])
+        said = f"{watch.framework} tried to reach {place} past the ledger; nothing was sent."
+    raise watch.note(Escaped(said))
+
+
+def _place(address: Any) -> str:
+    """Return an address as people write it."""
+    if isinstance(address, tuple):
+        return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
+    return str(address)
+
+
+# § The adapter that lets an agent framework answer a question with the workers of our pool.
+# §
+# § A framework asks the model `inspect/WORKER` through OpenAI's client, built by
+# § `client_settings`.
+# § Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so that
+# § every call has
+# § the journal, span, limits, replicate and price that all systems' calls have. What a
+# § framework
+# § reaches for past that is refused (egress.py) and leaves the question unscored.
+# §
+# § The workflow that is logged is the one that was really run: a step for each call. What a
+# § step read
+# § is not told, so it counts as having read all that had been said when it was asked.
+# § Sampling settings
+# § of a framework are dropped, for a worker has its own in every system; tools, the form of a
+# § reply and
+# § system messages are passed on. Frameworks themselves are in baselines/frameworks.
+
+
+PREFIX = "inspect/"
+"""Begins the model names that Inspect's bridge takes up; all others would go out."""
+NOWHERE = "http://127.0.0.1:9/v1"
+"""An address at which nobody answers: what a framework's client is given."""
+NO_KEY = "no-key-this-call-was-not-bridged"
+
+Framework = Callable[[str, Pool], Awaitable[str]]
+"""(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
+
+
+def client_settings() -> dict[str, Any]:
+    """Return what OpenAI's client of a framework is built with: no way out, no hidden retries."""
+    return {"base_url": NOWHERE, "api_key": NO_KEY, "max_retries": 0}
+
+
+@dataclass(slots=True)
+class BridgedQuestion:
+    """The calls that a framework makes on one question."""
+
+    question: Question
+    pool: Pool
+    watch: EgressWatch
+    steps: list[Step] = field(default_factory=list[Step])
+    replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
+
+    @property
+    def aliases(self) -> dict[str, str | Model]:
+        """The model names that a framework may ask, also where Inspect has no such role."""
+        return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
+
+    def refuse(self, name: str) -> NoReturn:
+        """Refuse a model that is no worker of this pool."""
+        known = ", ".join(self.aliases)
+        error = UserError(f"{self.watch.framework} asked {name!r}; it may ask: {known}.")
+        raise self.watch.note(error)
+
+    async def relay(
+        self,
+        model: Model,
+        messages: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice | None,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`.
+
+        After a failure nothing more is asked: who swallows errors or retries gets the first again.
+        """
+        if self.watch.trouble is not None:
+            raise self.watch.trouble
+        asked = current_bridge_request()
+        name = (asked.model if asked else None) or str(model)
+        if name not in self.aliases:
+            self.refuse(name)
+        settings = config.model_copy(update={"extra_headers": None})
+        with permit_egress():
+            try:
+                return await self._ask(name, messages, Offered(tools, tool_choice, settings))
+            except Exception as error:
+                raise self.watch.note(error) from error.__cause__
+
+    async def _ask(self, name: str, messages: list[ChatMessage], offered: Offered) -> ModelOutput:
+        worker, at = name.removeprefix(PREFIX), len(self.steps)
+        self.steps.append(self._step(worker, messages))
+        step = f"step {at + 1}: {worker}"
+        output, self.replies[at] = await self.pool.relay(worker, messages, step, offered)
+        return output
+
+    def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
+        """Return a request as a step: its instructions, with what was said before named only."""
+        users = [self._named(turn.text) for turn in messages if turn.role == "user"]
+        systems = [self._named(turn.text) for turn in messages if turn.role == "system"]
+        said = next((text for text in reversed(users) if text), "")
+        return Step(worker, said, tuple(sorted(self.replies)), "\n\n".join(systems) or None)
+
+    def _named(self, text: str) -> str:
+        """Return a text without the question and the replies that it repeats."""
+        text = text.replace(self.question.text, "[question]")
+        for at, reply in self.replies.items():
+            if len(reply.text) > len("[reply 10]"):  # a shorter one stands anywhere by chance
+                text = text.replace(reply.text, f"[reply {at + 1}]")
+        return text.strip()
+
+    def answer(self, text: str) -> Answer:
+        """Return the framework's answer with the workflow that was run."""
+        done = Workflow(tuple(self.steps))
+        return Answer(
+            text=text,
+            replies=tuple(self.replies[at] for at in sorted(self.replies)),
+            depth=max(done.depths(), default=0),
+            plan=done.as_json(),
+        )
+
+    async def watched(self, work: Awaitable[str]) -> Answer:
+        """Return what a framework answers; raise what went wrong first, whatever it made of it."""
+        try:
+            text = await work
+        except Exception as error:
+            if self.watch.trouble is not None:
+                raise self.watch.trouble from error
+            kind = type(error).__name__
+            said = f"{self.watch.framework} failed with {kind} after {len(self.replies)} calls."
+            raise FrameworkError(said) from error
+        if self.watch.trouble is not None:
+            raise self.watch.trouble
+        return self.answer(text)
+
+
+def bridge_framework(name: str, framework: Framework) -> System:
+    """Return the system that lets a framework answer in this process."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        run = BridgedQuestion(question, pool, EgressWatch(name))
+        async with _bridge(run) as bridge:
+            bridge.model_aliases = run.aliases
+            bridge.model_resolver = run.refuse
+            return await run.watched(_guarded(run, framework(question.text, pool)))
+
+    return answer
+
+
+async def _guarded(run: BridgedQuestion, work: Awaitable[str]) -> str:
+    with guard_egress(run.watch):
+        return await work
+
+
+def _bridge(run: BridgedQuestion) -> AbstractAsyncContextManager[AgentBridge]:
+    """Return Inspect's bridge, with nothing of a provider's own that a request could switch on."""
+    return agent_bridge(
+        filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
+    )
+
+
+# § A framework that cannot share our process: a script of its own, in a sandbox of Inspect's.
+# §
+# § The script reads JSON from its standard input, asks `inspect/WORKER` at OPENAI_BASE_URL,
+# § and prints
+# § JSON with its `answer` as the last line. Its calls come out of the sandbox through
+# § Inspect's bridge
+# § and go the way of all bridged calls (bridge.py). What else it may reach is up to the
+# § sandbox: a container without a network keeps everything in; `local`, which is for tests,
+# § nothing.
+
+
+FILE = "framework_app.py"
+_STARTING = anyio.Lock()
+"""Inspect unpacks its tools in a sandbox at the first start; local ones share a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What is run in the sandbox."""
+
+    source: str
+    """The program's text."""
+    python: str
+    """The interpreter there, e.g. `python3`."""
+    given: Mapping[str, Any]
+    """What it reads, as JSON."""
+    environment: Mapping[str, str]
+    """Its whole environment, beside PATH, HOME and the bridge's address: no key of ours."""
+
+
+def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
+    """Return the system that lets a script answer; `script` gets the question's text."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        run = BridgedQuestion(question, pool, EgressWatch(name))
+        written = script(question.text, pool)
+        port = _free_port()
+        bridge = sandbox_agent_bridge(
+            filter=run.relay, model_aliases=run.aliases, model_resolver=run.refuse, port=port
+        )
+        _refuse_no_sandbox(name)
+        async with AsyncExitStack() as stack:
+            async with _STARTING:
+                await stack.enter_async_context(bridge)
+            return await run.watched(_run(name, written, port))
+
+    return answer
+
+
+def _refuse_no_sandbox(name: str) -> None:
+    try:
+        sandbox()
+    except ProcessLookupError:  # Inspect's, where a sample has none
+        raise UserError(missing_sandbox(name)) from None
+
+
+async def _run(name: str, script: Script, port: int) -> str:
+    await sandbox().write_file(FILE, script.source)
+    words = _command(script, port)
+    done = await sandbox().exec(words, input=json.dumps(dict(script.given)))
+    if not done.success:
+        kind = _last_line(done.stderr).partition(":")[0]
+        raise FrameworkError(f"{name}'s script ended with {done.returncode} ({kind}).")
+    try:
+        return str(json.loads(_last_line(done.stdout))["answer"])
+    except (ValueError, KeyError, TypeError):
+        raise FrameworkError(f"{name}'s script printed no answer.") from None
+
+
+def _command(script: Script, port: int) -> list[str]:
+    """Return the command that runs a script with an environment of its own.
+
+    Inspect's local sandbox would hand on ours, keys included.
+    """
+    settings = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": ".",
+        "OPENAI_BASE_URL": f"http://localhost:{port}/v1",
+        "OPENAI_API_KEY": NO_KEY,
+        **script.environment,
+    }
+    return [
+        "env",
+        "-i",
+        *(f"{key}={value}" for key, value in settings.items()),
+        script.python,
+        FILE,
+    ]
+
+
+def _last_line(text: str) -> str:
+    return next(iter(reversed(text.strip().splitlines())), "")
+
+
+def _free_port() -> int:
+    """Return a port for the bridge's proxy: samples share this machine's in a local sandbox."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

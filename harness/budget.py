@@ -1,0 +1,412 @@
+"""The promise that `--max-usd` is not passed: what each call holds back while it is in flight.
+
+A request in flight has no price yet. So each one, retries included, holds back the most that it can
+cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if all that
+is spent and held back stays within the limit. One that does not fit waits for those in flight,
+which mostly cost less than they hold; it is refused only when it does not fit with nothing in
+flight, so no call is ever broken off for money. As long as replies take what their requests allow,
+the limit is never passed, at any concurrency.
+"""
+
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from decimal import ROUND_UP, Context, Decimal
+from logging import getLogger
+
+import anyio
+
+from harness.errors import QuestionLimit, SpendLimit
+from harness.prices import Book
+from harness.prices.cost import Price, Service, cost
+from harness.records import Usage
+
+# § Dollars spent by a run, and the promise that `--max-usd` is not passed.
+# §
+# § A request in flight has no price yet. So each one, retries included, holds back the most
+# § that it can
+# § cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if
+# § all that
+# § is spent and held back stays within the limit. One that does not fit waits for those in
+# § flight,
+# § which mostly cost less than they hold; it is refused only when it does not fit with
+# § nothing in
+# § flight, so no call is ever broken off for money. As long as replies take what their
+# § requests allow,
+# § the limit is never passed, at any concurrency.
+# §
+# § A worker's first call goes alone, and two kinds of workers are asked one call at a time
+# § while there
+# § is a limit. One that nothing bounds (no `max_tokens`, tokens of its own) holds back its
+# § dearest call
+# § so far, and all that is left before its first. One whose reply took more than it could
+# § holds back
+# § the larger of its bound and its dearest call; the limit can be passed only by what the
+# § calls that
+# § were then in flight took too much.
+# §
+# § After a call whose price nobody can tell, no other is made. A request that got no answer
+# § may have
+# § been billed: it counts as the most it can have cost, or where nothing bounds that, as the
+# § dearest
+# § call of its price.
+# §
+# § `--max-usd-per-query` is the same promise for one question, kept by a meter of its own
+# § inside the
+# § run's (`QuestionSpend`).
+
+
+ZERO = Decimal(0)
+TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
+
+
+@dataclass(slots=True)
+class Spend:
+    """The meter of one run; all its samples share one object."""
+
+    book: Book
+    limit: Decimal | None = None
+    spent: Decimal = ZERO
+    per_question: Decimal | None = None
+    """What the calls of one question may cost; judges, who are no system's cost, not included."""
+    _held: Decimal = ZERO
+    _flying: Counter[str] = field(default_factory=Counter[str])
+    """By price: calls with an allowance; each ends by itself."""
+    _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
+    _unpriced: str | None = None
+    _settled: anyio.Event | None = None
+    unbounded: Counter[str] = field(default_factory=Counter[str])
+    """By price: calls that may have been billed, of which nothing says how much."""
+    _passed: set[str] = field(default_factory=set[str])
+    """Prices of which a reply took more than its request could."""
+
+    @property
+    def gone(self) -> Decimal:
+        """What is spent for all anybody knows: the limit is held against this."""
+        guesses = (self._dearest.get(ref, ZERO) * n for ref, n in self.unbounded.items())
+        return self.spent + sum(guesses, ZERO)
+
+    @property
+    def limited(self) -> bool:
+        """Whether a call needs an allowance."""
+        return self.limit is not None
+
+    @property
+    def meters(self) -> tuple["Spend", ...]:
+        """The meters that a call needs an allowance of."""
+        return (self,)
+
+    def lost(self, price_ref: str, most: Decimal | None) -> None:
+        """Count a request that got no answer; `most` is what it can have cost, if that is known."""
+        if most is None:
+            self.unbounded[price_ref] += 1
+        else:
+            self.spent += most
+
+    def for_question(self) -> "Spend":
+        """Return the meter of one question: this one, where nothing is limited."""
+        if self.per_question is None and self.limit is None:
+            return self
+        return QuestionSpend(self.book, self.per_question, run=self)
+
+    def end(self, stop: SpendLimit) -> None:
+        """Take note that a call was refused: of a whole run others may still fit."""
+
+    @property
+    def ended(self) -> SpendLimit | None:
+        """Why no more calls are made, whatever they cost; None of a whole run."""
+        return None
+
+    @property
+    def unpriced(self) -> str | None:
+        """What was called without a price, and why it has none."""
+        return self._unpriced
+
+    def passed(self, price_ref: str) -> bool:
+        """Return whether a reply of this price took more than its request could."""
+        return price_ref in self._passed
+
+    def kept(self, price_ref: str) -> bool:
+        """Return whether there were replies of this price, and all took what their requests could.
+
+        Before the first one nobody knows: it goes alone, or a provider that lies from the start
+        would have as many lies in flight as the limit has room for.
+        """
+        return price_ref in self._dearest and price_ref not in self._passed
+
+    def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
+        """Remember, and say once, that a reply cost more than its request could."""
+        if price_ref in self._passed:
+            return
+        self._passed.add(price_ref)
+        if self.limited:
+            said = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${most:.4f} that its"
+            then = "request could: its calls go one at a time from here on, for the limit's sake."
+            getLogger(__name__).warning("%s %s", said, then)
+
+    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
+        """Return what a call holds back: the most it can cost; None where nobody can tell.
+
+        The past counts where the bound says nothing: none is known, or a reply has passed one.
+        """
+        dearest = self._dearest.get(price_ref)
+        if most is None:
+            return dearest
+        return max(most, dearest or ZERO) if self.passed(price_ref) else most
+
+    @asynccontextmanager
+    async def allowance(
+        self, price_ref: str, most: Decimal | None = None
+    ) -> AsyncGenerator["Allowance"]:
+        """Hold back what a call may cost while it is in flight; wait while too much is held.
+
+        Raises `SpendLimit` when the call could pass the limit with nothing else in flight.
+        """
+        allowance = Allowance(self, price_ref, most)
+        await allowance.take()
+        try:
+            yield allowance
+        finally:
+            allowance.release()
+
+    async def hold(self, price_ref: str, most: Decimal | None) -> Decimal:
+        """Return what is held back for a request, once it may be; SpendLimit where it never may."""
+        held = ZERO
+        while self.limit is not None:
+            left, needed = self.limit - self.gone, self.expected(price_ref, most)
+            held = left if needed is None else needed
+            if self._may_go(price_ref, most, held, left):
+                break
+            if not self._flying.total():
+                raise self.refusal(needed)
+            await self._wait()
+        self._held += held
+        self._flying[price_ref] += 1
+        return held
+
+    def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
+        alone = most is None or not self.kept(price_ref)
+        if self.unpriced is not None or (alone and self._flying[price_ref]):
+            return False
+        return self._held + held <= left and (left > 0 or most is not None)
+
+    def refusal(self, needed: Decimal | None) -> SpendLimit:
+        """Return why a call is not made; `needed` is what it could cost, where that is known."""
+        if self.unpriced is not None:
+            return SpendLimit(
+                f"Calls of {self.unpriced}, so --max-usd cannot hold: complete the price book "
+                "or leave --max-usd out; finished questions are not asked again."
+            )
+        return SpendLimit(
+            f"${self.gone:.4f} of --max-usd {self.limit} is spent, and the next call could "
+            f"pass it{_by(needed)}; run the same command with a larger --max-usd to continue, "
+            "finished questions are not asked again."
+        )
+
+    def release(self, price_ref: str, held: Decimal) -> None:
+        """Give back what was held for a request, and let those that wait look again."""
+        self._held -= held
+        self._flying[price_ref] -= 1
+        if self._settled:
+            self._settled.set()
+            self._settled = None
+
+    async def _wait(self) -> None:
+        self._settled = self._settled or anyio.Event()
+        await self._settled.wait()
+
+    def add(
+        self,
+        price_ref: str,
+        usage: Usage | None,
+        service: Service = "standard",
+        *,
+        cached: bool = False,
+    ) -> Decimal | None:
+        """Count one finished call, as it was served, and return its price; None when it has none.
+
+        With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
+        that was `cached` here has a price, and nobody is paid.
+        """
+        price = self.book.price(price_ref)
+        usd = cost(usage, price, service) if usage is not None and price is not None else None
+        if usd is not None:
+            self.spent += ZERO if cached else usd
+            self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, ZERO))
+        elif self._unpriced is None and not cached:
+            self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
+        return usd
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What one call may cost while it is in flight: each of its attempts needs what it can cost."""
+
+    spend: Spend
+    price_ref: str
+    most: Decimal | None = None
+    """What one HTTP request can cost; None where nothing bounds it."""
+    requests: int = 1
+    """As many HTTP requests an attempt may be: a provider's own client may try again by itself."""
+    _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an attempt has an allowance."""
+        return bool(self._holds)
+
+    async def take(self) -> None:
+        """Hold back what an attempt can cost, before it goes out; wait while too much is held."""
+        if self._holds:
+            return
+        most = None if self.most is None else self.most * self.requests
+        try:
+            for meter in self.spend.meters:
+                self._holds.append((meter, await meter.hold(self.price_ref, most)))
+            if self.spend.ended:
+                raise self.spend.ended
+        except BaseException as error:
+            self.release()
+            if isinstance(error, SpendLimit):
+                self.spend.end(error)
+            raise
+
+    def lost(self, requests: int = 1) -> None:
+        """Count requests that got no answer: they may have been billed."""
+        for _ in range(requests):
+            self.spend.lost(self.price_ref, self.most)
+
+    def paid(
+        self, usage: Usage | None, service: Service = "standard", *, cached: bool = False
+    ) -> Decimal | None:
+        """Count the reply, and return its price; a worker that passes its bound is remembered."""
+        usd = self.spend.add(self.price_ref, usage, service, cached=cached)
+        if usd is not None and self.most is not None and usd > self.most and not cached:
+            self.spend.exceeded(self.price_ref, usd, self.most)
+        return usd
+
+    def release(self) -> None:
+        """Give back what is held; what was billed counts by now."""
+        for meter, held in self._holds:
+            meter.release(self.price_ref, held)
+        self._holds.clear()
+
+
+@dataclass(slots=True)
+class QuestionSpend(Spend):
+    """The meter of one question; every call counts here and in the run's meter.
+
+    The promise is the run's: what is known of workers is known from the whole run, and what stops
+    is this question alone. Once one of its calls was refused no other is made: the question has
+    failed, and a call beside the refused one would be broken off.
+    """
+
+    run: Spend | None = None
+    _ended: SpendLimit | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether a call needs an allowance, here or in the run's meter."""
+        return self.limit is not None or self._of_run.limited
+
+    @property
+    def meters(self) -> tuple[Spend, ...]:
+        """This meter, then the run's."""
+        return (self, self._of_run)
+
+    def add(
+        self,
+        price_ref: str,
+        usage: Usage | None,
+        service: Service = "standard",
+        *,
+        cached: bool = False,
+    ) -> Decimal | None:
+        """Count one finished call in both meters; None when it has no price.
+
+        Here one that was `cached` counts as well: what a question may cost, and so what becomes of
+        it, does not depend on who asked before.
+        """
+        self._of_run.add(price_ref, usage, service, cached=cached)
+        return Spend.add(self, price_ref, usage, service)
+
+    def lost(self, price_ref: str, most: Decimal | None) -> None:
+        """Count a request that got no answer in both meters."""
+        self._of_run.lost(price_ref, most)
+        Spend.lost(self, price_ref, most)
+
+    def end(self, stop: SpendLimit) -> None:
+        """Let no more calls be made for this question."""
+        self._ended = self._ended or stop
+
+    @property
+    def ended(self) -> SpendLimit | None:
+        """Why no more calls are made for this question."""
+        return self._ended
+
+    @property
+    def unpriced(self) -> str | None:
+        """What this run called without a price."""
+        return self._of_run.unpriced
+
+    def passed(self, price_ref: str) -> bool:
+        """Return what the whole run says."""
+        return self._of_run.passed(price_ref)
+
+    def kept(self, price_ref: str) -> bool:
+        """Return what the whole run says."""
+        return self._of_run.kept(price_ref)
+
+    def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
+        """Let the whole run remember it."""
+        self._of_run.exceeded(price_ref, usd, most)
+
+    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
+        """Return what the whole run says."""
+        return self._of_run.expected(price_ref, most)
+
+    @property
+    def _of_run(self) -> Spend:
+        assert self.run is not None, "for_question gives the run's meter"
+        return self.run
+
+    def refusal(self, needed: Decimal | None) -> SpendLimit:
+        """Return why this question asks no more."""
+        if self.unpriced is not None:
+            return SpendLimit(
+                f"Calls of {self.unpriced}, so --max-usd-per-query cannot hold: complete the "
+                "price book or leave --max-usd-per-query out."
+            )
+        return QuestionLimit(
+            f"budget per question: another call could pass --max-usd-per-query {self.limit:f}"
+            f"{_by(needed)}; the same command with a larger one asks such questions again, and no "
+            "others."
+        )
+
+
+def _by(needed: Decimal | None) -> str:
+    """Say what a call that is not made could cost, where that is known.
+
+    In two digits, rounded up: questions that stop for the same reason are counted in one line.
+    """
+    if needed is None:
+        return ""
+    return f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
+
+
+def _why(usage: Usage | None, price: Price | None, service: Service) -> str:
+    if usage is None:
+        return "the provider reported no tokens"
+    if price is None:
+        return "it is not in the book"
+    if service != "standard" and service not in price.services:
+        return f"the book has no factor for service {service!r}"
+    if cost(Usage(input=usage.input, output=usage.output), price) is None:
+        return "reasoning has a rate of its own, and nobody counted it"
+    return "no rate for cached tokens" if usage.input_total > usage.input else "a rate is missing"
+
+
+SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)
+"""The meter of the run in progress, set around Inspect's eval set."""

@@ -1,0 +1,442 @@
+"""The commands that ask models and report what they said: run, report, power, demo, record."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.cli import catalogue
+from harness.cli.catalogue import (
+    EPOCHS,
+    MOST,
+    box_arguments,
+    controls,
+    dollars,
+    finite,
+    pool_arguments,
+    up_to,
+    whole_catalogue,
+)
+from harness.errors import UserError
+from harness.records import SEED
+from harness.text import say
+
+
+def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
+    """Add what `podium doctor` takes, beside what a run may learn from."""
+    pool_arguments(doctor)
+    add = doctor.add_argument
+    add("--suite", action="append", default=[], help="check a run of this suite; repeat")
+    add("--system", action="append", default=[], help="by this system, or a group; repeat")
+    add("--split", help="train, validation or eval (eval)")
+    add("--limit", type=int, help="first N questions (all)")
+    add("--log-dir", type=Path, help="an experiment that the run would go on with (a new one)")
+    add("--box", help="also check this sandbox")
+
+
+def record_arguments(record: argparse.ArgumentParser) -> None:
+    """Add what `podium record` takes."""
+    record.add_argument(
+        "logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
+    )
+    record.add_argument(
+        "--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl"
+    )
+
+
+def demo_arguments(demo: argparse.ArgumentParser) -> None:
+    """Add what `podium demo` takes."""
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
+    demo.add_argument("--limit", type=up_to(MOST), default=20, help="questions per suite")
+
+
+def _budget_arguments(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "--max-usd",
+        type=dollars,
+        metavar="USD",
+        help="stop before a call that could pass this: each in flight holds back the most that it "
+        "can cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
+    )
+    run.add_argument(
+        "--max-usd-per-query",
+        type=dollars,
+        metavar="USD",
+        help="the same for each question: it is left unanswered before a call that could pass "
+        "this, and the others go on",
+    )
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be asked and what it may cost; ask nobody, write nothing",
+    )
+    run.add_argument(
+        "--like",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="with --dry-run: past runs of the same workers to go by; repeat",
+    )
+
+
+def run_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what `podium run` takes."""
+    run.add_argument(
+        "--suite", action="append", required=True, help="suite name; repeat for several"
+    )
+    run.add_argument(
+        "--system",
+        action="append",
+        default=[],
+        help="system name; `single` for every worker; `all` for every contestant, router and "
+        "control that fits pool, suites and installed extras; `contestants`, `routers`, `controls` "
+        "or `frameworks` for those of a group; repeat (all that fit and need no training)",
+    )
+    pool_arguments(run)
+    run.add_argument("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")
+    run.add_argument("--limit", type=up_to(MOST), help="first N questions (all)")
+    run.add_argument(
+        "--epochs",
+        type=up_to(EPOCHS),
+        help="times each question is asked (the suite's usual number)",
+    )
+    run.add_argument(
+        "--seed", type=up_to(SEED), help="seed of random controls and rehearsal workers (0)"
+    )
+    run.add_argument("--split", help="train, validation or eval (eval)")
+    run.add_argument(
+        "--prompt",
+        choices=("official", "paper"),
+        help="as the benchmark's authors ask, or as the Conductor paper did where known (official)",
+    )
+    _budget_arguments(run)
+    box_arguments(run)
+    run.add_argument(
+        "--time-scale", type=finite, help="rehearsal latency is slept times this (0.01)"
+    )
+    run.add_argument(
+        "--display",
+        default="line",
+        choices=("line", "full", "rich", "plain", "none"),
+        help="progress: line is ours, the others are Inspect's (line)",
+    )
+
+
+# § The arguments of `podium run` that say what systems may learn from and know of workers.
+
+
+def run_and_learning_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what `podium run` takes, for systems that learn or are matched too."""
+    run_arguments(run)
+    learning_arguments(run)
+
+
+def doctor_and_learning_arguments(doctor: argparse.ArgumentParser) -> None:
+    """Add what `podium doctor` takes."""
+    doctor_arguments(doctor)
+    learning_arguments(doctor)
+
+
+def learning_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what systems may learn from and know, and what they are matched with."""
+    run.add_argument(
+        "--train-calls",
+        type=catalogue.up_to(catalogue.MOST),
+        metavar="N",
+        help="worker calls that each system may spend on learning (40 per worker)",
+    )
+    run.add_argument(
+        "--train-on",
+        action="append",
+        default=[],
+        metavar="SUITE",
+        help="learn on this suite's train split; repeat (the exam's own train split)",
+    )
+    run.add_argument(
+        "--match",
+        metavar="SYSTEM",
+        help="what compute-matched-usd and compute-matched-tokens cost (the conductor)",
+    )
+    run.add_argument(
+        "--worker-cards",
+        choices=("shown", "hidden"),
+        help="whether conductors that are prompted, and router-llm, read the workers' role cards "
+        "(shown; the paper hides them; a trained conductor is asked as it was trained)",
+    )
+
+
+# § The commands that ask models and report what they said: run, report, demo, record.
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run systems on suites over a pool; say what is left."""
+    from harness.run.catalogue import RunRequest, select_suites
+    from harness.run.request import unknown_prompt_note
+    from harness.run.run import run
+
+    request = RunRequest(
+        suites=tuple(args.suite),
+        systems=tuple(args.system),
+        pool=args.pool,
+        log_dir=args.log_dir,
+        limit=args.limit,
+        epochs=args.epochs,
+        seed=args.seed,
+        split=args.split,
+        prompt=args.prompt,
+        max_usd=args.max_usd,
+        max_usd_per_query=args.max_usd_per_query,
+        box=args.box,
+        max_sandboxes=args.max_sandboxes,
+        time_scale=args.time_scale,
+        display=args.display,
+        train_calls=args.train_calls,
+        train_on=tuple(args.train_on),
+        match=args.match,
+        worker_cards=args.worker_cards,
+    )
+    if args.like and not args.dry_run:
+        raise UserError("--like goes with --dry-run: add it, or leave --like out.")
+    parts = whole_catalogue()
+    if said := unknown_prompt_note(select_suites(request, parts), request.prompt):
+        say(said)
+    moved = _say_who_sits(request, parts)
+    if args.dry_run:
+        code = _dry_run(request, parts, args.like)
+        say("\n".join(moved), end="\n" if moved else "")
+        return code
+    if request.max_usd or request.max_usd_per_query:
+        _check_limits(request, parts)
+    for line in moved:
+        say(line)
+    return _said(run(request, parts, controls()), args.log_dir)
+
+
+def _say_who_sits(request: Any, parts: Any) -> list[str]:
+    """Say which systems of a named group do not fit; return whose graders have moved since."""
+    from harness.pool_config import read_pool
+    from harness.run.catalogue import select_suites
+    from harness.run.request import read_request
+    from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
+
+    spec, suites = read_pool(request.pool), select_suites(request, parts)
+    names = request.systems or default_systems(parts, spec, suites)
+    if {*names} & {*GROUPS}:
+        asked = read_request(request, parts, ready=False)
+        names = asked.systems
+        for line in asked.left_out:
+            say(f"Left out: {line}")
+    fitting = [name for name in names if not why_unusable(name, parts, spec, suites)]
+    if moved := moved_graders(fitting, parts):
+        read_request(request, parts, ready=False)  # what is refused is refused in one sentence
+    return moved
+
+
+def _said(outcome: Any, log_dir: Path) -> int:
+    """Print what a run has left; return its exit code."""
+    for reason in outcome.trouble:
+        say(f"podium: unanswered: {reason}", file=sys.stderr)
+    if not outcome.finished:
+        say("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
+        return 1
+    say(f"Logs are in {log_dir}; now: podium report {log_dir}")
+    if outcome.unscored:
+        say(
+            f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
+            "command tries again to grade them, and asks nobody else.",
+            file=sys.stderr,
+        )
+    return 1 if outcome.unscored else 0
+
+
+def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
+    from harness.run.estimate import estimate, estimate_text
+
+    say(estimate_text(estimate(request, parts, controls(), like), request), end="")
+    return 0
+
+
+def _check_limits(request: Any, parts: Any) -> None:
+    """Say what a limit does to a run, one line each; UserError where no call would be made."""
+    from harness.run.estimate import estimate, limit_warning, refuse_too_little
+    from harness.run.preflight import one_at_a_time
+    from harness.run.request import read_request
+
+    found = estimate(request, parts, controls())
+    refuse_too_little(found, request)
+    if said := limit_warning(found, request):
+        say(f"podium: {said}", file=sys.stderr)
+    asked = read_request(request, parts, ready=False)
+    for name, why in one_at_a_time(asked.spec, asked.book).items():
+        said = f"under a limit {name!r} is asked one call at a time: {why}"
+        say(f"podium: {said}.", file=sys.stderr)
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    from reports.report import write_report
+
+    first = args.dirs[0]
+    out = args.out or (first.parent if first.is_file() else first) / "report"
+    if getattr(args, "targets", False):
+        return _targets(args.dirs, out)
+    report = write_report(args.dirs, out, _wanted(args))
+    say(report.text)
+    say(f"Written to {out}: {', '.join(path.name for path in report.files)}")
+    return 0
+
+
+def _targets(dirs: list[Path], out: Path) -> int:
+    from reports.targets import write_targets
+
+    text, files = write_targets(dirs, out)
+    say(text)
+    say(f"Written to {out}: {', '.join(path.name for path in files)}")
+    return 0
+
+
+def _wanted(args: argparse.Namespace) -> Any:
+    """Return what is asked of a report; a demo's report is asked for nothing special."""
+    from reports.blocks import ReportOptions
+
+    names = ("vs", "epochs", "maj", "derived", "published")
+    return ReportOptions(**{name: getattr(args, name) for name in names if hasattr(args, name)})
+
+
+def demo_command(args: argparse.Namespace) -> int:
+    """Run every system on the practice suites and on recorded AIME25, then report."""
+    from harness.run.demo import demo
+
+    dirs = demo(args.out, whole_catalogue(), controls(), questions=args.limit, say=say)
+    args.dirs, args.out = dirs, args.out / "report"
+    return report_command(args)
+
+
+def record_command(args: argparse.Namespace) -> int:
+    """Turn logs into a cassette that replays them."""
+    from harness.cassette import record
+    from harness.ledger.runs import find_logs
+
+    say(record(find_logs(args.logs), args.out))
+    return 0
+
+
+# § The arguments of the commands that compare: report and power.
+
+
+def report_arguments(report: argparse.ArgumentParser) -> None:
+    """Add what `podium report` takes."""
+    report.add_argument(
+        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
+    )
+    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
+    report.add_argument(
+        "--vs", metavar="SYSTEM", help="hold all others against this one (best-single, else the "
+        "first single worker)",
+    )  # fmt: skip
+    report.add_argument(
+        "--epochs",
+        type=up_to(EPOCHS),
+        metavar="N",
+        help="only the first N epochs of every question (all)",
+    )
+    report.add_argument(
+        "--maj",
+        type=up_to(EPOCHS),
+        metavar="K",
+        help="tries in a derived majority vote (all epochs)",
+    )
+    report.add_argument(
+        "--derived", action="store_true", help="print derived rows, too: maj@k, oracle-router"
+    )
+    report.add_argument(
+        "--targets", action="store_true", help="hold what was trained, by seeds, against its "
+        "targets instead: targets.md and targets.json",
+    )  # fmt: skip
+    report.add_argument(
+        "--published", action="store_true", help="print published figures of these suites, too"
+    )
+
+
+def share(text: str) -> float:
+    """Return a number from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def percentage_points(text: str) -> float:
+    """Return points of 100 as a share of 1."""
+    value = float(text) / 100
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
+    return value
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Return whole numbers above 0, written as 1,2,4."""
+    values = tuple(up_to(MOST)(part) for part in text.split(","))
+    if min(values) < 1:
+        raise argparse.ArgumentTypeError(f"{text} has a number below 1")
+    return values
+
+
+def power_arguments(power: argparse.ArgumentParser) -> None:
+    """Add what `podium power` takes."""
+    power.add_argument(
+        "--effect", type=percentage_points, metavar="POINTS", default=0.03,
+        help="difference to be seen, in percentage points (3)",
+    )  # fmt: skip
+    power.add_argument(
+        "--from", dest="dirs", type=Path, nargs="+", metavar="DIR",
+        help="take the variance from these logs",
+    )  # fmt: skip
+    power.add_argument("--vs", metavar="SYSTEM", help="with --from: the reference")
+    power.add_argument(
+        "--discordant", type=share, metavar="SHARE",
+        help="share of the questions on which two systems differ (0.1)",
+    )  # fmt: skip
+    power.add_argument("--accuracy", type=share, metavar="SHARE", help="of both systems")
+    power.add_argument(
+        "--correlation", type=share, metavar="R", help="with --accuracy: of their grades (0.5)"
+    )
+    power.add_argument(
+        "--within", type=share, metavar="SHARE",
+        help="share of the variance that lies within questions, which epochs shrink (0: unknown)",
+    )  # fmt: skip
+    power.add_argument(
+        "--epochs", type=counts, metavar="N,N", default=(1, 2, 4, 8), help="(1,2,4,8)"
+    )
+    power.add_argument(
+        "--questions", type=counts, metavar="N,N", help="(30,100,198,500,1055 and that of --from)"
+    )
+
+
+# § The command that says how many questions and epochs an effect takes: power.
+
+
+def power_command(args: argparse.Namespace) -> int:
+    """Say how many questions and epochs it takes to see an effect; asks no model."""
+    from harness.errors import UserError
+    from reports.power import (
+        AssumedVariance,
+        PowerGrid,
+        assumed_variance,
+        measured_variances,
+        power_text,
+    )
+
+    guess = AssumedVariance(args.discordant, args.accuracy, args.correlation, args.within)
+    if args.dirs and guess != AssumedVariance():
+        raise UserError("--from takes the variance from logs: leave the assumptions out.")
+    if args.vs and not args.dirs:
+        raise UserError("--vs names a system in logs: name their directory with --from, too.")
+    sources = (
+        measured_variances(args.dirs, args.vs)
+        if args.dirs
+        else [assumed_variance(guess, args.effect)]
+    )
+    say(power_text(sources, PowerGrid(args.effect, args.epochs, args.questions)))
+    return 0

@@ -1,0 +1,488 @@
+"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines."""
+
+import csv
+import gzip
+import io
+import json
+import re
+import stat
+import sys
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from io import BufferedReader, BytesIO, RawIOBase
+from itertools import zip_longest
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
+
+from harness.errors import UserError
+from harness.records import Question
+
+# § How much a file that somebody else made may hold, and how an archive is unpacked within
+# § that.
+# §
+# § Every ceiling stands here. Real files stay far below: a run of a million calls in 1,000
+# § logs has
+# § members of at most some megabytes, packed by a factor of 5 to 30; its MANIFEST.json has
+# § 130 bytes a
+# § sample. What an archive says of its sizes is checked before anything is unpacked, and what
+# § comes out
+# § is counted while it does, since an archive may lie. Whatever breaks a limit is a
+# § ValueError of one
+# § line (`TooLarge`), so that readers name their file in a sentence of their own.
+
+
+if sys.version_info < (3, 14):
+    import zipfile_zstd  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]
+    import zstandard
+
+    BROKEN = (zstandard.ZstdError, zlib.error)
+else:
+    from compression import zstd
+
+    BROKEN = (zstd.ZstdError, zlib.error)
+
+MIB, GIB = 1 << 20, 1 << 30
+
+SETTINGS = 4 * MIB
+"""A pool, a price book, a training config, cards, a key: the largest that is shipped has 12 kB."""
+DOCUMENT = 2 * GIB
+"""A JSON file that is read whole: a manifest of 10 million samples fits."""
+LINE = 512 * MIB
+"""A line of JSON Lines or a row of CSV: a program's hidden tests are one field of 100 MB."""
+MEMBER = 4 * GIB
+"""A member of an archive: one question with all calls that were made for it."""
+SMALL = 64 * MIB
+"""So much may come out of a member, or of a whole archive four times, at any ratio: texts that
+repeat themselves pack well, and this much harms nobody."""
+RATIO = 250
+"""Above that a member or an archive may be so many times as large as its packed bytes."""
+MEMBERS = 2_000_000
+PIECE = 1 * MIB
+"""Bytes that are unpacked at a time."""
+ZSTD = 93
+
+
+class TooLarge(ValueError):
+    """More than a file of its kind holds, or would unpack to."""
+
+
+def regular_size(path: Path) -> int:
+    """Return the size of a regular file; UserError for a directory, a pipe or a device.
+
+    Opening a pipe waits for ever, and `/dev/zero` has no end. OSError as `stat` raises it.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+        raise UserError(f"{path} is {kind}; name a file.")
+    return found.st_size
+
+
+def read_limited(path: Path, most: int) -> bytes:
+    """Return a regular file's bytes; UserError when there are more than `most`."""
+    size = regular_size(path)
+    if size <= most:
+        with path.open("rb") as file:
+            content = file.read(most + 1)  # it may have grown, and files of /proc have no size
+        if len(content) <= most:
+            return content
+    raise UserError(f"{path} has more than {format_bytes(most)}, the most for a file of its kind.")
+
+
+def format_bytes(size: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> amount(4 << 20), amount(5_000_000_000)
+    ('4 MiB', '4.7 GiB')
+    """
+    if size < MIB:
+        return f"{size:,} bytes"
+    value, unit = (size / GIB, "GiB") if size >= GIB else (size / MIB, "MiB")
+    return f"{value:,.1f}".removesuffix(".0") + f" {unit}"
+
+
+def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise TooLarge, by what an archive of `size` bytes says of its members."""
+    infos = archive.infolist()
+    if len(infos) > MEMBERS:
+        raise TooLarge(f"it has {len(infos):,} members")
+    for info in infos:
+        refuse_member(info)
+    total = sum(info.file_size for info in infos)
+    if total > max(4 * SMALL, RATIO * size):
+        raise TooLarge(f"{format_bytes(size)} would unpack to {format_bytes(total)}")
+
+
+def refuse_member(info: zipfile.ZipInfo) -> None:
+    """Raise TooLarge, by what an archive says of one member."""
+    if info.file_size > MEMBER or info.file_size > max(SMALL, RATIO * info.compress_size):
+        packed, whole = format_bytes(info.compress_size), format_bytes(info.file_size)
+        raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {whole}")
+
+
+def inflate(packed: bytes, method: int, size: int) -> bytes:
+    """Return a member's bytes, of which there should be `size`; TooLarge as soon as there are more.
+
+    What `BROKEN` names is raised for damaged bytes, NotImplementedError for an unknown method.
+    """
+    if method == ZSTD and size <= SMALL:
+        whole = _one_frame(packed, size)
+        if len(whole) == size:
+            return whole
+    found = bytearray()
+    for piece in _pieces(packed, method):
+        found += piece
+        if len(found) > size:
+            raise TooLarge(f"it unpacks to more than the {size:,} bytes that it says")
+    return bytes(found)
+
+
+def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
+    if method == zipfile.ZIP_STORED:
+        yield packed
+    elif method == zipfile.ZIP_DEFLATED:
+        yield from _deflated(packed)
+    elif method == ZSTD:
+        yield from _unzstd(packed)
+    else:
+        raise NotImplementedError(f"compressed by method {method}")
+
+
+def _deflated(packed: bytes) -> Iterator[bytes]:
+    unpacker, rest = zlib.decompressobj(-15), packed
+    while rest and not unpacker.eof:
+        yield unpacker.decompress(rest, PIECE)
+        rest = unpacker.unconsumed_tail
+    yield unpacker.flush()
+
+
+if sys.version_info < (3, 14):
+
+    def _one_frame(packed: bytes, size: int) -> bytes:
+        """Return what the first frame holds at once, as nearly every member has one; or nothing.
+
+        What a frame says of itself wins over a limit that is given, so it is asked first.
+        """
+        if zstandard.frame_content_size(packed) > size:
+            return b""
+        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+
+    def _unzstd(packed: bytes) -> Iterator[bytes]:
+        """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
+        unpacker = zstandard.ZstdDecompressor()
+        with unpacker.stream_reader(packed, read_across_frames=True) as reader:
+            while piece := reader.read(PIECE):
+                yield piece
+
+else:
+
+    def _one_frame(packed: bytes, size: int) -> bytes:
+        """Return what the first frame holds at once, as nearly every member has one."""
+        return zstd.ZstdDecompressor().decompress(packed, size + 1)
+
+    def _unzstd(packed: bytes) -> Iterator[bytes]:
+        """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
+        rest = packed
+        while rest:
+            unpacker = zstd.ZstdDecompressor()
+            piece = unpacker.decompress(rest, PIECE)
+            while piece or not (unpacker.eof or unpacker.needs_input):
+                yield piece
+                piece = unpacker.decompress(b"", PIECE) if not unpacker.eof else b""
+            rest = unpacker.unused_data
+
+
+def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
+    """Return one member's bytes, checked against its size and sum: `ZipFile.read`, within limits.
+
+    ValueError for a member that is not what the archive's index says.
+    """
+    refuse_member(info)
+    file.seek(info.header_offset)
+    head = file.read(30)
+    if head[:4] != b"PK\x03\x04":
+        raise ValueError("it does not begin where the index says")
+    skipped = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+    file.seek(skipped, 1)
+    data = inflate(file.read(info.compress_size), info.compress_type, info.file_size)
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise ValueError("its bytes are not those that were written")
+    return data
+
+
+def refuse_false_sizes(path: Path, wanted: Callable[[str], bool] = bool) -> None:
+    """Unpack members of an archive, those whose names are wanted, and keep nothing of them.
+
+    For readers that are not ours and believe what an archive says of itself. ValueError for what
+    breaks a limit or is damaged, OSError, `BROKEN` and BadZipFile as the readers raise them.
+    """
+    size = regular_size(path)
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        refuse_bomb(archive, size)
+        for info in archive.infolist():
+            if wanted(info.filename):
+                _refuse_false(file, info)
+
+
+def _refuse_false(file: BinaryIO, info: zipfile.ZipInfo) -> None:
+    file.seek(info.header_offset + 26)
+    sizes = file.read(4)
+    skipped = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
+    file.seek(skipped, 1)
+    found = 0
+    for piece in _pieces(file.read(info.compress_size), info.compress_type):
+        found += len(piece)
+        if found > info.file_size:
+            raise TooLarge(f"{info.filename[:80]} unpacks to more than it says")
+
+
+def unpack_gzip(content: bytes) -> bytes:
+    """Return what a .gz file's bytes hold, within limits; errors as gzip raises them."""
+    stream = Limited(gzip.GzipFile(fileobj=BytesIO(content)), len(content))
+    return BufferedReader(stream, PIECE).read()
+
+
+class Limited(RawIOBase):
+    """A stream that is unpacked, such as a .gz file, until it has given too much: TooLarge."""
+
+    def __init__(self, stream: Any, packed: int) -> None:
+        """Wrap a stream that comes of `packed` bytes."""
+        self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer and return how many bytes came."""
+        got = self._stream.readinto(buffer) or 0
+        self._left -= got
+        if self._left < 0:
+            raise TooLarge("it would unpack to far more than a file of its kind")
+        return got
+
+    def close(self) -> None:
+        """Close the stream below, too."""
+        self._stream.close()
+        super().close()
+
+
+# § TOML, JSON and CSV that somebody else wrote, each read in this one place.
+# §
+# § Whatever is wrong with a text is a ValueError with a message of one line: broken syntax,
+# § bytes that
+# § are no UTF-8, thousands of brackets within one another, numbers that no number type holds.
+# § Callers
+# § name the file and what to do. How large a file may be is harness/files.py.
+
+
+DEEP = "brackets stand too deep within one another"
+DOTS = 100
+"""So many parts of a dotted key in TOML: its reader takes time by their square."""
+DIGITS = 400
+"""Of a number as text: a token count has 10, an amount in dollars 30."""
+
+
+def parse_toml(content: str | bytes) -> dict[str, Any]:
+    """Return the tables of a TOML text; a byte order mark is passed over."""
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    if any(line.partition("=")[0].count(".") > DOTS for line in text.splitlines()):
+        raise ValueError(f"a key has more than {DOTS} parts")
+    try:
+        return tomllib.loads(text, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(DEEP) from None
+    except ValueError as error:
+        raise ValueError(_said(error)) from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file; UserError for one that is too large or no file."""
+    return parse_toml(read_limited(path, SETTINGS))
+
+
+def parse_json(
+    content: str | bytes, parse_float: Callable[[str], Any] | None = None
+) -> Any:  # JSON is whatever it is
+    """Return the value of a JSON text; NaN, Infinity and numbers beyond every type are refused."""
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        return json.loads(text, parse_float=parse_float or _finite, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError(DEEP) from None
+    except ValueError as error:
+        raise ValueError(_said(error)) from None
+
+
+def json_with_nan(content: bytes) -> Any:
+    """Return what `parse_json` does of a text in which NaN may stand, as in Inspect's logs."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError(DEEP) from None
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file; UserError for one that is too large or no file."""
+    return parse_json(read_limited(path, DOCUMENT))
+
+
+def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV text with the number of their last line, from 1."""
+    csv.field_size_limit(LINE)
+    table = csv.reader(lines, strict=strict)
+    try:
+        for row in table:
+            yield table.line_num, row
+    except csv.Error as error:
+        raise ValueError(first_line(error)) from error
+
+
+def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a CSV text with a header by column, each with its last line's number.
+
+    A row that is too short lacks its last columns as None, as with `csv.DictReader`.
+    """
+    rows = rows_of_csv(lines, strict=True)
+    names = next((row for _, row in rows if row), list[str]())
+    for number, row in rows:
+        if row:
+            yield number, dict(zip_longest(names, row[: len(names)]))
+
+
+def lines_of(file: io.TextIOBase) -> Iterator[str]:
+    """Yield the lines of a text file; TooLarge for one that has no end."""
+    while line := file.readline(LINE):
+        if len(line) == LINE:
+            raise TooLarge("a line is longer than 512 MiB")
+        yield line
+
+
+def decimal_of(text: str) -> Decimal:
+    """Return the amount that a text states; ValueError for none, and for one beyond all use.
+
+    >>> decimal_of("0.5")
+    Decimal('0.5')
+    """
+    try:
+        value = Decimal(text) if len(text) <= DIGITS else Decimal("NaN")
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite() or (value and abs(value.adjusted()) > DIGITS):
+        raise ValueError(f"{text[:40]!r} is not a number that can be reckoned with")
+    return value
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, no longer than a sentence."""
+    said = str(error).strip() or type(error).__name__
+    return re.split(r"[\r\n]", said, maxsplit=1)[0][:300]
+
+
+def _said(error: ValueError) -> str:
+    """Return what a reader says, where it is meant for users and not for programmers."""
+    said = first_line(error)
+    return "a number has thousands of digits" if "integer string conversion" in said else said
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
+# § Rows of a file that somebody else wrote: JSONL (plain or .gz) or CSV, one at a time.
+# §
+# § A mistake is one sentence that names the file and the line. Nothing is kept in memory but
+# § the row
+# § that is being read, for replies and tests may be many and large.
+
+
+JsonRow: TypeAlias = dict[str, Any]
+ZIP = ".gz"
+
+
+def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
+    """Yield each row with its line number, from 1; blank lines are passed over.
+
+    `name.csv` and `name.csv.gz` are CSV with a header, everything else is JSON Lines. UserError
+    when the file is missing, no text, or a line is no JSON object.
+    """
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    try:
+        with open_text(path) as lines:
+            yield from _csv(lines) if _is_csv(path) else _jsonl(lines, path)
+    except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        kind = "CSV" if _is_csv(path) else "JSON Lines"
+        raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
+
+
+def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list[Question]:
+    """Return the question that `made` makes of each row and of its place, for messages.
+
+    UserError when there is no row, and for all that `read_rows` refuses.
+    """
+    found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]
+    if not found:
+        raise UserError(f"{path} has no rows.")
+    return found
+
+
+def _is_csv(path: Path) -> bool:
+    return path.name.removesuffix(ZIP).endswith(".csv")
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Return the text of a file that may be a .gz; the caller closes it."""
+    if path.suffix == ZIP:
+        unpacked = Limited(gzip.open(path, "rb"), path.stat().st_size)  # noqa: SIM115 - the caller closes it
+        return _as_text(io.BufferedReader(unpacked, PIECE))
+    return _as_text(path.open("rb"))
+
+
+def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
+
+def _csv(lines: io.TextIOWrapper) -> Generator[tuple[int, JsonRow]]:
+    yield from dicts_of_csv(lines_of(lines))
+
+
+def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]]:
+    for number, line in enumerate(lines_of(lines), start=1):
+        if not line.strip():
+            continue
+        try:
+            row: object = parse_json(line)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number} is not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number} is not a JSON object.")
+        yield number, cast(JsonRow, row)
+
+
+# § A file that is replaced whole or not at all: what a full disk or a kill stops keeps the
+# § old.
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file beside a path and put it there; OSError names the path."""
+    scratch = path.with_name(f"{path.name}.new")
+    try:
+        scratch.write_bytes(data)
+        scratch.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error

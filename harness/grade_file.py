@@ -1,0 +1,477 @@
+"""Grade replies that were made anywhere: rows in, a file of verdicts out."""
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Generator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.boxes import BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
+from harness.errors import UserError
+from harness.files import SETTINGS, parse_json, read_limited, read_rows
+from harness.parallel import map_concurrently, progress_line, tick
+from harness.records import EMPTY, Grade, Question
+from harness.run.catalogue import Catalogue
+from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
+
+# § The file that `podium grade` writes: one verdict a line, safe against being killed at any
+# § moment.
+# §
+# § While it grows, verdicts stand in the order in which they came, and a reply that is graded
+# § again
+# § has a later one; when all is done, they are put into the order of the replies. What the
+# § file was
+# § made from stands beside it in `FILE.meta.json`: verdicts of other replies are never mixed
+# § in.
+
+
+META = ".meta.json"
+FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
+LINE = "line"
+"""Last field of a verdict: the line of the replies file that it is about."""
+
+Verdict = Mapping[str, Any]
+"""`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
+
+
+class VerdictOrigin(BaseModel):
+    """What a file of verdicts was made from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["podium-verdicts-1"] = "podium-verdicts-1"
+    suite: str
+    suite_version: str
+    problems: str
+    """sha256 of the problems file, or the suite's data revision."""
+    replies: str
+    """sha256 of the replies file."""
+    box: str | None = None
+    box_facts: BoxRecord | None = None
+
+
+class VerdictFile:
+    """An open file of verdicts; `opened_verdicts` makes it."""
+
+    def __init__(self, path: Path, reader: BinaryIO, writer: BinaryIO) -> None:
+        """Read what is there; `writer` appends and holds nothing back."""
+        self._path = path
+        self._reader = reader
+        self._writer = writer
+        self._places: dict[int, int] = {}
+        self._ungraded: set[int] = set()
+        self._in_order = True
+        self._read()
+
+    def has(self, line: int) -> bool:
+        """Say whether a reply has a value already."""
+        return line in self._places and line not in self._ungraded
+
+    @property
+    def graded(self) -> int:
+        """Replies that have a value."""
+        return len(self._places) - len(self._ungraded)
+
+    def add(self, verdict: Verdict) -> None:
+        """Append a verdict and hand it to the system, so that a killed run keeps it."""
+        place = os.fstat(self._writer.fileno()).st_size
+        text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        try:
+            whole = self._writer.write(text) == len(text)
+            why = "no space left"
+        except OSError as error:
+            whole, why = False, str(error.strerror)
+        if not whole:
+            raise UserError(
+                f"{self._path} cannot be written ({why}): make room; what is graded is kept, and "
+                "the same command grades the rest."
+            )
+        self._note(verdict, place)
+
+    def verdicts(self) -> Generator[Verdict]:
+        """Yield the newest verdict of each reply, in the order of the replies."""
+        for line in sorted(self._places):
+            yield cast(Verdict, json.loads(self._text_at(line)))
+
+    def put_in_order(self) -> None:
+        """Write the verdicts in the order of the replies, unless they stand so.
+
+        Until all are written the file stays as it is; UserError when there is no room for that.
+        """
+        if self._in_order:
+            return
+        scratch = self._path.with_name(f"{self._path.name}.new")
+        try:
+            with scratch.open("wb") as new:
+                for line in sorted(self._places):
+                    new.write(self._text_at(line))
+            scratch.replace(self._path)
+        except OSError as error:
+            raise UserError(
+                f"{scratch} cannot be written ({error.strerror}): {self._path} holds all verdicts, "
+                "in the order in which they came; make room, and the same command orders them."
+            ) from error
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def _text_at(self, line: int) -> bytes:
+        self._reader.seek(self._places[line])
+        return self._reader.readline()
+
+    def _note(self, verdict: Verdict, place: int) -> None:
+        line = verdict[LINE]
+        self._in_order = self._in_order and line > next(reversed(self._places), 0)
+        self._places[line] = place
+        if verdict["value"] is None:
+            self._ungraded.add(line)
+        else:
+            self._ungraded.discard(line)
+
+    def _read(self) -> None:
+        """Learn what is there, and drop a last line that a killed run left unfinished."""
+        place = 0
+        for number, text in enumerate(self._reader, start=1):
+            if not text.endswith(b"\n"):
+                self._writer.truncate(place)
+                break
+            try:
+                verdict: Any = parse_json(text)
+                self._note({LINE: int(verdict[LINE]), "value": verdict["value"]}, place)
+            except (ValueError, TypeError, KeyError) as error:
+                raise UserError(
+                    f"{self._path}, line {number} is no verdict of podium's: restore the file, or "
+                    "name another --out."
+                ) from error
+            place += len(text)
+
+
+@contextmanager
+def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
+    """Yield the verdicts at `path`, new or from an earlier run, locked against another run.
+
+    UserError when the file is not of podium's making or was made from something else.
+    """
+    beside = path.with_name(path.name + META)
+    with path.open("ab", buffering=0) as writer, path.open("rb") as reader:
+        _lock(path, writer)
+        if os.fstat(writer.fileno()).st_size:
+            _refuse_other(path, beside, made)
+        else:
+            _describe(beside, made)
+        yield VerdictFile(path, reader, cast(BinaryIO, writer))
+
+
+def _lock(path: Path, writer: RawIOBase) -> None:
+    """Keep other runs out; UserError if one is at work, or has just put another file here."""
+    try:
+        fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        same = os.path.samestat(os.fstat(writer.fileno()), path.stat())
+    except BlockingIOError:
+        same = False
+    if not same:
+        raise UserError(f"Another podium grade is writing {path}; wait for its end.")
+
+
+def _describe(beside: Path, made: VerdictOrigin) -> None:
+    try:
+        beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{beside} cannot be written ({error.strerror}): make room.") from error
+
+
+def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
+    if not beside.is_file():
+        raise UserError(
+            f"{path} was not written by podium grade ({beside.name} is missing): name another "
+            "--out."
+        )
+    try:
+        stored = VerdictOrigin.model_validate_json(read_limited(beside, SETTINGS))
+    except ValidationError as error:
+        raise UserError(f"{beside} is damaged: name another --out.") from error
+    for name, now in made:
+        before = getattr(stored, name)
+        if before != now:
+            what = name.replace("_", " ")
+            raise UserError(
+                f"{path} holds other verdicts: {what} was {_said(before)} and is now {_said(now)}; "
+                "name another --out."
+            )
+
+
+def _said(value: object) -> str:
+    return value.short if isinstance(value, BoxRecord) else str(value)[:40]
+
+
+# § Grade replies that were made anywhere: rows of (question_id, reply) in, rows of verdicts
+# § out.
+# §
+# § `podium grade` asks no model and needs no log. The grader is the one that scores a run, so
+# § a reply
+# § gets the same verdict here and there. Everything that can be refused is refused before any
+# § grading.
+
+
+ADDED = ("official", "fragile", "errata")
+"""What a suite's grade may say beside its value, kept as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradeRequest:
+    """What `podium grade` was asked for."""
+
+    suite: str
+    replies: Path
+    out: Path
+    problems: Path | None = None
+    """The benchmark's own rows; None for the suite's pinned questions."""
+    box: str | None = None
+    max_sandboxes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What became of a file of replies."""
+
+    replies: int
+    unscored: int
+    mean: float | None
+    """Mean value of what is graded, earlier runs included."""
+    now: int
+    """Replies graded by this run."""
+    seconds: float
+    reason: str
+    """Why the first unscored reply is unscored; empty when none is."""
+    where: str
+    """The box, in words."""
+
+    def __str__(self) -> str:
+        mean = "-" if self.mean is None else f"{self.mean:.4f}"
+        now = "none of them now"
+        if self.now and self.seconds:
+            rate = f"{self.now / self.seconds:.1f} problems/s"
+            now = f"{self.now} of them now, in {self.seconds:.1f} s ({rate})"
+        return (
+            f"{self.replies - self.unscored} of {self.replies} graded, mean value {mean}, "
+            f"{self.unscored} unscored; {now}, {self.where}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    line: int
+    question: str
+    text: str
+    epoch: int
+    """Which epoch's form of the question was asked; 1 unless the row says."""
+
+
+def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
+    """Grade a file of replies, or what an earlier run has left of it.
+
+    UserError, before anything is graded, for whatever is wrong with the files, the suite or the
+    box. KeyboardInterrupt leaves a file that the same request finishes.
+    """
+    if request.suite not in catalogue.suites:
+        known = ", ".join(sorted(catalogue.suites))
+        raise UserError(f"There is no suite {request.suite!r}; known suites: {known}.")
+    suite = catalogue.suites[request.suite]
+    if not request.out.absolute().parent.is_dir():
+        raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
+    for path in filter(None, (request.replies, request.problems)):
+        if not path.is_file():
+            raise UserError(f"There is no file {path}.")
+        if path.resolve() == request.out.resolve():
+            raise UserError(f"--out {path} is what is to be graded: name another file.")
+    refuse_unknown(catalogue.boxes, request.box)
+    named = {reply.question for reply in _replies(request.replies)}
+    questions = _questions(suite, request.problems, named)
+    total = _checked(request.replies, questions, suite)
+    _refuse_prose(suite, [questions[name] for name in named])
+    name = select_box(request.box, catalogue.boxes) if suite.needs_box else None
+    with (
+        open_run_box(catalogue.boxes, name, [suite], request.max_sandboxes) as box,
+        open_verdicts(request.out, _made(request, suite, box)) as verdicts,
+    ):
+        started, before = time.monotonic(), verdicts.graded
+        with progress_line(f"grading {suite.name}", total, before):
+            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts)
+        seconds = time.monotonic() - started
+        return _summed(verdicts, (verdicts.graded - before, seconds), box)
+
+
+def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
+    """Return the questions that replies name: of a file, or of the suite's splits, exam first.
+
+    A split that cannot be loaded is no trouble where no reply is to a question of it.
+    """
+    if problems:
+        return {question.id: question for question in suite.read_problems(problems)}
+    known: dict[str, Question] = {}
+    lacking: UserError | None = None
+    for split in reversed(suite.splits):
+        try:
+            known.update((question.id, question) for question in suite.load(split))
+        except UserError as error:
+            lacking = lacking or error
+        if known and named <= known.keys():
+            return known
+    if lacking:
+        raise lacking
+    return known
+
+
+def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
+    """Raise UserError for replies that only a model can judge: here none is asked."""
+    prose = [one for one in asked if isinstance(suite, ModelGraded) and suite.needs_judge(one)]
+    if prose:
+        raise UserError(
+            f"Only a model can judge {len(prose)} of the {len(asked)} questions, {prose[0].id!r} "
+            "say, and podium grade asks none: leave their replies out, or sit them by podium run."
+        )
+
+
+def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
+    """Return how many replies there are; UserError unless each is one to a known question."""
+    total, unknown = 0, 0
+    first: _Reply | None = None
+    for reply in _replies(replies):
+        total += 1
+        if reply.question not in questions:
+            unknown += 1
+            first = first or reply
+    if first:
+        raise UserError(
+            f"{replies}, line {first.line}: {_not_asked(suite, first.question)} "
+            f"({unknown} of {total} replies are to questions that are not there)."
+        )
+    if not total:
+        raise UserError(f"{replies} holds no replies.")
+    return total
+
+
+def _not_asked(suite: Suite[Any], question: str) -> str:
+    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
+    if why:
+        return f"{suite.name} does not ask {question!r}, because {why}"
+    return f"{suite.name} has no question {question!r}"
+
+
+def _replies(path: Path) -> Generator[_Reply]:
+    for line, row in read_rows(path):
+        for field in ("question_id", "reply"):
+            if field not in row:
+                raise UserError(f"{path}, line {line} has no `{field}`.")
+        question, text = row["question_id"], row["reply"]
+        if isinstance(question, bool) or not isinstance(question, str | int):
+            raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
+        if not isinstance(text, str):
+            raise UserError(f"{path}, line {line}: its `reply` is not a string.")
+        yield _Reply(line, str(question), text, _epoch(row, f"{path}, line {line}"))
+
+
+def _epoch(row: Mapping[str, Any], where: str) -> int:
+    epoch = row.get("epoch", 1)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+        raise UserError(f"{where}: its `epoch` is not a whole number from 1.")
+    return epoch
+
+
+def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> VerdictOrigin:
+    return VerdictOrigin(
+        suite=suite.name,
+        suite_version=suite.version,
+        problems=_sha256(request.problems) if request.problems else suite.data_revision,
+        replies=_sha256(request.replies),
+        box=box.name if box else None,
+        box_facts=box.facts[suite.name] if box else None,
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grader:
+    suite: Suite[Any]
+    questions: Mapping[str, Question]
+    box: OpenBox | None
+
+
+def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile) -> None:
+    """Grade what has no value yet, as many at once as the box takes, and write it down."""
+    left = (reply for reply in _replies(replies) if not verdicts.has(reply.line))
+    most = grader.box.most if grader.box else 1
+    with closing(map_concurrently(partial(_verdict, grader), left, most)) as made:
+        for verdict in made:
+            verdicts.add(verdict)
+            tick()
+    verdicts.put_in_order()
+
+
+def _verdict(grader: _Grader, reply: _Reply) -> Verdict:
+    """Grade one reply; what podium could not grade has no value, and is never a 0."""
+    question = at_epoch(grader.suite, grader.questions[reply.question], reply.epoch)
+    box = grader.box.box if grader.box else None
+    started = time.monotonic()
+    try:
+        grade = grader.suite.grade(question, reply.text, box)
+    except UserError:
+        raise
+    except Exception as error:
+        grade, said = None, f"{type(error).__name__}: {error}"
+    else:
+        said = grade.explanation
+    passed, of = _tests(grade)
+    return {
+        "question_id": reply.question,
+        "value": grade.value if grade else None,
+        "answer": grade.extracted if grade and question.kind != "program" else None,
+        "reason": said,
+        "tests_passed": passed,
+        "tests_total": of,
+        "seconds": round(time.monotonic() - started, 3) if grade else None,
+        **{name: grade.metadata[name] for name in ADDED if grade and name in grade.metadata},
+        LINE: reply.line,
+    }
+
+
+def _tests(grade: Grade | None) -> tuple[int | None, int | None]:
+    """Return how many tests a program passed, of how many; None where there are no tests."""
+    facts = grade.metadata if grade else EMPTY
+    if "tests_total" in facts:
+        return facts["tests_passed"], facts["tests_total"]
+    verdicts = cast(list[str] | None, facts.get("verdicts"))
+    return (verdicts.count("pass"), len(verdicts)) if verdicts else (None, None)
+
+
+def _summed(verdicts: VerdictFile, now: tuple[int, float], box: OpenBox | None) -> Graded:
+    total, unscored, value, reason = 0, 0, 0.0, ""
+    for verdict in verdicts.verdicts():
+        total += 1
+        if verdict["value"] is None:
+            unscored += 1
+            reason = reason or str(verdict["reason"])
+        else:
+            value += verdict["value"]
+    facts = next(iter(box.facts.values())) if box else None
+    return Graded(
+        replies=total,
+        unscored=unscored,
+        mean=value / (total - unscored) if total > unscored else None,
+        now=now[0],
+        seconds=now[1],
+        reason=reason,
+        where=f"box {box.name} ({facts.short})" if box and facts else "no box",
+    )

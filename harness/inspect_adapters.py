@@ -1,0 +1,342 @@
+"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import asdict, replace
+from time import monotonic
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageAssistant, ModelOutput
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+
+from harness.context import PLACE, TRIAL
+from harness.errors import UserError
+from harness.ledger.hooks import SHAPE, facts_digest, text_digest
+from harness.ledger.journal import SampleRef
+from harness.ledger.recorder import recording
+from harness.parallel import cores, tick
+from harness.pool import active_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
+from harness.records import EMPTY, PODIUM, SECONDS, Answer, Grade, Question
+from harness.suite import (
+    ModelGraded,
+    Split,
+    Suite,
+    Varied,
+    at_epoch,
+    keep_files_private,
+    prompt_of,
+    usual_epochs,
+)
+from harness.system import System
+
+# § The adapters from a `System` to an Inspect solver, and from a `TaskState` to a `Question`.
+# §
+# §     @solver
+# §     def single(worker: str, pool: str | None = None) -> Solver:
+# §         return as_solver(planned(...), pool)
+# §
+# § A solver made this way fills absent model roles from `pool` (the name of a pool file), so
+# § that
+# § Inspect's own command line stays short; with `pool=None` the workers are the user's model
+# § roles.
+
+
+MADE: ContextVar[list[System] | None] = ContextVar("podium_systems_made", default=None)
+"""Where systems are listed as solvers are made of them, for who wants the system of a solver."""
+
+
+def system_of(make: Callable[[], Solver]) -> System:
+    """Return the system inside a solver of ours; LookupError when `make` made none."""
+    made: list[System] = []
+    token = MADE.set(made)
+    try:
+        make()
+    finally:
+        MADE.reset(token)
+    if not made:
+        raise LookupError("this solver was not made by as_solver")
+    return made[-1]
+
+
+def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None = None) -> Solver:
+    """Return the Inspect solver that lets a system answer each sample.
+
+    The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
+    the conductor that the system brings along, whoever the pool's is.
+    """
+    spec, journal = named_pool(pool), PLACE.get().journal
+    spec = with_conductor(spec, seat) if spec and seat else spec
+    trial, listed = PLACE.get().trial, MADE.get()
+    if listed is not None:
+        listed.append(system)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        begun = monotonic()
+        with recording(journal, "inference", sample_ref(state)) as recorder:
+            pool = active_pool(spec, state.epoch, seat)
+            pool.trial = trial or TRIAL.get()
+            answer = await system(asked_in(state), pool)
+        took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
+        state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
+        state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
+        state.metadata[PODIUM] = shape = {**_answer_shape(answer), SECONDS: took}
+        if journal:
+            journal.note("answer", _answered(state, answer, shape))
+        return state
+
+    return solve
+
+
+def named_pool(pool: str | None) -> PoolSpec | None:
+    """Return the pool that a solver was given by name; None where the user's roles are the workers.
+
+    Inside a run it is the run's own, which its name alone might not find again.
+    """
+    known = PLACE.get().spec
+    return known if known and known.name == pool else read_pool(pool) if pool else None
+
+
+def sample_ref(state: TaskState) -> SampleRef:
+    """Return who a running sample is, for the journal."""
+    return SampleRef(str(state.sample_id), state.epoch, state.uuid)
+
+
+ASKED = "asked"
+"""Key in a sample's metadata: how this epoch puts the question, where it differs from epoch 1."""
+
+
+@solver
+def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
+    """Put the question as its epoch asks it; it runs before the solver, whoever wrote that."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if state.epoch > 1:
+            question = vary(question_of(state), state.epoch)
+            state.metadata[ASKED] = {"text": question.text, **question.metadata}
+            state.user_prompt.text = question.text
+        return state
+
+    return solve
+
+
+def asked_in(state: TaskState) -> Question:
+    """Return the sealed question of a running sample as its epoch puts it."""
+    question = question_of(state).sealed()
+    asked = dict(state.metadata.get(ASKED, {}))
+    return replace(question, text=asked.pop("text"), metadata=asked) if asked else question
+
+
+def question_of(state: TaskState) -> Question:
+    """Return the question of a running sample as epoch 1 puts it, target included.
+
+    Any Inspect dataset will do.
+    """
+    question = question_from(str(state.sample_id), state.input_text, state.metadata)
+    return replace(question, target=state.target.text)
+
+
+def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
+    """Return the sealed question that `sample` wrote into metadata."""
+    stored = metadata.get("question")
+    return Question(
+        id=id,
+        text=text,
+        kind=metadata.get("kind", "text"),
+        topic=metadata.get("topic", ""),
+        metadata=cast(Mapping[str, Any], stored) if isinstance(stored, dict) else EMPTY,
+    )
+
+
+def _answered(state: TaskState, answer: Answer, shape: Mapping[str, object]) -> dict[str, object]:
+    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
+    return {
+        "sample": asdict(sample_ref(state)),
+        "answer_sha256": text_digest(answer.text),
+        "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
+    }
+
+
+def _answer_shape(answer: Answer) -> dict[str, object]:
+    """Return what the log keeps of an answer beside its text: the shape of the work."""
+    shape: dict[str, object] = {
+        "depth": answer.depth,
+        "steps": len(answer.replies),
+        "stopped": answer.stopped,
+        "plan": answer.plan,
+    }
+    return {**shape, "noted": dict(answer.noted)} if answer.noted else shape
+
+
+# § The adapter from a `Suite` to an Inspect task, and the one from a `Grade` to a `Score`.
+# §
+# § Without a solver the task generates with the model Inspect was given, so `inspect eval
+# § suites/aime25 --model openai/gpt-5` works as any Inspect user expects.
+
+
+SCHEMA = 1
+"""Version of podium's log metadata."""
+
+
+def as_task(
+    suite: Suite[Any],
+    *,
+    split: Split = "eval",
+    limit: int | None = None,
+    only: Sequence[str] | None = None,
+    epochs: int | None = None,
+    box: Any | None = None,
+    max_sandboxes: int | None = None,
+    solver: Solver | None = None,
+    name: str | None = None,
+    sandbox: str | tuple[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Task:
+    """Return the Inspect task of one suite.
+
+    Of these questions `only` some are asked, by id and in that order (None: all), each of them
+    `epochs` times (None: as often as the suite usually does). `metadata` is
+    added to podium's facts in the log header. UserError for a split that does not
+    exist, a limit below 1, or a suite that needs a box and was given none.
+    """
+    questions = pick(suite, split, limit)
+    if only is not None:
+        known = {question.id: question for question in questions}
+        questions = [known[id] for id in only]
+    if suite.needs_box and box is None:
+        raise UserError(
+            f"Suite {suite.name!r} runs programs: name a sandbox with --box, or under "
+            "`inspect eval` with -T box=subprocess."
+        )
+    refuse_no_epochs(epochs)
+    if not suite.publishable:
+        keep_files_private()
+    return Task(
+        dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
+        setup=ask_differently(suite.at_epoch) if isinstance(suite, Varied) else None,
+        solver=solver or generate(),
+        scorer=as_scorer(suite, box, max_sandboxes),
+        epochs=epochs or usual_epochs(suite),
+        name=name or suite.name,
+        sandbox=sandbox,
+        version=suite.version,
+        metadata={PODIUM: {**suite_facts(suite, split), **(metadata or {})}},
+    )
+
+
+def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
+    """Return the first `limit` questions of a split; UserError names what does not exist."""
+    if limit is not None and limit < 1:
+        raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
+    if split not in suite.splits:
+        known = ", ".join(suite.splits)
+        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known} (--split).")
+    return suite.load(split)[:limit]
+
+
+def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
+    """Return what a log says about its exam."""
+    return {
+        "schema": SCHEMA,
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "data_revision": suite.data_revision,
+        "dates": suite.dates,
+        "publishable": suite.publishable,
+        "split": split,
+        "prompt": prompt_of(suite),
+    }
+
+
+def refuse_no_epochs(epochs: int | None) -> None:
+    """Raise UserError for a number of epochs that asks nothing."""
+    if epochs is not None and epochs < 1:
+        raise UserError(f"--epochs must be at least 1, not {epochs}.")
+
+
+def sample(question: Question) -> Sample:
+    """Return a question as an Inspect sample; `question_of` is the inverse."""
+    return Sample(
+        id=question.id,
+        input=question.text,
+        target=question.target or "",
+        metadata={
+            "kind": question.kind,
+            "topic": question.topic,
+            "question": dict(question.metadata),
+        },
+    )
+
+
+def as_scorer(
+    suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
+) -> Scorer:
+    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once.
+
+    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
+    it never becomes a zero.
+    """
+    place = PLACE.get()
+    at_once = place.at_once or anyio.CapacityLimiter(max_sandboxes or cores())
+    journal = place.journal
+
+    @scorer(metrics=[mean(), stderr()], name=PODIUM)
+    def graded() -> Scorer:
+        async def verdict(state: TaskState, target: Target) -> Score:
+            question = replace(question_of(state), target=target.text)
+            question = at_epoch(suite, question, state.epoch)
+            reply = state.output.completion
+            try:
+                if isinstance(suite, ModelGraded) and suite.needs_judge(question):
+                    with recording(journal, "scoring", sample_ref(state)):
+                        return as_score(await suite.judged(state, question))
+                if box is None and question.kind != "text":  # quick: no program, no algebra
+                    return as_score(suite.grade(question, reply))
+                grade = await anyio.to_thread.run_sync(
+                    suite.grade, question, reply, box, limiter=at_once
+                )
+            except Exception as error:
+                return unscored(error)
+            return as_score(grade)
+
+        async def score(state: TaskState, target: Target) -> Score:
+            tick()
+            found = await verdict(state, target)
+            if journal:
+                journal.note("grade", _graded(state, target, found))
+            return found
+
+        return score
+
+    return graded()
+
+
+def _graded(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
+    """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
+    value = score.value if isinstance(score.value, int | float) else None
+    return {
+        "sample": asdict(sample_ref(state)),
+        "value": value if value == value else None,
+        "graded_sha256": facts_digest(state.input_text, target.text, score.answer),
+    }
+
+
+def as_score(grade: Grade) -> Score:
+    """Return a grade as Inspect's score; `parsed` tells "wrong" from "no answer found"."""
+    return Score(
+        value=grade.value,
+        answer=grade.extracted,
+        explanation=grade.explanation,
+        metadata={**grade.metadata, "parsed": grade.extracted is not None},
+    )
+
+
+def unscored(error: Exception) -> Score:
+    """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
+    said = f"{type(error).__name__}: {error}"
+    return Score.unscored(reason="scoring_failed", explanation=said)

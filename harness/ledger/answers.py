@@ -1,0 +1,327 @@
+"""What a log says of each answer: its verdict, its plan, and its vote."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import isnan
+from string import ascii_uppercase
+from typing import Any, Literal, cast
+
+from harness.ledger.call import Call
+from harness.ledger.logs import Json, solver_seconds
+from harness.records import CONDUCTOR, PODIUM
+from harness.suite import publishable, redacted_message
+from harness.workflow import MALFORMED, Step, Workflow
+
+# § A logged plan read again: its steps, what they read, and how long the longest chain took.
+
+
+SECRET = "withheld"
+"""Stands for a text of an exam whose questions may not be published."""
+STEP = re.compile(r"step (\d+)\b")
+"""Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
+PLANNING = f"{CONDUCTOR}: plan"
+"""Begins the name of every call that asks a model for a plan; what merely routes has another."""
+
+OTHER_FAULT = "another fault"
+FAULTS = {
+    "no complete plan": r"there is no complete |the three lists do not |the JSON object has no key "
+    r"|(steps|\w+) must be a list|step \d+ (must be a JSON object|has no key )",
+    "lists that cannot be read": r"\w+ may hold only strings|\w+ is not a valid Python list"
+    r"|the plan is not valid JSON|a key of the JSON object stands |\S+ is no JSON",
+    "lists of different lengths": r"the three lists have different lengths",
+    "no step": r"three empty lists |a workflow needs at least one step",
+    "too many steps": r"\d+ steps, at most ",
+    "worker number out of range": r"step \d+: (there is no Model |unknown worker )",
+    "a worker that is no number": r"step \d+: model_id must be an integer",
+    "a subtask that is no text": r"step \d+: the subtask ",
+    "access to a step that has not run": r"step \d+ (may read earlier steps |reads step \d+, )",
+    "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
+}
+"""Classes of what is wrong with plans, with how the reasons begin (conductor/parse.py, json_form.py
+and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
+
+
+def workflow_of(plan: str | None) -> Workflow | None:
+    """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
+    try:
+        found: object = json.loads(plan or "")
+        steps = [_step(cast(dict[str, Any], one)) for one in cast(list[object], found)]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return Workflow(tuple(steps)) if steps else None
+
+
+def fault_of(plan: str | None) -> str | None:
+    """Return the class of what is wrong with a malformed plan; None for any other text.
+
+    >>> fault_of("malformed: step 2: there is no Model 3, only 0 to 1")
+    'worker number out of range'
+    """
+    if plan is None or not plan.startswith(MALFORMED):
+        return None
+    reason = plan.removeprefix(MALFORMED)
+    named = (name for name, begins in FAULTS.items() if name == reason or re.match(begins, reason))
+    return next(named, OTHER_FAULT)
+
+
+def _step(found: dict[str, Any]) -> Step:
+    reads = found["reads"]
+    return Step(
+        worker=str(found["worker"]),
+        subtask=str(found.get("subtask") or ""),
+        reads="all" if reads == "all" else tuple(int(read) for read in reads),
+        system=found.get("system"),
+    )
+
+
+def step_number(row: Call) -> int | None:
+    """Return the step (1 for the first) that a call was made for; None for the conductor's."""
+    found = STEP.match(row.step or "")
+    return int(found.group(1)) if found else None
+
+
+def without_texts(plan: str) -> str:
+    """Return a plan as it may be shown where its texts may quote a question: workers and reads."""
+    workflow = workflow_of(plan)
+    if workflow is None:
+        return SECRET
+    bare = (Step(step.worker, "", step.reads) for step in workflow.steps)
+    return Workflow(tuple(bare)).as_json()
+
+
+def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
+    """Return the seconds of the longest chain of calls that waited for each other.
+
+    The conductor's calls come before all steps, one after another. Time between HTTP attempts is in
+    it; waiting for a free connection before the first one is not. None when a latency is unknown,
+    or when calls of several steps cannot be put in order because there is no plan.
+    """
+    spans: dict[object, list[Call]] = {}
+    for row in rows:
+        key = row.step if row.role == CONDUCTOR else step_number(row) or row.step
+        spans.setdefault(key, []).append(row)
+    times = {key: _span_seconds(found) for key, found in spans.items()}
+    known = {key: time for key, time in times.items() if time is not None}
+    if len(known) < len(times) or not times:
+        return None
+    planned = {key: time for key, time in known.items() if isinstance(key, int)}
+    before = sum(time for key, time in known.items() if not isinstance(key, int))
+    if len(planned) < 2:
+        return before + sum(planned.values())
+    workflow = workflow_of(plan)
+    return None if workflow is None else before + _longest(planned, workflow)
+
+
+def _longest(times: dict[int, float], workflow: Workflow) -> float:
+    ends: dict[int, float] = {}
+    for index in range(len(workflow.steps)):
+        begin = max((ends.get(read, 0.0) for read in workflow.reads(index)), default=0.0)
+        ends[index] = begin + times.get(index + 1, 0.0)
+    return max(ends.values())
+
+
+def _span_seconds(rows: Sequence[Call]) -> float | None:
+    """Return the time from the first attempt's beginning to the last one's end; None if unknown."""
+    if len(rows) == 1 or rows[-1].latency_s is None:
+        return rows[-1].latency_s
+    begun = [datetime.fromisoformat(row.started) for row in rows]
+    ended = [
+        (one - begun[0]).total_seconds() + row.latency_s
+        for one, row in zip(begun, rows, strict=True)
+        if row.latency_s is not None
+    ]
+    first = min((one - begun[0]).total_seconds() for one in begun)
+    return max(ended) - first
+
+
+# § What a graded answer is when answers are counted: equal for what means the same, and no
+# § text.
+# §
+# § Reading a reply for its answer is harness/extract.py; what the majority gets is
+# § reports/derived.py.
+
+
+DIGITS = 16
+"""So many of a digest's digits tell answers to one question apart."""
+
+
+def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
+    """Return a digest of what a grader found in a reply; None when it found nothing.
+
+    A letter stands for another option in another epoch, so options are counted by their place in
+    the alphabet (the `permutation` in a sample's metadata). None where that cannot be had, as in a
+    log without texts.
+    """
+    if answer is None or answer == "":
+        return None
+    said = str(answer).rstrip()
+    places = _permutation(metadata)
+    if places is not None:
+        at = ascii_uppercase.find(said) if len(said) == 1 else -1
+        if not 0 <= at < len(places):
+            return None
+        said = f"option {places[at]}"
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:DIGITS]
+
+
+def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
+    """Return which option stood at each letter, as the sample's own epoch asked it."""
+    for key in ("asked", "question"):  # a later epoch's own order comes first
+        facts: object = metadata.get(key)
+        if isinstance(facts, Mapping) and "permutation" in facts:
+            return list(cast(Mapping[str, Any], facts)["permutation"])
+    return None
+
+
+# § What a log says of one question beside its calls: verdict and why, plan, times.
+# §
+# § Read from samples as `RawLog` yields them. Of exams whose questions may not be published,
+# § texts are
+# § withheld here, at the source, so that no view of the ledger can show them; digests stay.
+
+
+Verdict = Literal["right", "wrong", "partly", "unscored"]
+"""`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
+
+UNREAD = "no answer could be read in the reply"
+
+
+@dataclass(frozen=True, slots=True)
+class ExamHeader:
+    """Whose answers a log holds."""
+
+    task: str
+    suite: str
+    system: str
+    label: str
+    shown: bool
+    """False where texts are withheld."""
+    purpose: str = "eval"
+    """`eval`, or `selection` where a system was chosen by how it did."""
+    book: str = ""
+    """Name and sha256 of the price book, as `name sha256:...`."""
+
+
+def exam_of(header: Json) -> ExamHeader:
+    """Return what a log's header says of its exam."""
+    metadata: Json = header["eval"].get("metadata") or {}
+    facts: Json = metadata.get(PODIUM) or {}
+    prices: Json = facts.get("prices") or {}
+    return ExamHeader(
+        task=str(header["eval"].get("task", "")),
+        suite=str(facts.get("suite", "")),
+        system=str(facts.get("system", "")),
+        label=str(facts.get("label", "")),
+        shown=publishable(metadata),
+        purpose=str(facts.get("purpose") or "eval"),
+        book=book_name(prices.get("name"), prices.get("sha256")),
+    )
+
+
+def book_name(name: object, sha256: object) -> str:
+    """Return how a price book is named where its digest matters; empty where there is none."""
+    return f"{name} sha256:{sha256}" if name and sha256 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """One (question, epoch) pair as one log has it."""
+
+    exam: ExamHeader
+    question: str
+    epoch: int
+    sample: str
+    score: float | None
+    """None when unscored."""
+    reason: str
+    """Why it is unscored, or what the grade says of itself."""
+    parsed: bool
+    answer: str | None
+    """What was found in the reply; None when nothing was, `withheld` where it may not be shown."""
+    target: str | None
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    plan: str | None
+    """The workflow as JSON, or why it was malformed; without its texts where they are withheld."""
+    plan_sha256: str | None
+    """Of the plan's text, also where the text is withheld."""
+    latency_s: float | None
+    """Wall time of the solver."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the score says."""
+        if self.score is None:
+            return "unscored"
+        return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
+
+
+def answered(sample: Json, exam: ExamHeader) -> AnswerRecord:
+    """Read one sample."""
+    shown = exam.shown
+    scores: Json = sample.get("scores") or {}
+    score: Json | None = scores.get(PODIUM)
+    value = None if sample.get("error") or score is None else _number(score.get("value"))
+    metadata: Json = sample.get("metadata") or {}
+    shape: Json = metadata.get(PODIUM) or {}
+    plan: str | None = shape.get("plan")
+    graded: Json = score or {}
+    found: Json = graded.get("metadata") or {}
+    return AnswerRecord(
+        exam=exam,
+        question=str(sample["id"]),
+        epoch=int(sample["epoch"]),
+        sample=str(sample.get("uuid") or ""),
+        score=value,
+        reason=_reason(sample, score, value, shown),
+        parsed=bool(found.get("parsed", True)),
+        answer=_text(graded.get("answer"), shown),
+        target=_text(sample.get("target"), shown),
+        steps=shape.get("steps"),
+        depth=shape.get("depth"),
+        stopped=shape.get("stopped"),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
+        plan_sha256=None
+        if plan is None
+        else hashlib.sha256(plan.encode("utf-8", "replace")).hexdigest(),
+        latency_s=solver_seconds(sample),
+    )
+
+
+def _number(value: object) -> float | None:
+    """Return a score's number; Inspect writes "unscored" as not-a-number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def _text(value: object, shown: bool) -> str | None:
+    if value is None or value == "":
+        return None
+    several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
+    return _whole(str(several)) if shown else SECRET
+
+
+def _whole(text: str) -> str:
+    """Return a text that UTF-8 can hold: a model may write half a character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _reason(sample: Json, score: Json | None, value: float | None, shown: bool) -> str:
+    if value is not None:
+        if shown and score and score.get("explanation"):
+            return _whole(str(score["explanation"]))
+        found: Json = (score or {}).get("metadata") or {}
+        return "" if found.get("parsed", True) else UNREAD
+    if sample.get("error"):
+        return redacted_message(str(sample["error"].get("message", "")), shown)
+    if score is None:
+        return "no score in the log"
+    return redacted_message(
+        str(score.get("explanation") or score.get("reason") or "unscored"), shown
+    )

@@ -1,0 +1,588 @@
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
+
+import hashlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain
+from math import isfinite
+from typing import Any, Protocol, cast
+
+from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
+from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
+from inspect_ai.log import transcript
+from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
+from inspect_ai.model import ModelOutput
+
+from harness.errors import SpendLimit
+from harness.ledger.journal import CallOutcome
+from harness.ledger.logs import Json, attached, responses
+from harness.records import PODIUM
+from harness.text import make_storable, storable
+from harness.usage import raw_usage, usage_of_reply
+
+# § What Inspect's own hooks see of our calls: when an attempt goes out, retries, tokens.
+# §
+# § Inspect announces a call in the context of who asked, after it has waited for a connection
+# § and right
+# § before it is dispatched: the moment for its allowance and its intent. So each retry over
+# § HTTP is
+# § announced, when it fails and when it goes out again, and needs an allowance of its own.
+# § The
+# § sums are independent of our lines: they come from Inspect's hook for every finished call,
+# § whoever made it, so a call that escaped the journal shows as a difference. A cache read is
+# § none of
+# § them, and an attempt that failed has no usage to count.
+
+
+class Announced(Protocol):
+    """A call of which Inspect announces what happens, as harness/ledger/recorder.py has one."""
+
+    def goes_out(self) -> None:
+        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
+        ...
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Write down that an attempt over HTTP has failed and another is to follow."""
+        ...
+
+
+class Paying(Protocol):
+    """A call that needs an allowance for each of its attempts."""
+
+    async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
+        ...
+
+    def failed(self, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        ...
+
+
+PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
+"""What pays for the call that this context waits for; None where nobody counts dollars."""
+
+WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
+"""The call that this context waits for."""
+
+
+class Unwritten(BaseException):
+    """The journal of a call cannot be written; its cause says why.
+
+    No `Exception`: Inspect goes on with a call when a hook raises one.
+    """
+
+
+class NotAllowed(BaseException):
+    """An attempt may not be paid for; its cause is the `SpendLimit` that says why.
+
+    No `Exception`, for the same reason.
+    """
+
+
+FIELDS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "input_tokens_cache_read",
+    "input_tokens_cache_write",
+    "reasoning_tokens",
+)
+"""Of Inspect's `ModelUsage`, which says None for what a provider does not report."""
+
+
+@dataclass(slots=True)
+class HookTotals:
+    """Sums per task and model, of the tasks that have an open journal."""
+
+    _tasks: dict[str, dict[str, Counter[str]]] = field(
+        default_factory=dict[str, dict[str, Counter[str]]]
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def on(self) -> bool:
+        """Say whether any journal is open."""
+        return bool(self._tasks)
+
+    def begin(self, task: str) -> None:
+        """Start to count a task's calls from 0."""
+        with self._lock:
+            listen()
+            self._tasks[task] = {}
+
+    def add(self, data: ModelUsageData) -> None:
+        """Count one finished call; one of a task without a journal is nobody's."""
+        with self._lock:
+            models = self._tasks.get(data.task_name or "")
+            if models is not None:
+                sums = models.setdefault(data.model_name, Counter())
+                sums["calls"] += 1
+                for name in FIELDS:
+                    sums[name] += getattr(data.usage, name) or 0
+
+    def end(self, task: str) -> Iterator[dict[str, Any]]:
+        """Stop counting a task; yield one record per model, by name."""
+        with self._lock:
+            models = self._tasks.pop(task, {})
+        for model in sorted(models):
+            yield {"model": model, **{name: models[model][name] for name in ("calls", *FIELDS)}}
+
+
+class LedgerHooks(Hooks):
+    """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
+
+    def enabled(self) -> bool:
+        """Say whether there is anything to do: other evals of the process are not slowed."""
+        return COUNTED.on or PAYING.get() is not None or WAITING.get() is not None
+
+    async def on_model_usage(self, data: ModelUsageData) -> None:
+        """Count a finished call."""
+        COUNTED.add(data)
+
+    async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
+        """Let an attempt of the call in flight go out, once it is paid for and written down."""
+        paying = PAYING.get()
+        if paying:
+            try:
+                await paying.take()
+            except SpendLimit as stop:
+                raise NotAllowed from stop
+        flight = WAITING.get()
+        if flight:
+            try:
+                flight.goes_out()
+            except OSError as error:
+                raise Unwritten from error
+
+    async def on_model_retry(self, data: ModelRetry) -> None:
+        """Count and write down that an attempt of the call in flight failed and another follows."""
+        paying = PAYING.get()
+        if paying:
+            paying.failed(data.status_code)
+        flight = WAITING.get()
+        if flight:
+            flight.retried(data.attempt, data.exception_type, data.status_code)
+
+
+COUNTED = HookTotals()
+"""Of this process, as Inspect has one instance of each hooks class per process."""
+
+
+@cache
+def listen() -> None:
+    """Make the hooks known to Inspect, once, when the first call needs them.
+
+    Not through an entry point: Inspect would then greet every command of a user with a count of
+    hooks, podium's own included, where nothing is counted.
+    """
+    register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
+    register(LedgerHooks)
+
+
+# § The texts of a call as digests: what was sent and what came back, in the form that a log
+# § keeps.
+# §
+# § A journal holds digests and a log the texts, so a change of either shows
+# § (harness/audit/records.py).
+# § The same functions read Inspect's objects while a call is made and the JSON of a log
+# § afterwards.
+
+
+JSON = json.JSONEncoder(ensure_ascii=False).encode
+"""As `request_digest` writes it; one encoder for all of a million calls."""
+Told = Callable[[str], str]
+"""How a log's reference to a text is resolved."""
+NOTHING: Json = {}
+SHAPE = ("depth", "steps", "stopped", "plan")
+"""What every log says of how an answer was made."""
+MERGED = "combined_from"
+"""Key under which Inspect says that it made one turn of several, as some providers want it."""
+
+
+def sent_digest(messages: Iterable[object]) -> str:
+    """Return the digest of a request; `request_digest` where it is nothing but roles and texts."""
+    return _of_turns(_turn(message, _same) for message in messages)
+
+
+def reply_digest(output: object) -> str:
+    """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
+    return _of_reply(output, _same)
+
+
+def text_digest(text: str) -> str:
+    """Return the digest of a text, whatever a model has put into it."""
+    return hashlib.sha256(storable(text).encode()).hexdigest()
+
+
+def facts_digest(*facts: object) -> str:
+    """Return one digest over several plain values, each of them text, number or None."""
+    known = [_scalar(fact) for fact in facts]
+    return hashlib.sha256(JSON(known).encode()).hexdigest()
+
+
+def _scalar(fact: object) -> object:
+    if isinstance(fact, str):
+        return storable(fact)
+    return fact if fact is None or isinstance(fact, int | float) else type(fact).__name__
+
+
+@dataclass(slots=True)
+class CallTexts:
+    """What a log says was sent and came back, as digests."""
+
+    sent: str
+    merged: bool
+    """Whether Inspect made one turn of several, so that no digest from before it can be equal."""
+    said: str | None
+    """Of the completion alone, as older journals have it; None where nothing came back."""
+    reply: str | None
+
+
+class SampleTexts:
+    """The texts of one sample of a raw log; messages that many calls share are read once."""
+
+    def __init__(self, sample: Json) -> None:
+        """Note where a sample keeps what its events refer to."""
+        self._sample = sample
+        self._pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
+        self._turns: dict[int, str] = {}
+        self._merged = {at for at, one in enumerate(self._pool) if _is_merged(one)}
+
+    def of(self, event: Json) -> CallTexts:
+        """Return the texts of one ModelEvent."""
+        inline: Sequence[Json] = event.get("input") or ()
+        most = len(self._pool)  # whatever a log refers to, no more than it has is read
+        refs = [
+            at
+            for first, end in event.get("input_refs") or ()
+            for at in range(max(first, 0), min(end, most))
+        ]
+        turns = [*(_turn(message, self.told) for message in inline), *map(self._pooled, refs)]
+        output: Json = event.get("output") or NOTHING
+        came = bool(output.get("choices"))
+        return CallTexts(
+            _of_turns(turns),
+            any(map(_is_merged, inline)) or not self._merged.isdisjoint(refs),
+            text_digest(self.told(output.get("completion") or "")) if came else None,
+            _of_reply(output, self.told) if came else None,
+        )
+
+    def _pooled(self, at: int) -> str:
+        found = self._turns.get(at)
+        if found is None:
+            found = self._turns[at] = _turn(self._pool[at], self.told)
+        return found
+
+    def told(self, text: str) -> str:
+        """Return what a text refers to."""
+        return attached(text, self._sample)
+
+
+@dataclass(slots=True, init=False)
+class SampleDigests:
+    """All that a log says of one sample in words, as digests."""
+
+    calls: dict[str, CallTexts]
+    """By the event's uuid."""
+    answer: str
+    shape: str
+    """Of how the answer was made."""
+    graded: str
+    """Of what was graded: question, target and the answer that was found."""
+    elsewhere: tuple[str, ...]
+    """Where the sample shows another answer than its own."""
+
+    def __init__(self, sample: Json) -> None:
+        """Read one sample of a raw log."""
+        texts = SampleTexts(sample)
+        failed = (one.get("events") or () for one in sample.get("error_retries") or ())
+        events = chain(sample.get("events") or (), *failed)
+        self.calls = {
+            event.get("uuid") or "": texts.of(event)
+            for event in events
+            if event["event"] == "model"
+        }
+        answer = texts.told((sample.get("output") or NOTHING).get("completion") or "")
+        self.answer = text_digest(answer)
+        self.elsewhere = tuple(_elsewhere(sample, answer, texts.told))
+        shape: Json = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+        self.shape = facts_digest(*(shape.get(name) for name in SHAPE))
+        self.graded = _graded(sample)
+
+
+def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
+    choices: Sequence[Json] = (sample.get("output") or NOTHING).get("choices") or ()
+    if choices and _content(choices[0].get("message"), told)[0] != storable(answer):
+        yield "its output"
+    turns: Sequence[Json] = sample.get("messages") or ()
+    last = turns[-1] if turns else NOTHING
+    if last.get("role") == "assistant" and _content(last, told)[0] != storable(answer):
+        yield "its last message"
+
+
+def _graded(sample: Json) -> str:
+    score: Json = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+    target, asked = sample.get("target"), sample.get("input")
+    parts = cast(Sequence[object], target if isinstance(target, list) else (target or "",))
+    text = asked if isinstance(asked, str) else ""
+    return facts_digest(text, "".join(map(str, parts)), score.get("answer"))
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _of_turns(turns: Iterable[str]) -> str:
+    return hashlib.sha256(f"[{', '.join(turns)}]".encode()).hexdigest()
+
+
+def _turn(message: object, told: Told) -> str:
+    """Return one turn as JSON: its role and its text, and what else there is in it."""
+    text, others = _content(message, told)
+    turn: list[Any] = [_part(message, "role"), text]
+    return JSON([*turn, others] if others else turn)
+
+
+def _of_reply(output: object, told: Told) -> str:
+    said = storable(told(str(_part(output, "completion") or "")))
+    choices = cast(Sequence[object], _part(output, "choices") or ())
+    parts = [_content(_part(choice, "message"), told) for choice in choices]
+    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
+
+
+def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:
+    """Return a message's text as `ChatMessage.text` has it, and its parts that are no text."""
+    content, called = _part(message, "content"), _part(message, "tool_calls")
+    if isinstance(content, str) and not called:  # nearly all messages
+        return storable(told(content)), []
+    parts = cast(Sequence[object], content if isinstance(content, list) else ())
+    texts = [str(_part(one, "text") or "") for one in parts if _part(one, "type") == "text"]
+    text = content if isinstance(content, str) else "\n".join(map(told, texts))
+    others = [_other(one, told) for one in parts if _part(one, "type") != "text"]
+    calls = cast(Sequence[object], called or ())
+    others += [
+        ["call", _part(one, "function"), _sorted_arguments(_part(one, "arguments"), told)]
+        for one in calls
+    ]
+    return storable(told(text)), others
+
+
+READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
+"""What is read of parts that are no text; of pictures and sounds nothing but that they are there:
+a log may be kept without them."""
+
+
+def _other(part: object, told: Told) -> list[Any]:
+    kind = str(_part(part, "type"))
+    read = (str(_part(part, name) or "") for name in READ.get(kind, ()))
+    return [kind, *(storable(told(text)) for text in read)]
+
+
+DEEPEST_ARGUMENTS = 100
+"""Levels of a tool's arguments that are read: no model nests so far, and a forger may."""
+
+
+def _sorted_arguments(value: object, told: Told, level: int = 0) -> Any:
+    """Return arguments in one form: sorted, and without what a log leaves out."""
+    if level > DEEPEST_ARGUMENTS:
+        return None
+    if isinstance(value, Mapping):
+        table = cast(Mapping[object, object], value)
+        kept = {storable(str(key)): one for key, one in table.items() if one is not None}
+        return {key: _sorted_arguments(kept[key], told, level + 1) for key in sorted(kept)}
+    if isinstance(value, list | tuple):
+        return [_sorted_arguments(one, told, level + 1) for one in cast(Sequence[object], value)]
+    if isinstance(value, str):
+        return storable(told(value))
+    return value if isinstance(value, int | float | bool) or value is None else str(value)
+
+
+def _is_merged(message: Json) -> bool:
+    return MERGED in (message.get("metadata") or NOTHING)
+
+
+def _part(thing: object, name: str) -> object:
+    """Return a field of one of Inspect's objects, or of its JSON."""
+    if isinstance(thing, Mapping):
+        return cast(Mapping[str, object], thing).get(name)
+    return getattr(thing, name, None)
+
+
+# § How a call has ended, from what Inspect has just recorded of it: never a provider's words.
+# §
+# § A call's event is the last one in the call's span. Kinds of errors, digests, counts and
+# § ids leave
+# § this file; texts do not.
+
+
+WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
+"""Exceptions that only carry another one: the kind of failure is the other's."""
+
+NO_CHOICES = "NoChoices"
+"""The kind of failure of a call that was answered without a reply: nobody said anything."""
+
+DEEPEST_USAGE = 4
+"""Levels of a provider's own usage that are kept; theirs have two."""
+PROSE = object()
+"""What may be words, and is left out."""
+_BIGGEST = 2**53
+"""Numbers beyond are kept as texts: readers of JSON do not agree on them."""
+
+_SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
+"""What a name in a provider's usage looks like, e.g. `default`; anything longer may be prose."""
+
+
+def last_event(span: str | None) -> ModelEvent | None:
+    """Return the last model event of a span; None when nothing was dispatched in it.
+
+    No further back than to where the span began, however long the history is.
+    """
+
+    def is_ours(event: Event) -> bool:
+        if isinstance(event, SpanBeginEvent):
+            return event.id == span
+        return isinstance(event, ModelEvent) and event.span_id == span
+
+    found = transcript().history.find_last(is_ours) if span else None
+    return found if isinstance(found, ModelEvent) else None
+
+
+@contextmanager
+def own_transcript() -> Generator[None]:
+    """Let calls made within be events of a transcript of their own, which is then forgotten.
+
+    Outside an eval all calls of a process share one, which keeps every request and reply: a long
+    training would not fit into memory.
+    """
+    token = _transcript.set(Transcript())
+    try:
+        yield
+    finally:
+        _transcript.reset(token)
+
+
+def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
+    """Rewrite what a provider sent and no file can hold, before anybody reads it.
+
+    In place: the log gets the event from Inspect, and the caller has the output already.
+    """
+    make_storable(output)
+    if event is None:
+        return
+    if event.output is not output:
+        make_storable(event.output)
+    if event.call is not None and event.call.response is not None:
+        event.call.response = make_storable(event.call.response)
+
+
+def outcome_of(
+    output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
+) -> CallOutcome:
+    """Return the outcome of a call that gave a reply."""
+    if output is None:  # who asked has no reply of its own, as with a judge
+        output = event.output if event else None
+    response = event.call.response if event and event.call else None
+    said = output if output and not output.empty else None
+    return CallOutcome(
+        event=event.uuid if event else None,
+        usage=usage_of_reply(output, response) if output else None,
+        cache=(event.cache if event else None) or "none",
+        served_model=_short_name(output.model) if output else None,
+        request_id=_request_id(event, response),
+        stop=said.stop_reason if said else None,
+        error=NO_CHOICES if output and output.empty else None,
+        refused=refused,
+        latency_s=round(latency_s, 6),
+        output_sha256=text_digest(said.completion) if said else None,
+        sent_sha256=sent_digest(event.input) if event else None,
+        reply_sha256=reply_digest(event.output if event and event.output.choices else said)
+        if said
+        else None,
+        raw_usage=_numbers(raw_usage(response, output.metadata if output else None)),
+    )
+
+
+def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> CallOutcome:
+    """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
+
+    A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
+    reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
+    One that has no event was refused by us or cancelled while it waited to be sent.
+    """
+    kind, status = kind_and_status(error)
+    if event and not event.error and not event.pending:
+        ended = outcome_of(event.output, event, latency_s, refused=False)
+        return replace(ended, error=kind, http_status=status)
+    response = event.call.response if event and event.call else None
+    return CallOutcome(
+        event=event.uuid if event else None,
+        usage=None,
+        sent_sha256=sent_digest(event.input) if event else None,
+        request_id=_request_id(event, response),
+        error=kind,
+        http_status=status,
+        refused=event is None,
+        latency_s=round(latency_s, 6),
+    )
+
+
+def kind_and_status(error: BaseException) -> tuple[str, int | None]:
+    """Return the kind of a failure and the HTTP status that came with it, if one did."""
+    status = _status(error)
+    while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
+        error = error.__cause__
+        status = _status(error) or status
+    return type(error).__name__, status
+
+
+def _status(error: BaseException) -> int | None:
+    """Return an HTTP status, where the SDKs of OpenAI, Anthropic, Google and httpx keep it."""
+    response: object = getattr(error, "response", None)
+    for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
+        found: object = getattr(holder, name, None)
+        if isinstance(found, int) and 100 <= found < 600:
+            return found
+    return None
+
+
+def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] | None:
+    """Return a provider's own usage, without anything in it that could be prose."""
+    if usage is None:
+        return None
+    kept = {name: _number(value, depth) for name, value in usage.items() if _short_name(name)}
+    return {name: value for name, value in kept.items() if value is not PROSE}
+
+
+def _number(value: Any, depth: int) -> Any:
+    """Return a value of a provider's usage as every reader of JSON has it, or `PROSE`."""
+    if isinstance(value, Mapping):
+        below = cast(Mapping[str, Any], value)
+        return _numbers(below, depth + 1) if depth < DEEPEST_USAGE else PROSE
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, int):
+        return value if abs(value) <= _BIGGEST else f"{value.bit_length()}-bit integer"
+    return _short_name(value) or PROSE
+
+
+def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
+    """Return the provider's id of the last request, else the id that its reply carries."""
+    if event and event.request_ids:
+        *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
+        return _short_name(last.get("id"))
+    said: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
+    found: object = said.get("id") or said.get("responseId")  # Google's name for it
+    return _short_name(found)
+
+
+def _short_name(value: object) -> str | None:
+    return value if isinstance(value, str) and _SHORT_NAME.fullmatch(value) else None

@@ -1,0 +1,567 @@
+"""Which line of a journal and which event of a log are one call, and the rows they make."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isnan
+from typing import Any
+
+from harness.errors import UserError
+from harness.ledger.call import (
+    Attempted,
+    Billable,
+    Cache,
+    Call,
+    Scope,
+    UsageSource,
+    billable_failure,
+    billable_reply,
+    canonical,
+    is_refusal,
+    money,
+)
+from harness.ledger.journal import usage_of
+from harness.ledger.logs import IN_FLIGHT, UNWRITTEN, CallEvent, Json, seconds_between
+from harness.ledger.runs import (
+    CallRecord,
+    Gathered,
+    LogRecord,
+    RunFiles,
+    SampleRecord,
+    gather,
+    naming_sitting,
+)
+from harness.prices import Book, book_from_json, read_book
+from harness.prices.cost import Price, Service
+from harness.records import Usage
+from harness.suite import failure_kind
+
+# § Fields of a row: what a call is, and how each attempt at it ended, told by one or both
+# § records.
+# §
+# § Where a journal and a log say different things, the journal stands in the row and the
+# § audit names
+# § the difference. Not here: which lines and events belong together (harness/ledger/join.py).
+
+
+SOURCES: Mapping[str, UsageSource] = {
+    "live": "provider",
+    "recorded": "recorded",
+    "rehearsal": "rehearsal",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFacts:
+    """What all attempts of a call have in common; fields as in `LedgerRow`."""
+
+    task: str
+    suite: str
+    system: str
+    label: str
+    question: str
+    epoch: int
+    sample: str
+    call: str
+    log: str | None
+    journal: str | None
+    scope: Scope
+    role: str
+    step: str | None
+    counted: bool
+    model: str
+    price_ref: str
+    service: Service
+    prompt_bytes: int | None
+    max_tokens: int | None
+    prompt_sha256: str | None
+    begun: str
+    """When the call began; an attempt whose event is known began when that says."""
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnd:
+    """How one attempt ended; fields as in `LedgerRow`."""
+
+    attempt: int
+    event: CallEvent | None
+    billable: Billable
+    usage: Usage | None = None
+    cache: Cache = "none"
+    from_store: bool = False
+    started: str = ""
+    """Empty: when the call began."""
+    served_model: str | None = None
+    request_id: str | None = None
+    http_status: int | None = None
+    error: str | None = None
+    stop: str | None = None
+    latency_s: float | None = None
+    output_sha256: str | None = None
+    raw_usage: Mapping[str, Any] | None = None
+
+
+def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
+    """Return an HTTP attempt that failed and was followed by another."""
+    said: Json = retry or {}
+    status = said.get("http_status") or (status_of(event) if event else None)
+    error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
+    return AttemptEnd(
+        attempt=attempt,
+        event=event,
+        billable=billable_failure(status),
+        started=event.started if event else "",
+        http_status=status,
+        error=error,
+        request_id=request_id_of(event) if event else None,
+        latency_s=seconds(event) if event else None,
+    )
+
+
+CLIENT_RETRY = "ClientRetry"
+"""The kind of failure of a try after which a provider's own client tried again by itself."""
+
+
+def tries_within(event: CallEvent) -> int:
+    """Return how many HTTP tries were made inside one event before its last."""
+    return max(event.retries, len(event.request_ids) - 1)
+
+
+def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
+    """Yield the HTTP tries inside one event before its last, the first as number `attempt`.
+
+    Inspect counts them, and has the status of those that were answered. One that was answered with
+    200 broke off later; nobody knows whether it was billed.
+    """
+    if event is None:
+        return
+    answered = [*event.request_ids]
+    tries = tries_within(event)
+    if event.error is None or len(answered) > tries:
+        answered = answered[:-1]
+    nothing: Json = {}
+    for number in range(tries):
+        said = answered[number] if number < len(answered) else nothing
+        status, id = said.get("status"), said.get("id")
+        refused = status if is_refusal(status) else None
+        yield AttemptEnd(
+            attempt=attempt + number,
+            event=None,
+            billable=billable_failure(refused),
+            started=event.started,
+            http_status=refused,
+            error=CLIENT_RETRY,
+            request_id=id if isinstance(id, str) else None,
+        )
+
+
+def ended(
+    attempt: int, outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT
+) -> AttemptEnd:
+    """Return the last attempt of a journal's call; `why` no record has its end, if none has."""
+    if outcome is None:
+        if event is None or event.pending:
+            return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=why)
+        return of_event(event, attempt)
+    usage = usage_of(outcome)
+    cache: Cache = outcome.get("cache") or "none"
+    status, error = outcome.get("http_status"), outcome.get("error")
+    refused = bool(outcome.get("refused"))
+    doubtful = error is not None or outcome.get("raw_usage") is not None
+    return AttemptEnd(
+        attempt=attempt,
+        event=event,
+        billable="no" if refused else billable_reply(cache, usage, status, doubtful=doubtful),
+        usage=usage,
+        cache=cache,
+        from_store=bool(outcome.get("from_store")),
+        started=event.started if event else "",
+        served_model=outcome.get("served_model"),
+        request_id=outcome.get("request_id"),
+        http_status=status,
+        error=error,
+        stop=outcome.get("stop"),
+        latency_s=outcome.get("latency_s"),
+        output_sha256=outcome.get("output_sha256"),
+        raw_usage=_raw(outcome, event),
+    )
+
+
+def _raw(outcome: Json, event: CallEvent | None) -> Mapping[str, Any] | None:
+    """Return a provider's own usage, of the journal if that has it."""
+    written = outcome.get("raw_usage")
+    return event.raw_usage if written is None and event else written
+
+
+def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
+    """Return an attempt that only a log knows the end of."""
+    if event.pending:
+        return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
+    usage = event.usage
+    status = status_of(event)
+    doubtful = bool(event.error) or event.raw_usage is not None
+    return AttemptEnd(
+        attempt=attempt,
+        event=event,
+        billable="no"
+        if event.refused
+        else billable_reply(event.cache, usage, status, doubtful=doubtful),
+        usage=usage,
+        cache=event.cache,
+        started=event.started,
+        served_model=None if event.error else event.served_model,
+        request_id=request_id_of(event),
+        http_status=status,
+        error=failure_kind(event.error) if event.error else None,
+        stop=None if event.error else event.stop,
+        latency_s=seconds(event),
+        raw_usage=event.raw_usage,
+    )
+
+
+def status_of(event: CallEvent) -> int | None:
+    """Return the HTTP status with which a provider refused; None when it did not."""
+    status = event.request_ids[-1].get("status") if event.request_ids and event.error else None
+    return status if is_refusal(status) else None
+
+
+def request_id_of(event: CallEvent) -> str | None:
+    """Return the provider's id of the last HTTP request."""
+    found = event.request_ids[-1].get("id") if event.request_ids else None
+    return found if isinstance(found, str) else None
+
+
+def seconds(event: CallEvent) -> float | None:
+    """Return how long an event took, by its own clock; None when nobody knows."""
+    took = event.latency_s if event.completed else event.working_s
+    return None if took is None or isnan(took) else took
+
+
+def write(base: CallFacts, told: AttemptEnd) -> Call:
+    """Return the row of one attempt."""
+    return Call(
+        task=base.task,
+        suite=base.suite,
+        system=base.system,
+        label=base.label,
+        question=base.question,
+        epoch=base.epoch,
+        sample=base.sample,
+        call=base.call,
+        attempt=told.attempt,
+        event=told.event.id if told.event else None,
+        log=base.log,
+        journal=base.journal,
+        scope=base.scope,
+        role=base.role,
+        step=base.step,
+        counted=base.counted,
+        model=base.model,
+        served_model=told.served_model,
+        price_ref=base.price_ref,
+        service=base.service,
+        request_id=told.request_id,
+        http_status=told.http_status,
+        error=told.error,
+        stop=told.stop,
+        cache=told.cache,
+        from_store=told.from_store,
+        billable=told.billable,
+        usage_source=SOURCES.get(base.label, "provider") if told.usage else "missing",
+        prompt_bytes=base.prompt_bytes,
+        max_tokens=base.max_tokens,
+        started=told.started or base.begun,
+        latency_s=told.latency_s,
+        prompt_sha256=base.prompt_sha256,
+        output_sha256=told.output_sha256,
+        raw_usage=None if told.raw_usage is None else canonical(told.raw_usage).decode(),
+        **_tokens(told.usage),
+        **money(_attempted(base, told), base.price),
+    )
+
+
+def _attempted(base: CallFacts, told: AttemptEnd) -> Attempted:
+    sizes = base.prompt_bytes, base.max_tokens
+    return Attempted(told.billable, told.cache, told.usage, base.service, *sizes)
+
+
+def _tokens(usage: Usage | None) -> dict[str, int | None]:
+    if usage is None:
+        return NO_TOKENS
+    return {
+        "input_uncached": usage.input,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "cache_write_1h": usage.cache_write_1h,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "orchestration_in": usage.orchestration_in,
+        "orchestration_in_cached": usage.orchestration_in_cached,
+        "orchestration_out": usage.orchestration_out,
+        "total_reported": usage.total_reported,
+    }
+
+
+NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
+
+
+# § The ledger's rows: journals and logs of one sitting, joined, one row per attempt.
+# §
+# § A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which
+# § has one
+# § event per HTTP attempt. What only a journal has was lost by the log (killed, or forgotten
+# § by a
+# § retry); what only a log has is older than journals, or escaped them, which the audit
+# § names.
+
+
+def rows_of(files: RunFiles) -> Iterator[Call]:
+    """Yield the rows of one sitting, sorted by question, epoch and time."""
+    with naming_sitting(files):
+        rows = merged(gather(files)).rows
+    yield from rows
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event, and where the logs have it."""
+
+    event: CallEvent
+    sample: SampleRecord
+    log: LogRecord
+    final: bool
+    """True for the attempt that its log keeps, False for what is left of one before it."""
+
+
+@dataclass(slots=True)
+class Merged:
+    """A sitting's rows, and how each of them came about."""
+
+    gathered: Gathered
+    rows: list[Call]
+    seen: dict[str, LoggedEvent]
+    """Every event once, by uuid, as its newest log has it."""
+    events_of: dict[str, list[LoggedEvent]]
+    """The events of every journal call."""
+    escaped: list[str]
+    """uuids of events that no journal has."""
+    copies: list[str]
+    """uuids that one sample lists twice."""
+    books: dict[str, Book]
+    """By digest, as logs embed them."""
+    heads: dict[str, Json]
+    """First lines of journals, by file name."""
+    whole: frozenset[str]
+    """uuids of samples that were graded at the first attempt: all their calls count."""
+    closed: frozenset[str]
+    """Names of journals whose process lived to close them."""
+
+
+def merged(gathered: Gathered) -> Merged:
+    """Join what the files of a sitting say."""
+    heads = {journal.name: journal.head for journal in gathered.journals}
+    closed = frozenset(journal.name for journal in gathered.journals if journal.closed)
+    known = _books(gathered), heads, _whole(gathered), closed
+    found = Merged(gathered, [], {}, {}, [], [], *known)
+    _list_events(found)
+    claimed = _claims(found)
+    found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
+    for call, record in gathered.calls.items():
+        found.rows.extend(_of_call(found, call, record))
+    for uuid in found.escaped:
+        found.rows.extend(_of_event(found, found.seen[uuid]))
+    found.rows.sort(key=lambda row: (row.question, row.epoch, row.started, row.call, row.attempt))
+    return found
+
+
+def _books(gathered: Gathered) -> dict[str, Book]:
+    """Return the books that logs embed; for journals without a log the one that podium ships."""
+    found: dict[str, Book] = {}
+    for log in gathered.logs:
+        if log.facts is not None and _says_more(log.facts.prices, found):
+            book = book_from_json(log.facts.prices)
+            found[book.sha256] = book
+    for journal in gathered.journals:
+        wanted = str(journal.head.get("book_sha256", ""))
+        if wanted and wanted not in found:
+            try:
+                book = read_book(str(journal.head.get("book", "")))
+            except UserError:
+                continue
+            if book.sha256 == wanted:
+                found[wanted] = book
+    return found
+
+
+def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
+    """Say whether a log embeds a book that is not known yet, or its built-in prices.
+
+    A run that an older version began embeds none in its first logs.
+    """
+    known = found.get(str(prices.get("sha256")))
+    return known is None or (bool(prices.get("built_in")) and not known.built_in)
+
+
+def _whole(gathered: Gathered) -> frozenset[str]:
+    samples = (sample for log in gathered.logs for sample in log.samples)
+    return frozenset(one.uuid for one in samples if one.newest and one.graded and not one.retried)
+
+
+def _list_events(found: Merged) -> None:
+    for log in found.gathered.logs:
+        for sample in log.samples:
+            own: set[str] = set()
+            for final, events in ((True, sample.events), (False, sample.lost)):
+                for event in events:
+                    if event.id in own:
+                        found.copies.append(event.id)
+                    own.add(event.id)
+                    found.seen.setdefault(event.id, LoggedEvent(event, sample, log, final))
+
+
+def _claims(found: Merged) -> set[str]:
+    """Give every journal call its events; return the uuids of those that are some call's."""
+    by_span: dict[str, list[LoggedEvent]] = defaultdict(list)
+    for seen in found.seen.values():
+        if seen.event.span:
+            by_span[seen.event.span].append(seen)
+    claimed: set[str] = set()
+    for call, record in found.gathered.calls.items():
+        outcome: Json = record.outcome or {}
+        uuid = outcome.get("event")
+        last = found.seen.get(uuid) if uuid else None
+        mine = by_span.get(record.intent.get("span") or "", [])
+        if last is not None and last not in mine:
+            mine = [last]
+        events = [one for one in mine if one.event.id not in claimed]
+        events.sort(key=lambda one: _tried(one, uuid))
+        found.events_of[call] = events
+        claimed.update(one.event.id for one in events)
+    return claimed
+
+
+def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
+    """Return where an event stands among the tries of its call.
+
+    Times alone do not say: Inspect dates the try that succeeded back to the call's beginning.
+    """
+    event = one.event
+    return event.id == last, event.error is None, event.started, event.id
+
+
+def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
+    """Yield one row per HTTP attempt of a call that a journal has."""
+    seen = found.events_of[call]
+    base = _base_of_call(found, call, record, seen)
+    last = seen[-1].event if seen else None
+    if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
+        yield write(base, ended(1, record.outcome, last, _why(found, record)))  # nearly all calls
+        return
+    earlier = [one.event for one in (seen if record.tries.waited else seen[:-1])]
+    number = 0
+    for at in range(max(len(record.retries), len(earlier))):
+        retry = record.retries[at] if at < len(record.retries) else None
+        event = earlier[at] if at < len(earlier) else None
+        for told in (*within(event, 0), after_retry(0, retry, event)):
+            number += 1
+            yield write(base, replace(told, attempt=number))
+    if record.tries.waited:  # what was to follow never went out
+        return
+    for told in (*within(last, 0), ended(0, record.outcome, last, _why(found, record))):
+        number += 1
+        yield write(base, replace(_since_retry(told, record), attempt=number))
+
+
+def _why(found: Merged, record: CallRecord) -> str:
+    """Return why the end of a call is unknown: a process that closed its journal was not ended."""
+    return UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+
+
+def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
+    """Return an attempt from when it went out: journals time whole calls."""
+    if not record.retries:
+        return told
+    after = record.tries.last.get("after_s")
+    if told.latency_s is not None and isinstance(after, float):
+        took = max(told.latency_s - after, 0.0)
+        return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
+    begun, ended = (
+        str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
+    )
+    if told.latency_s is None or record.outcome is None:
+        return replace(told, started=begun)
+    try:
+        return replace(told, started=begun, latency_s=seconds_between(begun, ended))
+    except ValueError:  # no times; the audit names lines that were changed
+        return replace(told, started=begun, latency_s=None)
+
+
+def _base_of_call(
+    found: Merged, call: str, record: CallRecord, seen: list[LoggedEvent]
+) -> CallFacts:
+    intent, head = record.intent, found.heads[record.journal]
+    asked: Json = intent.get("sample") or {}
+    book = found.books.get(str(head.get("book_sha256", "")))
+    return CallFacts(
+        task=str(head.get("task", "")),
+        suite=str(head.get("suite", "")),
+        system=str(head.get("system", "")),
+        label=str(head.get("label", "live")),
+        question=str(asked.get("question", "")),
+        epoch=int(asked.get("epoch") or 0),
+        sample=str(asked.get("uuid", "")),
+        call=call,
+        log=seen[-1].log.name if seen else None,
+        journal=record.journal,
+        scope=intent["scope"],
+        role=intent["role"],
+        step=intent.get("step"),
+        counted=_counts(seen[-1]) if seen else str(asked.get("uuid", "")) in found.whole,
+        model=intent["model"],
+        price_ref=intent["price_ref"],
+        service=intent.get("service") or "standard",
+        prompt_bytes=intent.get("prompt_bytes"),
+        max_tokens=intent.get("max_tokens"),
+        prompt_sha256=intent.get("prompt_sha256"),
+        begun=str(intent.get("at", "")),
+        price=book.price(intent["price_ref"]) if book else None,
+    )
+
+
+def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
+    """Yield the rows of an event that no journal has."""
+    event, sample, facts = seen.event, seen.sample, seen.log.facts
+    worker = facts.workers.get(event.role) if facts else None
+    price_ref = worker.price if worker else event.model
+    book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
+    base = CallFacts(
+        task=seen.log.task,
+        suite=facts.suite if facts else "",
+        system=facts.system if facts else "",
+        label=facts.label if facts else "live",
+        question=sample.question,
+        epoch=sample.epoch,
+        sample=sample.uuid,
+        call=event.id,
+        log=seen.log.name,
+        journal=None,
+        scope="scoring" if event.phase == "score" else "inference",
+        role=event.role,
+        step=event.step,
+        counted=_counts(seen),
+        model=event.model,
+        price_ref=price_ref,
+        service=worker.service if worker else "standard",
+        prompt_bytes=None,
+        max_tokens=event.max_tokens,
+        prompt_sha256=None,
+        begun=event.started,
+        price=book.price(price_ref) if book else None,
+    )
+    tries = [*within(event, 1)]
+    yield from (write(base, told) for told in (*tries, of_event(event, len(tries) + 1)))
+
+
+def _counts(seen: LoggedEvent) -> bool:
+    return seen.final and seen.sample.newest and seen.sample.graded

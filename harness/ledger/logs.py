@@ -1,0 +1,549 @@
+"""An `.eval` file, read raw and fast: its header, its samples, the model calls in each."""
+
+import json
+import re
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import nan
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, cast
+
+import orjson
+
+from harness.errors import UserError
+from harness.files import (
+    BROKEN,
+    json_with_nan,
+    member_bytes,
+    refuse_bomb,
+    refuse_false_sizes,
+    regular_size,
+)
+from harness.ledger.call import Cache
+from harness.records import PODIUM, SECONDS, Usage
+from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
+
+# § Inspect logs without Inspect's data model: zip, zstd and JSON, twenty times as fast.
+# §
+# § A million calls cannot pass through pydantic in a minute. Everything that only reads a log
+# § (report,
+# § audit, export) reads it here, one sample at a time; what changes a log goes through
+# § Inspect.
+# § What the calls in a sample are is harness/ledger/logs.py.
+
+
+HEADERS = ("header.json", "_journal/start.json")
+"""A run that ended has the first one; one that was killed, or still runs, only the second."""
+UNREADABLE = (
+    *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
+    *BROKEN,
+)
+"""What a damaged archive makes fail: zipfile raises RuntimeError for one with a password."""
+UNFOUNDED = (
+    *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
+    RecursionError,
+)
+"""What reading fails with where a file says what no run writes: another type, a huge number."""
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RawLog:
+    """An open `.eval` file."""
+
+    path: Path
+    header: Json
+    """As `EvalLog` names it: version, status, eval, plan, results, stats, error, ...; what a run
+    that was killed had written: `eval` and `plan`."""
+    zip: zipfile.ZipFile
+    file: BinaryIO = field(repr=False)
+
+    def samples(self) -> Iterator[Json]:
+        """Yield the samples as `EvalSample` names their fields, one at a time, in file order.
+
+        Of a sample that was written twice the last one counts, as for every reader of zip files.
+        """
+        for name, info in self.zip.NameToInfo.items():
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield _parsed(self.path, self.file, info)
+
+
+@contextmanager
+def open_log(path: Path) -> Generator[RawLog]:
+    """Open an `.eval` file; UserError names one that is damaged or no Inspect log."""
+    try:
+        size = regular_size(path)
+        file = path.open("rb")
+    except OSError as error:
+        raise damaged(path, str(error)) from error
+    with file:
+        try:
+            archive = zipfile.ZipFile(file)
+            refuse_bomb(archive, size)
+        except UNREADABLE as error:
+            raise damaged(path, str(error)) from error
+        with archive:
+            names = archive.NameToInfo
+            found = next((names[name] for name in HEADERS if name in names), None)
+            if found is None:
+                raise damaged(path, "it has no header")
+            yield RawLog(path, _parsed(path, file, found), archive, file)
+
+
+@contextmanager
+def naming(path: Path) -> Generator[None]:
+    """Turn what a malformed log makes fail into a UserError that names the file."""
+    try:
+        yield
+    except UNFOUNDED as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
+    """Raise UserError for a log that Inspect's readers had better not unpack.
+
+    They take an archive at its word. What is unpacked here is counted and thrown away: of a log
+    whose header alone is wanted, the members that go with it.
+    """
+    try:
+        refuse_false_sizes(path, _is_of_header if header_only else bool)
+    except UNREADABLE as error:
+        raise damaged(path, str(error)) from error
+
+
+def _is_of_header(name: str) -> bool:
+    return not name.startswith("samples/")
+
+
+def damaged(path: Path, why: str) -> UserError:
+    """Return the error that names a file nobody can read."""
+    said = why.splitlines()[0][:200] if why.strip() else "unreadable"
+    return UserError(f"{path} is damaged or no Inspect log ({said}); move it away and try again.")
+
+
+def _parsed(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> Json:
+    try:
+        data = _loads(member_bytes(file, info))
+    except UNREADABLE as error:
+        raise damaged(path, f"{info.filename}: {error}") from error
+    if not isinstance(data, dict):
+        raise damaged(path, f"{info.filename} holds no object")
+    return cast(Json, data)
+
+
+def _loads(data: bytes) -> object:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json_with_nan(data)  # which Inspect writes for an unscored sample
+
+
+# § The model calls in one sample of a raw log, each with the step around it.
+# §
+# §     with open_log(path) as log:
+# §         for sample in log.samples():
+# §             calls, lost = [*events_of(sample)], [*lost_in(sample)]
+# §
+# § The same call may stand in several logs of a resumed run: tell them apart by
+# § `CallEvent.id`.
+# § Nothing is priced or judged here, and nothing is validated beyond what is read. What each
+# § question
+# § got is harness/ledger/questions.py.
+
+
+Phase = Literal["solve", "score"]
+
+IN_FLIGHT = "in flight when the run was stopped"
+"""The error of a call that a killed run left behind: what was billed for it is unknown."""
+UNWRITTEN = "ended, and its outcome could not be written down"
+"""The error of a call that neither record has the end of, though its process went on."""
+ATTACHMENT = "attachment://"
+ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
+"""Headers with the id of a request, in the order in which Inspect looks for them."""
+OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
+"""The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
+NOTHING: Json = {}
+Span = tuple[str | None, str | None, str]
+"""Parent, type and name."""
+Place = tuple[Phase, str | None]
+"""Phase, and name of the innermost workflow step."""
+
+
+@dataclass(slots=True)
+class CallEvent:
+    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times as long.
+
+    Words of a provider (`error`) are as the log has them: `redacted_message` before showing.
+    """
+
+    id: str
+    """uuid of the event."""
+    span: str | None
+    """Inspect's span around the call; the journal's intent names it too."""
+    phase: Phase
+    step: str | None
+    """Name of the innermost workflow step, e.g. `step 2: sage`."""
+    role: str
+    """Worker name, `conductor` or `grader`; the model's name where the call had no role."""
+    model: str
+    served_model: str | None
+    usage: Usage | None
+    """None when the provider reported none, or one that cannot be."""
+    counted: Usage | None
+    """As Inspect counted it: what is in Inspect's totals."""
+    cache: Cache
+    pending: bool
+    """Begun and never ended: the run was stopped."""
+    error: str | None
+    stop: str | None
+    started: str
+    completed: str | None
+    working_s: float | None
+    retries: int
+    """HTTP attempts before the one that is logged."""
+    request_ids: tuple[Json, ...]
+    """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
+    max_tokens: int | None
+    raw_usage: Json | None
+    """The provider's own usage, where the log kept its response."""
+    longest_s: float | None
+    """How long its whole sample took by a steady clock, where the log says."""
+
+    @property
+    def refused(self) -> bool:
+        """Say whether the provider refused the request for its length: nothing was generated."""
+        return self.stop == "model_length" and not (self.usage and self.usage.output)
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
+        if self.completed:
+            took = _steady(seconds_between(self.started, self.completed), self.longest_s)
+            return nan if took is None else took
+        return nan if self.working_s is None else self.working_s
+
+
+def events_of(sample: Json) -> Iterator[CallEvent]:
+    """Yield the calls of a sample's newest attempt, in the order in which they began.
+
+    A pending call of a sample without an error is left out: the sample may still be running.
+    """
+    return _calls(sample, cast(list[Json], sample.get("events") or []))
+
+
+def lost_in(sample: Json) -> Iterator[CallEvent]:
+    """Yield what is left of attempts that failed and were made again within the run.
+
+    Inspect keeps only the events from such an attempt's last model call on.
+    """
+    for failure in sample.get("error_retries") or ():
+        yield from _calls(sample, failure.get("events") or [])
+
+
+def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
+    stopped = sample.get("error") is not None
+    places = Places(events)
+    for event in events:
+        if event["event"] == "model" and (stopped or not event.get("pending")):
+            yield _call(event, places.of(event.get("span_id")), sample)
+
+
+def _call(event: Json, place: Place, sample: Json) -> CallEvent:
+    output: Json = event.get("output") or {}
+    choices = output.get("choices")
+    model: str = event["model"]
+    error = event.get("error")
+    raw = _raw(event, output)
+    counted = usage_from_json(output.get("usage"))
+    return CallEvent(
+        event.get("uuid") or "",
+        event.get("span_id"),
+        place[0],
+        place[1],
+        event.get("role") or model,
+        model,
+        output.get("model") or None,
+        usage_of_event(counted, raw),
+        counted,
+        event.get("cache") or "none",
+        bool(event.get("pending")),
+        attached(error, sample) if error else None,
+        choices[0].get("stop_reason") if choices else None,
+        event["timestamp"],
+        event.get("completed"),
+        event.get("working_time"),
+        event.get("retries") or 0,
+        tuple(responses(event.get("request_ids") or (), model)),
+        (event.get("config") or NOTHING).get("max_tokens"),
+        None if raw is None else dict(raw),
+        sample.get("total_time"),
+    )
+
+
+def _raw(event: Json, output: Json) -> Raw | None:
+    """Return the provider's own usage; what an error was answered with has none."""
+    call: Json = event.get("call") or NOTHING
+    return None if call.get("error") else raw_usage(call.get("response"), output.get("metadata"))
+
+
+def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
+    """Yield one id for each HTTP response: its provider's own, where a gateway has added others.
+
+    Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: what
+    does not come later in it than the id before, or has another status, is of the next response.
+    """
+    own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
+    one: Json | None = None
+    place = -1
+    for id in ids:
+        header = id.get("header")
+        here = ID_HEADERS.index(header) if header in ID_HEADERS else -1
+        if one is not None and (here <= place or id.get("status") != one.get("status")):
+            yield one
+            one = None
+        if one is None or header == own:
+            one = id
+        place = here
+    if one is not None:
+        yield one
+
+
+def attached(text: str, sample: Json) -> str:
+    """Return a text that Inspect may have put among the sample's attachments."""
+    if not text.startswith(ATTACHMENT):
+        return text
+    return (sample.get("attachments") or NOTHING).get(text.removeprefix(ATTACHMENT), text)
+
+
+class Places:
+    """Where the spans of a sample lie: Inspect's `event_tree`, without building it.
+
+    A span whose beginning an interrupted sample has lost is nowhere: what it held lies at the root.
+    """
+
+    def __init__(self, events: Iterable[Json]) -> None:
+        """Note the spans that begin in some events."""
+        self._spans: dict[str, Span] = {
+            event["id"]: (event.get("parent_id"), event.get("type"), event["name"])
+            for event in events
+            if event["event"] == "span_begin"
+        }
+        self._known: dict[str, Place] = {}
+
+    def of(self, span: str | None) -> Place:
+        """Return the phase and the innermost workflow step of what lies in a span."""
+        if span is None or span not in self._spans:
+            return "solve", None
+        found = self._known.get(span)
+        if found is None:
+            found = self._known[span] = self._found(span)
+        return found
+
+    def is_root(self, event: Json) -> bool:
+        """Say whether a span lies in no other."""
+        return event.get("parent_id") not in self._spans
+
+    def _found(self, span: str) -> Place:
+        phase: Phase = "solve"
+        step: str | None = None
+        here: str | None = span
+        seen: set[str] = set()
+        while here in self._spans and here not in seen:
+            seen.add(here)
+            here, kind, name = self._spans[here]
+            if step is None and kind == "workflow_step":
+                step = name
+            if name == "scorers":
+                phase = "score"
+        return phase, step
+
+
+def solver_seconds(sample: Json) -> float | None:
+    """Return how long the solvers took; None for a sample that did not get through them.
+
+    Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies were
+    read from the store. Older logs have only times of day: what is longer than the whole sample, by
+    Inspect's steady clock, is a clock that was set.
+    """
+    shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+    if SECONDS in shape:
+        return shape[SECONDS]
+    return _steady(_solver_span(sample), sample.get("total_time"))
+
+
+SLACK_S = 1.0
+"""By how much two clocks may differ over a sample."""
+
+
+def _steady(seconds: float | None, longest: float | None) -> float | None:
+    """Return a difference of two times of day; None where the clock was set in between."""
+    if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
+        return None
+    return seconds
+
+
+def _solver_span(sample: Json) -> float | None:
+    events: list[Json] = sample.get("events") or []
+    places = Places(events)
+    begun: dict[str, str] = {}
+    for event in events:
+        kind = event["event"]
+        if kind == "span_begin" and event["name"] == "solvers" and places.is_root(event):
+            begun[event["id"]] = event["timestamp"]
+        elif kind == "span_end" and event["id"] in begun:
+            return seconds_between(begun[event["id"]], event["timestamp"])
+    return None
+
+
+def seconds_between(begin: str, end: str) -> float:
+    """Return the seconds between two ISO times."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+
+
+# § What no `.eval` file is like that Inspect has written: where two readers would see two
+# § logs.
+# §
+# § An archive may hold a member twice, of which readers take different ones; a sample under
+# § another
+# § sample's name; and totals that are not those of its samples. Nothing is repaired or left
+# § out here.
+
+
+SAMPLES = "samples/"
+INSPECTS = re.compile(
+    r"header\.json|summaries\.json|reductions\.json|samples/.+_epoch_\d+\.json"
+    r"|_journal/(?:start|results)\.json|_journal/(?:summaries|config_updates)/\d+\.json",
+    re.DOTALL,
+)
+"""What Inspect calls the members of a log."""
+CLOSE = 1e-9
+"""Means are sums of floats, in one order or another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """One thing that is wrong with an archive; `grave` where readers differ in what they see."""
+
+    where: str
+    said: str
+    grave: bool = True
+
+
+class ScoredSample(Protocol):
+    """One sample, as far as a log's totals are about it."""
+
+    question: str
+    epoch: int
+    score: float | None
+
+
+def oddities(log: RawLog) -> Iterator[Oddity]:
+    """Yield what is wrong with the members of an archive, by their names."""
+    often = Counter(one.filename for one in log.zip.infolist())
+    stopped = log.header.get("status", "started") != "success"
+    for name, count in often.items():
+        if count > 1 and not (stopped and _was_tried_again(log.zip, name)):
+            yield _twice(log.zip, name, count)
+        if not INSPECTS.fullmatch(name):
+            yield Oddity(name, "Inspect writes no such member", grave=False)
+
+
+def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
+    """Say whether all copies of a sample but the last ended in an error.
+
+    A run that goes on copies those, and Inspect packs the log anew only if it ends well.
+    """
+    earlier = [one for one in archive.infolist() if one.filename == name][:-1]
+    copies = [_read(archive, one) for one in earlier]
+    return name.startswith(SAMPLES) and all(
+        isinstance(one, dict) and cast(Json, one).get("error") for one in copies
+    )
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
+    """Return a member's JSON; None where it cannot be had. Unlike orjson this takes a NaN."""
+    try:
+        return json.loads(archive.read(member))
+    except Exception:  # a damaged member may fail anywhere in zip, zstd or JSON
+        return None
+
+
+def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
+    members = [one for one in archive.infolist() if one.filename == name]
+    alike = len({(one.CRC, one.file_size) for one in members}) == 1
+    if alike:
+        return Oddity(name, f"it stands in the archive {count} times, always the same", grave=False)
+    return Oddity(name, f"it stands in the archive {count} times: readers take different ones")
+
+
+def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+    """Yield where a log's names, summaries and totals are not those of its samples."""
+    named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
+    here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
+    for name in sorted(here - named.keys()):
+        yield Oddity(name, "it holds another sample than its name says")
+    for name, count in sorted(named.items()):
+        if count > 1:
+            yield Oddity(name, f"{count} members hold this sample: readers take different ones")
+    yield from _summaries(log, samples)
+    yield from _totals(log.header, samples)
+
+
+def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+    """Compare the verdicts that a viewer lists with those of the samples."""
+    if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
+        return  # the run was stopped
+    found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
+    if not isinstance(found, list):
+        yield Oddity("summaries.json", "it is no list of samples, or cannot be read")
+        return
+    rows = cast(Sequence[Json], found)
+    listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in rows}
+    for sample in samples:
+        pair = (sample.question, sample.epoch)
+        where = f"sample {sample.question} epoch {sample.epoch}"
+        if pair not in listed:
+            yield Oddity(where, "the log's summaries lack it")
+        elif listed[pair] != sample.score:
+            yield Oddity(where, f"its summary says {listed[pair]}, the sample {sample.score}")
+    for question, epoch in sorted(listed.keys() - {(one.question, one.epoch) for one in samples}):
+        yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
+
+
+def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+    """Compare the totals in a header with its samples; the mean where all of them were graded."""
+    results: Json = header.get("results") or {}
+    asked = results.get("total_samples")
+    if header.get("status") == "success" and asked is not None and asked != len(samples):
+        yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
+    found = _stated(results)
+    graded = [one.score for one in samples if one.score is not None]
+    if found is None or len(graded) != len(samples) or not graded:
+        return
+    by_question: dict[str, list[float]] = defaultdict(list)
+    for one in samples:
+        by_question[one.question].append(one.score or 0.0)
+    means = [sum(some) / len(some) for some in by_question.values()]
+    mean = sum(means) / len(means)
+    if abs(mean - found) > CLOSE:
+        yield Oddity("header", f"it says mean {found:.4f}, the samples {mean:.4f}")
+
+
+def _stated(results: Json) -> float | None:
+    scores: Sequence[Json] = results.get("scores") or ()
+    for score in scores:
+        metrics: Json = score.get("metrics") or {}
+        if score.get("name") == PODIUM and "mean" in metrics:
+            return float(metrics["mean"]["value"])
+    return None
+
+
+def _value(summary: Mapping[str, Any]) -> float | None:
+    scores: Json = summary.get("scores") or {}
+    score: Json = scores.get(PODIUM) or {}
+    value = score.get("value")
+    return value if isinstance(value, int | float) and value == value else None

@@ -1,0 +1,547 @@
+"""MANIFEST.json: the sha256 of every file of a run, each by its parts, and one root over all."""
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.errors import UserError
+from harness.files import DOCUMENT, parse_json, read_limited, regular_size, replace_file
+from harness.ledger.call import canonical
+from harness.ledger.journal import FOLDER, read_chain
+from harness.ledger.logs import open_log
+from harness.records import EMPTY, PODIUM
+from harness.reply_cache import FOLDER as STORE
+from harness.text import pluralise
+
+# § Merkle trees over byte strings, hashed as RFC 6962 (section 2.1) hashes them.
+# §
+# § Leaves and inner nodes are hashed with different first bytes, so that no inner node can be
+# § passed
+# § off as a leaf. What the leaves of a run are is harness/ledger/manifest.py.
+
+
+EMPTY_ROOT = hashlib.sha256(b"").digest()
+"""The root of a tree without leaves."""
+
+
+def leaf(data: bytes) -> bytes:
+    """Return the digest of a leaf."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    """Return the digest of an inner node over the digests of its two halves."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def root(leaves: Sequence[bytes]) -> bytes:
+    """Return the root over digests of leaves, in their order.
+
+    The left half of every subtree has the largest power of two of leaves that leaves something to
+    the right: the same tree as pairing neighbours level by level and lifting the odd one.
+    """
+    level = list(leaves)
+    while len(level) > 1:
+        paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+        level = [*paired, level[-1]] if len(level) % 2 else paired
+    return level[0] if level else EMPTY_ROOT
+
+
+# § What lies in a run's directory, as digests: its logs sample by sample, its journals, its
+# § records.
+# §
+# § Covered is what `podium run` writes and later commands read. Not covered: what is made
+# § from it
+# § (reports, exports) and Inspect's own listings, which change with every visit of its
+# § viewer.
+
+
+FileKind = Literal["log", "journal", "record"]
+
+RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
+"""What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
+
+OWN = ("MANIFEST.json", "MANIFEST.sig")
+"""What stands for the manifest itself."""
+
+ABOUT = ("suite", "suite_version", "data_revision")
+
+SAMPLES = "samples/"
+DEEP = 3
+"""Levels of a record that are told apart: an experiment's entries, each by its fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """One file as it was found."""
+
+    path: str
+    """Below the directory, with `/`."""
+    kind: FileKind
+    sha256: str
+    size: int
+    """In bytes."""
+    rows: int | None = None
+    """Lines of a journal, samples of a log; None where it could not be read."""
+    last: str | None = None
+    """Digest of a journal's last line."""
+    faults: tuple[str, ...] = ()
+    """What was wrong with a journal's chain already when it was taken in."""
+    samples: tuple[tuple[str, str], ...] = ()
+    """A log's samples in file order: member, sha256 of its bytes unpacked. Of a record in JSON, its
+    parts by name, so that one that took something in is told from one that was changed."""
+    rest: str | None = None
+    """One digest over a log's other members."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a log says of exam, prices and versions."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return all but the samples, as plain JSON values."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "sha256": self.sha256,
+            "bytes": self.size,
+            "rows": self.rows,
+            "last": self.last,
+            "faults": list(self.faults),
+            "rest": self.rest,
+            "about": dict(self.about),
+        }
+
+    def leaves(self) -> Iterator[bytes]:
+        """Yield what the tree holds of the file: itself, then each sample, in file order."""
+        yield canonical(self.facts())
+        for member, digest in self.samples:
+            yield canonical([self.path, member, digest])
+
+
+def covered(log_dir: Path) -> dict[str, FileKind]:
+    """Return the files that a manifest is about, in the order of their paths."""
+    found: dict[str, FileKind] = {}
+    for path in log_dir.rglob("*.eval"):
+        found[path.relative_to(log_dir).as_posix()] = "log"
+    for path in log_dir.glob(f"{FOLDER}/**/*.jsonl"):
+        found[path.relative_to(log_dir).as_posix()] = "journal"
+    for pattern in RECORDS:
+        for path in log_dir.rglob(pattern):
+            found.setdefault(path.relative_to(log_dir).as_posix(), "record")
+    # A pipe in the place of a file would be waited for, and a device has no end.
+    return {path: found[path] for path in sorted(found) if (log_dir / path).is_file()}
+
+
+def uncovered(log_dir: Path) -> list[str]:
+    """Return the files below a directory that no manifest is about, sorted, hidden ones last.
+
+    The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
+    So is the store of replies that no log has yet: a run that finishes leaves none.
+    """
+    files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
+    kept = (path for path in files if not path.startswith(f"{STORE}/"))
+    outside = {*kept} - covered(log_dir).keys() - set(OWN)
+    return sorted(outside, key=lambda path: (path.startswith("."), path))
+
+
+def inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
+    """Return every covered file; one whose bytes are those of a `known` entry is not unpacked."""
+    made: list[FileEntry] = []
+    for path, kind in covered(log_dir).items():
+        file = log_dir / path
+        digest, before = file_digest(file), known.get(path)
+        same = before is not None and before.sha256 == digest and before.kind == kind
+        made.append(before if before is not None and same else _read(file, path, kind, digest))
+    return tuple(made)
+
+
+def file_digest(path: Path, first: int | None = None) -> str:
+    """Return the sha256 of a file, or of its first bytes only."""
+    with path.open("rb") as file:
+        if first is None:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        found = hashlib.sha256()
+        while first > 0 and (part := file.read(min(first, 1 << 20))):
+            found.update(part)
+            first -= len(part)
+        return found.hexdigest()
+
+
+def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
+    """Return one file as it is now."""
+    file = log_dir / path
+    return _read(file, path, kind, file_digest(file))
+
+
+def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
+    size = file.stat().st_size
+    if kind == "journal":
+        chain = read_chain(file)
+        faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
+        return FileEntry(
+            path=path,
+            kind=kind,
+            sha256=digest,
+            size=size,
+            rows=chain.lines,
+            last=chain.last,
+            faults=faults,
+        )
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
+    if path.endswith(".json"):
+        return replace(plain, samples=tuple(_parts(file)))
+    return _read_log(file, plain) if kind == "log" else plain
+
+
+def _parts(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
+    try:
+        parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
+        texts = {name: canonical(parts[name]) for name in sorted(parts)}
+    except (OSError, ValueError, RecursionError):
+        return
+    for name, text in texts.items():
+        yield name, hashlib.sha256(text).hexdigest()
+
+
+def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
+
+    What is empty holds nothing that could be changed later, only added to.
+    """
+    inside: Mapping[str, object] = EMPTY
+    if isinstance(value, dict):
+        inside = cast(Mapping[str, object], value)
+    elif isinstance(value, list):
+        rows = cast(Sequence[object], value)
+        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
+    if not levels or not isinstance(value, dict | list):
+        yield name, value
+        return
+    for key, one in inside.items():
+        yield from _named(f"{name}/{key}" if name else key, one, levels - 1)
+
+
+def _row_name(at: int, row: object) -> str:
+    if not isinstance(row, dict):
+        return str(at)
+    known = cast(Mapping[str, object], row)
+    told = (str(known.get(name) or "") for name in ("suite", "system", "part"))
+    return " ".join(told).rstrip() or str(at)
+
+
+def _read_log(file: Path, plain: FileEntry) -> FileEntry:
+    """Return a log's entry; one that cannot be read has no rows."""
+    try:
+        with open_log(file) as log:
+            members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
+            about = _about(log.header)
+    except UserError:
+        return plain
+    samples = tuple(one for one in members if one[0].startswith(SAMPLES))
+    others = [one for one in members if not one[0].startswith(SAMPLES)]
+    return FileEntry(
+        path=plain.path,
+        kind="log",
+        sha256=plain.sha256,
+        size=plain.size,
+        rows=len(samples),
+        samples=samples,
+        rest=rest_digest(others),
+        about=about,
+    )
+
+
+def rest_digest(members: Sequence[tuple[str, str]]) -> str:
+    """Return one digest over members that hold no sample."""
+    return hashlib.sha256(canonical([list(one) for one in members])).hexdigest()
+
+
+def member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+    """Return the sha256 of a member's bytes, unpacked; `damaged` when they cannot be unpacked."""
+    try:
+        return hashlib.sha256(archive.read(member)).hexdigest()
+    except Exception:  # a damaged member may fail anywhere in zip or zstd
+        return "damaged"
+
+
+def _about(header: Mapping[str, Any]) -> dict[str, str]:
+    ran = _table(header, "eval")
+    facts = _table(_table(ran, "metadata"), PODIUM)
+    book = _table(facts, "prices")
+    found = {name: facts.get(name) for name in ABOUT}
+    found |= {"book": book.get("name"), "book_date": book.get("date")}
+    found |= {"book_sha256": book.get("sha256")}
+    found |= {"inspect": _table(ran, "packages").get("inspect_ai")}
+    found |= {"commit": _table(ran, "revision").get("commit")}
+    return {name: str(value) for name, value in found.items() if value}
+
+
+def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
+    """Return the digests that a redacted copy keeps of its original samples; None in others."""
+    try:
+        with open_log(file) as log:
+            facts = _table(_table(_table(log.header, "eval"), "metadata"), PODIUM)
+    except UserError:
+        return None
+    kept = _table(facts, "originals")
+    return tuple((name, str(kept[name])) for name in kept) if facts.get("redacted") else None
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table within a header; an empty one where a log has something else."""
+    found: object = data.get(name)
+    return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
+
+
+# § `MANIFEST.json`: what a run's directory held when the run ended, and one digest over all
+# § of it.
+# §
+# § The root is a Merkle root (harness/ledger/manifest.py) over everything the manifest says
+# § but the
+# § root itself: first the head (versions, books, history), then each file by path, each log
+# § followed by
+# § its samples. So one published line of hex fixes a whole run, and a log that is shared in
+# § part, or
+# § redacted, can still be checked sample by sample. Finding what was changed is tampering.py;
+# § who
+# § vouches for the manifest is signing.py.
+
+
+FILE, SIGNATURE = OWN
+SCHEMA = "podium-manifest-1"
+ORDER = "head, then files by path, each log followed by its samples in file order"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRoot:
+    """A manifest that stood here before this one."""
+
+    root: str
+    """Empty when it did not match itself."""
+    written: str
+    files: int
+    leaves: int
+    changed: tuple[str, ...] = ()
+    """What this one had and its successor has no more, or has otherwise: not merely grown."""
+    added: tuple[str, ...] = ()
+    """Files of its successor that it lacks."""
+    grown: tuple[str, ...] = ()
+    """Files that go on where it ends, as a run that goes on makes them."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain values; what was not told in older manifests only where there is any.
+
+        The root of an older manifest stays what it was.
+        """
+        return {name: value for name, value in asdict(self).items() if value or name not in LATER}
+
+    def __str__(self) -> str:
+        said = f"root {self.root or 'none'} of {self.written or 'an unknown time'}"
+        changes = (("changed or gone", self.changed), ("added", self.added), ("grown", self.grown))
+        return f"{said}: " + "; ".join(
+            f"{pluralise(len(names), 'file')} {what} since" for what, names in changes if names
+        )
+
+
+LATER = ("added", "grown")
+GROWS = re.compile(r"(?:limit|box|train_calls|train_on)|(?:epochs|suite_versions|images)/.*")
+"""Parts of an experiment's record that a run which goes on, or is graded again, may change: what
+was asked, and by which version it was graded, the logs say for themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A run's files and what they are about; `root` is over all of the rest."""
+
+    schema: Literal["podium-manifest-1"] = SCHEMA
+    podium: str
+    """Version that wrote the manifest."""
+    inspect: str
+    order: str = ORDER
+    written: str
+    books: tuple[Mapping[str, str], ...]
+    suites: tuple[Mapping[str, str], ...]
+    history: tuple[EarlierRoot, ...]
+    """Oldest first: a run that is resumed or extended appends to it."""
+    files: tuple[FileEntry, ...]
+    root: str = ""
+
+    def head(self) -> dict[str, Any]:
+        """Return what the first leaf says: all but the files and the root."""
+        return {
+            "schema": self.schema,
+            "podium": self.podium,
+            "inspect": self.inspect,
+            "order": self.order,
+            "written": self.written,
+            "books": [dict(one) for one in self.books],
+            "suites": [dict(one) for one in self.suites],
+            "history": [one.facts() for one in self.history],
+        }
+
+    def leaves(self) -> list[bytes]:
+        """Return the digests of all leaves, in the declared order."""
+        parts = [canonical(self.head())]
+        parts += (part for entry in self.files for part in entry.leaves())
+        return [leaf(part) for part in parts]
+
+    def computed(self) -> str:
+        """Return the root as it follows from the rest."""
+        return root(self.leaves()).hex()
+
+    def as_bytes(self) -> bytes:
+        """Return the file's one form: a line to a sample."""
+        files = [
+            {**one.facts(), "samples": [f"{digest}  {name}" for name, digest in one.samples]}
+            for one in self.files
+        ]
+        data = {**self.head(), "files": files, "root": self.root}
+        return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+_FILE = TypeAdapter(Manifest)
+
+
+def write_manifest(log_dir: Path) -> Manifest:
+    """Write what a directory holds now; a manifest that still says so is left as it is.
+
+    The manifest that stood here before goes into the history, with what was changed since then
+    apart from files that were added and journals that have grown.
+    """
+    before, damaged = _before(log_dir)
+    known = {one.path: one for one in before.files} if before else {}
+    files = inventory(log_dir, known)
+    if before is not None and before.files == files and not damaged:
+        return before
+    history = before.history if before else ()
+    if before is not None:
+        history += (_earlier(before, log_dir, files),)
+    if damaged:
+        history += (EarlierRoot("", "", 0, 0, (damaged,)),)
+    made = Manifest(
+        podium=version("podium"),
+        inspect=version("inspect-ai"),
+        written=datetime.now(UTC).isoformat(timespec="seconds"),
+        books=_distinct(files, ("book", "book_date", "book_sha256")),
+        suites=_distinct(files, ("suite", "suite_version", "data_revision")),
+        history=history,
+        files=files,
+    )
+    made = replace(made, root=made.computed())
+    replace_file(log_dir / FILE, made.as_bytes())
+    return made
+
+
+@contextmanager
+def manifested(log_dir: Path) -> Generator[None]:
+    """Write the manifest when the run within ends, whether it finished or can be resumed."""
+    try:
+        yield
+    finally:
+        if covered(log_dir):
+            write_manifest(log_dir)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return a manifest as it stands, true or not; UserError when it is none."""
+    try:
+        content = read_limited(path, DOCUMENT)
+        data = parse_json(content)
+        if b"\\ud" in content.lower():  # half a character has no bytes, and so no digest
+            json.dumps(data, ensure_ascii=False).encode()
+        for one in data["files"]:
+            one["size"] = one.pop("bytes")
+            one["samples"] = [tuple(reversed(line.split("  ", 1))) for line in one["samples"]]
+        return _FILE.validate_python(data)
+    except FileNotFoundError as error:
+        raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{path} is no manifest (field {where}: {first['msg']}).") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
+
+
+def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
+    """Return which files are gone or changed; files that only grew at their end are left out."""
+    here = {one.path: one for one in new}
+    said: list[str] = []
+    for one in old:
+        now = here.get(one.path)
+        if now is None:
+            said.append(f"{one.path}: gone (it was sha256 {one.sha256})")
+        elif now.sha256 != one.sha256 and not is_expected(log_dir, one, now):
+            parts = ", ".join(changed_parts(one, now))
+            what = f"{parts} changed" if parts else "changed"
+            said.append(f"{one.path}: {what} (it was sha256 {one.sha256})")
+    return tuple(said)
+
+
+def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
+    """Return the parts of a record in JSON that are gone or others than may be raised."""
+    if old.kind != "record":
+        return ()
+    here = dict(now.samples)
+    parts = (name for name, digest in old.samples if here.get(name) != digest)
+    return tuple(name for name in parts if not GROWS.fullmatch(name))
+
+
+def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
+    """Say whether a file differs as a run makes it differ.
+
+    Journals and openings grow at their end; an experiment takes in more systems, an oracle more
+    plans. Of what older manifests say of those two, nothing tells that from a change.
+    """
+    if now.path.endswith(".json"):
+        return not changed_parts(old, now) and bool(now.samples)
+    return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256
+
+
+def _before(log_dir: Path) -> tuple[Manifest | None, str]:
+    """Return the manifest that stands here if it matches itself, else what is wrong with it."""
+    path = log_dir / FILE
+    if not path.exists():
+        return None, ""
+    regular_size(path)
+    try:
+        found = read_manifest(path)
+    except UserError:
+        found = None
+    if found is not None and found.computed() == found.root:
+        return found, ""
+    return None, f"{FILE}: did not match itself (sha256 {file_digest(path)}) and was replaced"
+
+
+def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
+    """Return what becomes of a manifest that another one replaces."""
+    known = {one.path: one for one in before.files}
+    here = [one for one in files if one.path in known]
+    return EarlierRoot(
+        root=before.root,
+        written=before.written,
+        files=len(before.files),
+        leaves=1 + sum(1 + len(one.samples) for one in before.files),
+        changed=changed(log_dir, before.files, files),
+        added=tuple(one.path for one in files if one.path not in known),
+        grown=tuple(
+            one.path
+            for one in here
+            if one.sha256 != known[one.path].sha256 and is_expected(log_dir, known[one.path], one)
+        ),
+    )
+
+
+def _distinct(files: Iterable[FileEntry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+    """Return what logs say under some names, each combination once, sorted."""
+    found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
+    return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))

@@ -1,0 +1,542 @@
+"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`."""
+
+import json
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, cast
+
+from inspect_ai.event import ModelEvent
+from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
+from inspect_ai.util import current_span_id
+
+from harness.budget import Allowance, Spend
+from harness.errors import SpendLimit
+from harness.ledger.call import (
+    Attempted,
+    Billable,
+    Scope,
+    billable_reply,
+    is_refusal,
+    plain,
+    upper_bound,
+)
+from harness.ledger.hooks import (
+    COUNTED,
+    PAYING,
+    WAITING,
+    NotAllowed,
+    Unwritten,
+    failed,
+    last_event,
+    listen,
+    made_readable,
+    outcome_of,
+)
+from harness.ledger.journal import CallOutcome, Head, Intent, Journal, SampleRef, open_journal
+from harness.ledger.logs import responses
+from harness.prices.cost import Service, cost
+from harness.records import Usage
+from harness.reply_cache import PaidReplies, key_of
+from harness.request import Request
+from harness.text import pluralise
+
+# § The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+# §
+# § `Pool.ask` and judges put every call through `asking`. Which journal it is written to is
+# § known by
+# § the running task (a context variable that the adapters of solvers and scorers set), so no
+# § system,
+# § suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the
+# § spending
+# § limit is kept. Not here: what a line looks like (journal.py), what a call costs
+# § (harness/prices/cost.py).
+
+
+UNBELIEVED = (
+    "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
+    "counts as the most it can have been, and `podium audit` names it."
+)
+
+
+@dataclass(slots=True)
+class TaskJournal:
+    """A task's journal, opened when the first call of this process is made."""
+
+    log_dir: Path
+    head: Head
+    replies: PaidReplies | None = None
+    """Where the replies of its samples are kept until its log has them; None: nowhere."""
+    unbelieved: Counter[str] = field(default_factory=Counter[str])
+    """By worker: replies with token counts that cannot be."""
+    _open: Journal | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def journal(self) -> Journal:
+        """Return the open journal; OSError when it cannot be made."""
+        with self._lock:
+            if self._open is None:
+                self._open = open_journal(self.log_dir, self.head)
+                COUNTED.begin(self.head.task)
+            return self._open
+
+    def note(self, kind: Literal["answer", "grade"], fields: Mapping[str, Any]) -> None:
+        """Write down what became of a sample, where any call of this process was written down.
+
+        No answer is lost because it could not be: the audit then says what it cannot compare.
+        """
+        with self._lock:
+            if self._open is not None:
+                with suppress(OSError):
+                    self._open.write(kind, fields)
+
+    def close(self) -> None:
+        """Write down what Inspect's hooks counted meanwhile, and close the file.
+
+        The user is told of workers whose counts cannot be, once of each.
+        """
+        for worker, times in sorted(self.unbelieved.items()):
+            sys.stderr.write(UNBELIEVED.format(pluralise(times, "call"), worker) + "\n")
+        self.unbelieved.clear()
+        with self._lock:
+            if self._open is None:
+                return
+            for totals in COUNTED.end(self.head.task):
+                self._open.write("totals", totals)
+            self._open.write("closed", {})
+            self._open.close()
+            self._open = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Where the calls of a sample are written down, and what they are made for."""
+
+    journal: TaskJournal
+    scope: Scope
+    sample: SampleRef | None = None
+    draws: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each request was made for the sample: which draw the next one is."""
+    replays: list[str] = field(default_factory=list[str])
+    """Ids of the calls whose replies had been paid for: they took no time."""
+
+
+RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
+"""Of the running sample; None where calls are not written down."""
+
+
+@dataclass(slots=True)
+class CallInFlight:
+    """A call in flight: whoever makes it sets `output`; the rest is known once it has ended."""
+
+    output: ModelOutput | None = None
+    usage: Usage | None = None
+    """What the provider counted; None when it counted nothing."""
+    usd: Decimal | None = None
+    ended: CallOutcome | None = None
+    """As it is written down, where that is done; None while nothing was dispatched."""
+
+    @property
+    def billable(self) -> Billable | None:
+        """Say whether its last attempt is billed; None where nothing was dispatched."""
+        ended = self.ended
+        if ended is None or ended.refused:
+            return "no" if ended else None
+        doubtful = ended.error is not None or ended.raw_usage is not None
+        return billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
+
+    @property
+    def too_long(self) -> bool:
+        """Return whether a provider refused a request for its length: it then generated nothing.
+
+        Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
+        that was cut there, for there was no more room, has tokens and is a reply.
+        """
+        if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
+            return False
+        return not (self.output.usage and self.output.usage.output_tokens)
+
+
+@asynccontextmanager
+async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
+    """Let one call be made, in a span of its own: written down before and after, and paid for.
+
+    Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
+    cannot be written down. A request that was refused as too long is not billed.
+    """
+    listen()
+    asked = CallInFlight()
+    payment = _payment(request, spend) if spend else None
+    token = PAYING.set(payment)
+    try:
+        with _written_down(request, asked, spend):
+            yield asked
+    except NotAllowed as stop:
+        raise stop.__cause__ or SpendLimit(str(stop)) from None
+    finally:
+        PAYING.reset(token)
+        if payment:
+            payment.settle(asked)
+            payment.allowance.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
+
+    allowance: Allowance
+    service: Service
+    span: str | None
+
+    async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
+        await self.allowance.take()
+
+    def failed(self, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        self._lost(0 if is_refusal(status) else 1)
+        self.allowance.release()
+
+    def settle(self, asked: CallInFlight) -> None:
+        """Count a call, however it ended: who raised, and what becomes of its reply, is no matter.
+
+        One that got no answer may have been billed; one that was refused as too long costs nothing.
+        """
+        if asked.ended is None:
+            return
+        billable, cached = asked.billable, asked.ended.cache == "read"
+        self._lost(1 if billable == "unknown" else 0)
+        if billable == "yes" or cached:
+            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        elif billable == "no":
+            asked.usd = Decimal(0)
+
+    def _lost(self, last: int) -> None:
+        """Count what got no answer in the attempt in flight, tries of its client included."""
+        if self.allowance.in_flight:
+            within = _unanswered(last_event(self.span)) if self.allowance.requests > 1 else 0
+            self.allowance.lost(within + last)
+
+
+def _unanswered(event: ModelEvent | None) -> int:
+    """Return the tries inside one event before its last that got no answer."""
+    if event is None:
+        return 0
+    ids = [one.model_dump() for one in event.request_ids or ()]
+    statuses = [one["status"] or 0 for one in responses(ids, event.model)]
+    if event.error and is_refusal(statuses[-1] if statuses else None):
+        statuses.pop()
+    return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
+
+
+@dataclass(slots=True)
+class JournalledCall:
+    """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
+
+    Its intent is written when Inspect announces the dispatch (harness/ledger/hooks.py). Written
+    any sooner, all questions that wait for a connection would count as calls that a killed run may
+    have to pay for.
+    """
+
+    request: Request
+    recorder: Recorder
+    span: str | None
+    call: str | None = None
+    began: float = 0.0
+    waits: bool = False
+    """Whether an attempt has failed and the next has not gone out."""
+
+    def goes_out(self) -> None:
+        """Write down that an attempt goes out; OSError when it cannot be written."""
+        if self.waits:
+            self.journal.again(self.dispatched(), round(self.took_s, 6))
+            self.waits = False
+        self.dispatched()
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal; OSError when it cannot be made. Who only asks for money makes none."""
+        return self.recorder.journal.journal()
+
+    def dispatched(self) -> str:
+        """Write the intent, once, and return the call's id; OSError when it cannot be written."""
+        if self.call is None:
+            self.call = self.journal.intent(_intent(self.request, self.recorder, self.span))
+            self.began = monotonic()
+        return self.call
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Write down that an attempt over HTTP has failed and another is to follow."""
+        self.waits = True
+        self.journal.retry(self.dispatched(), attempt, error, status)
+
+    @property
+    def took_s(self) -> float:
+        """Seconds since it went out."""
+        return monotonic() - self.began if self.call else 0.0
+
+
+@contextmanager
+def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
+    """Let the intent be written as the call goes out, and then how it ended, whatever way."""
+    recorder, span = RECORDER.get(), current_span_id()
+    flight = JournalledCall(request, recorder, span) if recorder else None
+    token = WAITING.set(flight)
+    try:
+        yield
+    except Unwritten as error:
+        raise error.__cause__ or OSError("the journal cannot be written") from None
+    except BaseException as error:  # a cancelled call may be billed as well
+        event = last_event(span)
+        if event or (flight and flight.call):
+            _end(asked, event, flight, error)
+            with suppress(OSError):  # then it is unknown, and what went wrong first is told
+                _write(asked, flight, spend)
+        raise
+    finally:
+        WAITING.reset(token)
+    _end(asked, last_event(span), flight)
+    _write(asked, flight, spend)
+
+
+def _end(
+    asked: CallInFlight,
+    event: ModelEvent | None,
+    flight: JournalledCall | None,
+    error: BaseException | None = None,
+) -> None:
+    """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
+    took = flight.took_s if flight else 0.0
+    try:
+        made_readable(asked.output, event)
+        if error is None:
+            asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
+        else:
+            asked.ended = failed(error, event, took)
+            if flight and flight.waits:  # the attempt that was to follow never went out
+                asked.ended = replace(asked.ended, event=None, refused=True)
+    except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
+        kind, uuid = type(error or odd).__name__, event.uuid if event else None
+        asked.ended = CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
+    asked.usage = asked.ended.usage
+
+
+def _write(asked: CallInFlight, flight: JournalledCall | None, spend: Spend | None) -> None:
+    if flight and asked.ended:
+        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        if asked.ended.unbelieved:
+            flight.recorder.journal.unbelieved[flight.request.role] += 1
+
+
+def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
+    """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
+    asked, recorder = CallInFlight(event.output), RECORDER.get()
+    ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
+    asked.ended, asked.usage = ended, ended.usage
+    if recorder:
+        journal = recorder.journal.journal()
+        call = journal.intent(_intent(request, recorder, event.span_id))
+        journal.outcome(call, _priced(ended, request, spend))
+        recorder.replays.append(call)
+    if spend:
+        named = request.price_ref, asked.usage, request.service
+        asked.usd = spend.add(*named, cached=True)
+    return asked
+
+
+def _payment(request: Request, spend: Spend) -> Payment:
+    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
+    price, service = spend.book.price(request.price_ref), request.service
+    most = None
+    if request.is_bounded:
+        sizes = request.prompt_bytes, request.max_tokens
+        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+    allowance = Allowance(spend, request.price_ref, most, request.requests)
+    return Payment(allowance, service, current_span_id())
+
+
+def _priced(ended: CallOutcome, request: Request, spend: Spend | None) -> CallOutcome:
+    """Return an outcome with what it cost, so that a book or a count changed later shows."""
+    price = spend.book.price(request.price_ref) if spend else None
+    if price is None or (ended.usage is None and not ended.refused):
+        return ended
+    if ended.refused or ended.cache == "read":
+        return replace(ended, usd="0")
+    usd = cost(ended.usage or Usage(), price, request.service)
+    return replace(ended, usd=plain(usd))
+
+
+def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
+    return Intent(
+        scope=recorder.scope,
+        sample=recorder.sample,
+        role=request.role,
+        step=request.step,
+        model=str(request.model),
+        price_ref=request.price_ref,
+        service=request.service,
+        prompt_sha256=request.sha256,
+        prompt_bytes=request.prompt_bytes,
+        max_tokens=request.max_tokens,
+        span=span,
+    )
+
+
+@contextmanager
+def recording(
+    journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
+) -> Generator[Recorder | None]:
+    """Let the calls made within be written to a journal; None changes nothing."""
+    if journal is None:
+        yield None
+        return
+    recorder = Recorder(journal, scope, sample)
+    token = RECORDER.set(recorder)
+    try:
+        yield recorder
+    finally:
+        RECORDER.reset(token)
+
+
+@contextmanager
+def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
+    """Write down the calls that pools make within, outside any eval: training, serving.
+
+    >>> from tempfile import mkdtemp
+    >>> head = Head(task="", suite="", system="served", label="live", book="", book_sha256="")
+    >>> with recording_calls(Path(mkdtemp()), "serving", head) as journal:
+    ...     journal.head.system
+    'served'
+    """
+    journal = TaskJournal(log_dir, head)
+    try:
+        with recording(journal, scope):
+            yield journal
+    finally:
+        journal.close()
+
+
+# § A reply that an earlier attempt of a run has paid for, read back into the log of a later
+# § one.
+# §
+# §     draw = next_draw(request)
+# §     if draw and (event := draw.replayed(request)):
+# §         ...                     # the transcript has it now, as if it was read from a
+# § cache
+# §     else:
+# §         draw.keep(output)       # before anything is made of it, and before its outcome is
+# § written
+# §
+# § So a reply whose outcome is in a journal is in the store: it is billed once. One that came
+# § and was
+# § not stored when its process died has no outcome, and is named as in flight. Where replies
+# § are kept,
+# § and until when, is harness/reply_cache.py; lines and money are asking.py.
+
+
+USAGES = ("usage", "usageMetadata", "usage_metadata")
+"""Where a provider's response has its own counts: all of it that is kept beside the output."""
+UNSAID = {"id", "metadata", "source", "model"}
+"""Fields of a message that no provider is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDraw:
+    """One draw of the reply to a request: the k-th time that a sample makes it."""
+
+    replies: PaidReplies
+    key: bytes
+    sample: str
+
+    def replayed(self, request: Request) -> ModelEvent | None:
+        """Return the event of a reply that was paid for, new in the transcript; None without."""
+        said = self.replies.known(self.key)
+        if said is None:
+            return None
+        output, usage = json.loads(said)
+        call = ModelCall.create({}, usage) if usage else None
+        return _recorded(request, ModelOutput.model_validate(output), call)
+
+    def keep(self, output: ModelOutput) -> None:
+        """Keep a reply that has just come; OSError when it cannot be written.
+
+        Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
+        """
+        if output.empty:
+            return
+        event = last_event(current_span_id())
+        usage = _own_usage(event.call.response if event and event.call else None)
+        try:
+            said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
+        except ValueError:
+            return
+        self.replies.keep(self.key, said, self.sample)
+
+
+def next_draw(request: Request) -> ReplyDraw | None:
+    """Return which draw a request is; None where no replies are kept, as outside a run."""
+    recorder = RECORDER.get()
+    if recorder is None or recorder.sample is None or recorder.journal.replies is None:
+        return None
+    sample = sample_name(
+        recorder.journal.head.task, recorder.sample.question, recorder.sample.epoch
+    )
+    whole = key_of(sample, recorder.scope, request.role, *_asked(request))
+    number = recorder.draws[whole]
+    recorder.draws[whole] += 1
+    return ReplyDraw(recorder.journal.replies, key_of(whole.hex(), number), sample)
+
+
+def sample_name(task: str, question: str, epoch: int) -> str:
+    """Return what the replies of a sample are kept for."""
+    return json.dumps([task, question, epoch])
+
+
+def _asked(request: Request) -> tuple[object, ...]:
+    """Return all that a reply depends on: the model as it is set, and the request as it is sent."""
+    offered = request.offered
+    return (
+        *_model(request.model),
+        request.config.model_dump(exclude_none=True),
+        [_turn(message) for message in request.messages],
+        [tool.model_dump(exclude_none=True) for tool in offered.tools],
+        str(offered.tool_choice),
+    )
+
+
+def _model(model: Model) -> tuple[object, ...]:
+    """Return what tells a model's replies from another's; the cache policy's scopes included."""
+    settings = model.config.model_dump(exclude_none=True)
+    return str(model), model.model_args, settings
+
+
+def _turn(message: ChatMessage) -> object:
+    if isinstance(message.content, str) and message.role in ("system", "user"):
+        return [message.role, message.content]  # as nearly all
+    return message.model_dump(exclude=UNSAID, exclude_none=True)
+
+
+def _own_usage(response: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: response[name] for name in USAGES if name in response} if response else {}
+
+
+def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:
+    """Put a reply into the transcript as Inspect does with one that it reads from its cache."""
+    model, offered = request.model, request.offered
+    _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
+        input=list(request.messages),
+        tools=list(offered.tools),
+        tool_choice=offered.tool_choice or "none",
+        config=model.config.merge(request.config),
+        cache="read",
+        output=output,
+        call=call,
+    )
+    return cast(ModelEvent, event)

@@ -1,0 +1,568 @@
+"""Which logs and journals are one run of a system, and everything that they say."""
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import GenerateConfig
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.boxes import BoxRecord
+from harness.errors import UserError
+from harness.files import first_line
+from harness.ledger.answers import AnswerRecord, answered, exam_of
+from harness.ledger.hooks import SampleDigests
+from harness.ledger.journal import (
+    FOLDER,
+    AttemptLines,
+    JournalChain,
+    folder_of,
+    read_chain,
+    read_lines,
+)
+from harness.ledger.logs import (
+    UNFOUNDED,
+    CallEvent,
+    Json,
+    Oddity,
+    disagreements,
+    events_of,
+    lost_in,
+    naming,
+    oddities,
+    open_log,
+    refuse_oversized,
+)
+from harness.pool_config import Label
+from harness.prices.cost import Service
+from harness.records import PODIUM
+from harness.request import service_tier
+from harness.suite import OFFICIAL, Prompt
+
+# § Find and read the Inspect logs that podium wrote, each file once.
+# §
+# § The log is the record: what `podium run` knew (suite, system, pool, price book, workers)
+# § travels in
+# § the log's metadata and is validated here, because a log comes in from outside. What the
+# § calls cost
+# § is harness/ledger/.
+
+
+class WorkerFacts(BaseModel):
+    """A worker as it was when the log was written."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    model: str
+    price: str
+    """Key in the embedded price book."""
+    card: str = ""
+    knowledge_cutoff: str = "unknown"
+    config: dict[str, Any] = Field(default_factory=dict[str, Any])
+    args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Arguments of the provider, e.g. `reasoning_enabled`: identity too."""
+    not_auditable: str = ""
+    """Why nothing tells the dollars of its calls; empty where tokens and a price do."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Config and provider arguments together: what makes two workers of one model differ."""
+        return {**self.config, **self.args}
+
+    @cached_property
+    def service(self) -> Service:
+        """How its provider was asked to serve it."""
+        return service_tier(GenerateConfig.model_validate(self.config), self.args)
+
+
+class RunFacts(BaseModel):
+    """What the log header says about a run; written by `podium run`, never inferred."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    version: Literal[1] = Field(alias="schema")
+    suite: str
+    suite_version: str
+    data_revision: str
+    dates: str
+    publishable: bool
+    split: str
+    prompt: Prompt = OFFICIAL
+    """How the questions were put; logs that do not say are older than the choice."""
+    system: str
+    args: dict[str, Any]
+    pool: str
+    pool_sha256: str
+    label: Label
+    prices: dict[str, Any]
+    workers: dict[str, WorkerFacts]
+    box: str | None = None
+    box_facts: BoxRecord | None = None
+    seed: int
+    time_scale: float
+    purpose: Literal["eval", "selection"] = "eval"
+    notes: tuple[str, ...] = ()
+    uses_targets: bool = False
+    reference_allowed: bool = True
+    order: int | None = None
+    """Place in which the run began its systems, from 1; None in logs older than the shuffle."""
+    journal: int | None = None
+    """Set where every call of the log is in a journal too; None in logs older than journals."""
+    source: str = ""
+    """Of the system, by its manifest. This and the next three are empty in older logs, whose
+    `notes` hold the deviations."""
+    deviations: tuple[str, ...] = ()
+    calls_expected: tuple[int, int] | None = None
+    """The least and the most worker calls of a question; None where nothing was promised."""
+    prompt_sha256: str = ""
+    """Of the system's own prompts; empty where it has none."""
+    redacted: bool = False
+    """True for a copy without texts, which is shared without its journals."""
+
+
+def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the `.eval` files of several directories, each once, in a fixed order.
+
+    A path may also be one `.eval` file. UserError when a path does not exist or nothing is found.
+    """
+    found: dict[Path, Path] = {}
+    for path in dirs:
+        if not path.exists():
+            raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
+        pattern = "**/*.eval" if recursive else "*.eval"
+        for log in [path] if path.is_file() else sorted(path.glob(pattern)):
+            found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
+    if not found:
+        places = ", ".join(str(path) for path in dirs)
+        raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
+    return tuple(found.values())
+
+
+def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the newest log of every task; a resumed or regraded task has several."""
+    newest: dict[str, tuple[tuple[str, str], Path]] = {}
+    for path in find_logs(dirs, recursive):
+        header = _read(path, header_only=True)
+        rank = age(header, path)
+        if rank >= newest.get(header.eval.task_id, (rank, path))[0]:
+            newest[header.eval.task_id] = (rank, path)
+    return tuple(path for _, path in newest.values())
+
+
+def read_log(path: Path) -> EvalLog | None:
+    """Read one log whole; None when it carries nothing of podium's.
+
+    UserError names a file that is truncated or no log at all.
+    """
+    log = _read(path, header_only=False)
+    return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
+
+
+def age(log: EvalLog, path: Path) -> tuple[str, str]:
+    """Return a sort key: of two logs of one task the greater one is the newer.
+
+    A regraded log repeats the old one's creation time, and has a later time in its name.
+    """
+    return (log.eval.created, path.name)
+
+
+def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
+    """Return what the log says about its run; None when `podium run` did not write it.
+
+    UserError when it did, but says something this version does not understand.
+    """
+    return facts_in(log.eval.metadata, path)
+
+
+def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
+    """Return what `run_facts` does, of the metadata in a log's header."""
+    stored: object = (metadata or {}).get(PODIUM)
+    if not isinstance(stored, Mapping) or "system" not in stored:
+        return None
+    try:
+        return RunFacts.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"{path} was written by another version of podium (field {field}: {first['msg']}); "
+            "read it with that version."
+        ) from error
+
+
+def _read(path: Path, *, header_only: bool) -> EvalLog:
+    refuse_oversized(path, header_only=header_only)
+    try:
+        return read_eval_log(str(path), header_only=header_only)
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(
+            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
+        ) from error
+
+
+# § Which files belong together: the logs and the journals of every sitting below a directory.
+# §
+# § A *sitting* is one Inspect task of one run directory, with all its logs and all its
+# § journals. It is
+# § the unit of work of audit and export, so that memory is bounded and two processes can
+# § share them.
+
+
+UP = 4
+"""A log lies at most so many folders below the directory that has its run's journals."""
+LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
+"""Where the files of sittings lie, below any directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one sitting."""
+
+    folder: str
+    """Where its logs lie, below the directory that was named; empty for that directory."""
+    task: str
+    """Inspect's task name; that of the journals' folder where there is no log."""
+    logs: tuple[Path, ...]
+    """Newest first."""
+    journals: tuple[Path, ...]
+    """By name, which is by time."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return sum(path.stat().st_size for path in (*self.logs, *self.journals))
+
+
+def has_sittings(folder: Path) -> bool:
+    """Say whether there is a log or a journal below a directory."""
+    return any(folder.glob(LOGS)) or any(folder.glob(JOURNALS))
+
+
+def sittings_below(folder: Path) -> tuple[RunFiles, ...]:
+    """Return the sittings below a directory, sorted; journals without a log are sittings too.
+
+    UserError when there is neither a log nor a journal, and for a damaged log.
+    """
+    if not folder.exists():
+        raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
+    journals = {path.parent for path in folder.glob(JOURNALS)}
+    has_logs = folder.is_file() or any(folder.glob(LOGS))
+    groups: dict[tuple[Path, str], list[tuple[tuple[str, str], Path]]] = {}
+    for path in find_logs([folder]) if has_logs or not journals else ():
+        with open_log(path) as log:
+            eval_ = log.header["eval"]
+        key = (path.parent, str(eval_.get("task", "")))
+        groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
+    found: list[RunFiles] = []
+    used: set[Path] = set()
+    for (parent, task), logs in groups.items():
+        place = _journals_of(parent, task)
+        used.add(place)
+        newest = tuple(path for _, path in sorted(logs, reverse=True))
+        found.append(RunFiles(_below(parent, folder), task, newest, _jsonl(place)))
+    for place in sorted(journals - used):
+        parent = place.parent.parent
+        found.append(RunFiles(_below(parent, folder), place.name, (), _jsonl(place)))
+    return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
+
+
+def _below(parent: Path, folder: Path) -> str:
+    try:
+        return parent.relative_to(folder).as_posix().removeprefix(".")
+    except ValueError:  # one file was named, not a directory
+        return ""
+
+
+def _journals_of(parent: Path, task: str) -> Path:
+    """Return the folder of a task's journals: beside its logs, or further up."""
+    places = [folder_of(one, task) for one in (parent, *parent.parents)][: UP + 1]
+    return next((place for place in places if place.is_dir()), places[0])
+
+
+def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
+    """Return the journals of the task whose logs lie in a folder; none of runs older than them."""
+    return _jsonl(_journals_of(parent, task))
+
+
+def _jsonl(place: Path) -> tuple[Path, ...]:
+    return tuple(sorted(place.glob("*.jsonl")))
+
+
+# § What a log says of its samples and of their model calls, compact: no text, unless asked
+# § for.
+# §
+# § Read with harness/ledger/logs.py, one sample at a time. What the two records of a call
+# § come to is
+# § harness/ledger/join.py.
+
+
+NOTHING: Json = {}
+NONE: list[Any] = []
+
+
+@dataclass(slots=True)
+class SampleRecord:
+    """One sample of one log."""
+
+    question: str
+    epoch: int
+    uuid: str
+    log: str
+    score: float | None
+    """As the log has it; None where it has none."""
+    graded: bool
+    failed: bool
+    """True when it ended in an error."""
+    newest: bool
+    """True in the newest log that has this (question, epoch) pair."""
+    model_usage: Mapping[str, Json]
+    role_usage: Mapping[str, Json]
+    plan: Mapping[str, Any]
+    """Shape of the work as podium's solver wrote it: steps, depth, plan."""
+    started: str
+    completed: str
+    retried: int
+    """Attempts within this run that failed before this one."""
+    events: list[CallEvent]
+    lost: list[CallEvent]
+    """What is left of those attempts."""
+    chars: Mapping[str, int]
+    """Length of replies, by the event's uuid; empty where texts were taken out."""
+    digests: SampleDigests | None = None
+    """Of its texts, where they were asked for."""
+
+
+@dataclass(slots=True)
+class LogRecord:
+    """One log: its header and its samples."""
+
+    name: str
+    task: str
+    created: str
+    eval_id: str
+    status: str
+    facts: RunFacts | None
+    """None for logs that `podium run` did not write."""
+    model_usage: Mapping[str, Json]
+    role_usage: Mapping[str, Json]
+    samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
+    answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
+    """One per sample, where they were asked for: they hold texts."""
+    oddities: tuple[Oddity, ...] = ()
+    """What no log of Inspect's is like, where digests were asked for."""
+
+
+def read_log_record(
+    path: Path, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool = False
+) -> LogRecord:
+    """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
+
+    UserError for a damaged log, and one of another version of podium.
+    """
+    with open_log(path) as log:
+        header = log.header
+        eval_, stats = header["eval"], header.get("stats") or NOTHING
+        record = LogRecord(
+            name=path.name,
+            task=str(eval_.get("task", "")),
+            created=str(eval_.get("created", "")),
+            eval_id=str(eval_.get("eval_id", "")),
+            status=str(header.get("status", "started")),
+            facts=facts_in(eval_.get("metadata"), path),
+            model_usage=stats.get("model_usage") or NOTHING,
+            role_usage=stats.get("role_usage") or NOTHING,
+        )
+        with naming(path):
+            exam = exam_of(header) if answers else None
+            for sample in log.samples():
+                made = _sample(sample, path.name, seen)
+                record.samples.append(made)
+                if exam:
+                    record.answers.append(answered(sample, exam))
+                if digests:
+                    made.digests = SampleDigests(sample)
+            if digests:
+                record.oddities = (*oddities(log), *disagreements(log, record.samples))
+    seen.update((one.question, one.epoch) for one in record.samples)
+    return record
+
+
+def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
+    score = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+    value = score.get("value")
+    number = isinstance(value, int | float) and value == value
+    failed = sample.get("error") is not None
+    pair = (str(sample["id"]), int(sample["epoch"]))
+    retries: list[Any] = sample.get("error_retries") or NONE
+    return SampleRecord(
+        question=pair[0],
+        epoch=pair[1],
+        uuid=str(sample.get("uuid") or ""),
+        log=log,
+        score=value if number else None,
+        graded=number and not failed,
+        failed=failed,
+        newest=pair not in seen,
+        model_usage=sample.get("model_usage") or NOTHING,
+        role_usage=sample.get("role_usage") or NOTHING,
+        plan=(sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING,
+        started=str(sample.get("started_at") or ""),
+        completed=str(sample.get("completed_at") or ""),
+        retried=len(retries),
+        events=list(events_of(sample)),
+        lost=list(lost_in(sample)),
+        chars=_lengths(sample.get("events") or NONE),
+    )
+
+
+def _lengths(events: Sequence[Json]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for event in events:
+        if event["event"] == "model":
+            said = (event.get("output") or NOTHING).get("completion")
+            if isinstance(said, str):
+                found[event.get("uuid") or ""] = len(said)
+    return found
+
+
+# § Everything that the files of one sitting say, before it is joined: logs and journals.
+# §
+# § What one row says is harness/ledger/join.py; which files belong together,
+# § sitting_files.py.
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
+
+    journal: str
+    intent: Json
+    tries: AttemptLines = field(default_factory=AttemptLines)
+    outcome: Json | None = None
+
+    @property
+    def retries(self) -> list[Json]:
+        """Its failed HTTP attempts that another was to follow."""
+        return self.tries.retries
+
+
+@dataclass(slots=True)
+class JournalRecord:
+    """One journal, apart from its calls."""
+
+    path: Path
+    head: Json
+    totals: list[Json] = field(default_factory=list[Json])
+    """What Inspect's own hooks counted."""
+    torn: int = 0
+    """Lines of which a machine that went down, say, has left a part."""
+    calls: int = 0
+    """Intents in it."""
+    closed: bool = False
+    """Whether its process ended in good order: the last line says so, in older ones the totals."""
+
+    @property
+    def name(self) -> str:
+        """File name."""
+        return self.path.name
+
+    @property
+    def chain(self) -> JournalChain:
+        """Whether its digests hold: read when it is asked for, since no row needs it."""
+        return read_chain(self.path)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Everything that the files of a sitting say."""
+
+    files: RunFiles
+    logs: list[LogRecord]
+    """Newest first."""
+    journals: list[JournalRecord]
+    calls: dict[str, CallRecord]
+    """By id, in the order of the journals."""
+    answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    """What journals say of answers, by the sample's uuid."""
+    grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    twice: list[str] = field(default_factory=list[str])
+    """Sentences about calls that are written down twice, or end without having begun."""
+
+
+def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
+    """Read the files of one sitting, with each answer, and the digests of texts, where asked for.
+
+    UserError for a damaged file.
+    """
+    found = Gathered(files, [], [], {})
+    for path in files.journals:
+        _read_journal(path, found)
+    seen: set[tuple[str, int]] = set()
+    for path in files.logs:
+        found.logs.append(read_log_record(path, seen, answers=answers, digests=digests))
+    return found
+
+
+@contextmanager
+def naming_sitting(files: RunFiles) -> Generator[None]:
+    """Turn what logs and journals of one sitting make fail into a UserError that names them."""
+    try:
+        yield
+    except UNFOUNDED as error:
+        places = {path.parent for path in (*files.logs, *files.journals)}
+        where = " or ".join(map(str, sorted(places)))
+        raise UserError(
+            f"A log or journal of {files.task!r} in {where} says what no run writes "
+            f"({type(error).__name__}: {first_line(error)}); restore it."
+        ) from error
+
+
+def _read_journal(path: Path, found: Gathered) -> None:
+    """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
+    journal = JournalRecord(path, {})
+    found.journals.append(journal)
+    for entry in read_lines(path):
+        _keep(journal, entry, found)
+
+
+def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+    kind = entry.get("kind")
+    if kind == "head":
+        journal.head = entry
+    elif kind == "totals":
+        journal.totals.append(entry)
+        journal.closed = True
+    elif kind == "torn":
+        journal.torn += 1
+    elif kind == "closed":
+        journal.closed = True
+    elif kind in ("answer", "grade"):
+        made = found.answer_lines if kind == "answer" else found.grade_lines
+        sample: Json = entry.get("sample") or {}
+        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
+    else:
+        journal.calls += kind == "intent"
+        _keep_call(journal, entry, found)
+
+
+def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+    kind, call = str(entry.get("kind", "")), str(entry.get("call", ""))
+    known = found.calls.get(call)
+    if kind == "intent":
+        if known:
+            found.twice.append(f"call {call} has two intents")
+        found.calls[call] = CallRecord(journal.name, entry)
+    elif known is None:
+        found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
+    elif kind in ("retry", "again"):
+        known.tries.add(entry, journal.head.get("schema"))
+    elif known.outcome is not None:
+        found.twice.append(f"call {call} has two outcomes")
+    else:
+        known.outcome = entry

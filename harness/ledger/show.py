@@ -1,0 +1,548 @@
+"""One question: its row for reviewers, added up from its calls, and all of it in full."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+from harness.errors import UserError
+from harness.ledger.answers import (
+    SECRET,
+    AnswerRecord,
+    ExamHeader,
+    answered,
+    critical_path,
+    exam_of,
+    step_number,
+    workflow_of,
+)
+from harness.ledger.call import Call
+from harness.ledger.columns import QueryRow, shortest
+from harness.ledger.join import rows_of
+from harness.ledger.logs import Json, RawLog, attached, naming, open_log
+from harness.ledger.runs import RunFiles, sittings_below
+from harness.pool_config import REPLAYING
+from harness.prices.cost import known_sum
+from harness.records import CONDUCTOR
+from harness.workflow import Step
+
+# § The reviewers' view: one flat row per (system, question, epoch), added up from ledger
+# § rows.
+# §
+# § Figures of an answer are those of the attempt that was graded, so that systems can be
+# § compared; what
+# § attempts that were discarded cost stands apart, and so does what grading cost. Unknown is
+# § None and
+# § stays None: a question with one unpriced call has no dollars. One query in full is
+# § details.py.
+
+
+NO_ANSWER = "no log has an answer: the run was stopped before it was there"
+
+Pair = tuple[str, str, str, int]
+"""Suite, system, question, epoch."""
+
+
+def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
+    """Return the queries of one sitting, sorted; `answers` may name a pair again: the last counts.
+
+    Rows outside a question (training, serving) belong to no query.
+    """
+    last = {_pair(one.exam, one): one for one in answers}
+    groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
+    for row in rows:
+        if row.question and row.scope in ("inference", "scoring"):
+            groups.setdefault(_pair(row, row), []).append(row)
+    order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
+    return [query_row(groups[pair], last.get(pair)) for pair in order]
+
+
+def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
+    """Add up one question's rows, beside what its log says of it; one of the two must be there."""
+    solving = answering(rows, answer)
+    kept = {id(row) for row in solving}
+    scoring = [row for row in rows if row.scope == "scoring"]
+    discarded = [row for row in rows if row.scope == "inference" and id(row) not in kept]
+    parts: dict[str, Any] = {
+        **_answer(answer),
+        **(_identity(answer.exam, answer) if answer else _identity(rows[0], rows[0])),
+        **_counts(solving, scoring, discarded),
+        **_tokens(last_attempts(solving), last_attempts(scoring)),
+        **_money(solving, scoring, discarded),
+        **_times(solving, answer),
+        "logs": _names(row.log for row in rows),
+        "journals": _names(row.journal for row in rows),
+    }
+    return QueryRow(**parts)
+
+
+def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
+    """Return the calls that made the answer: of the graded attempt, else of the newest sample."""
+    solving = [row for row in rows if row.scope == "inference"]
+    if answer is None:
+        return solving
+    counted = [row for row in solving if row.counted]
+    return counted or [row for row in solving if row.sample == answer.sample]
+
+
+def last_attempts(rows: Iterable[Call]) -> list[Call]:
+    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
+
+    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
+    what they may have cost is in the bounds of what was billed.
+    """
+    last: dict[str, Call] = {}
+    for row in rows:
+        if row.call not in last or row.attempt > last[row.call].attempt:
+            last[row.call] = row
+    return list(last.values())
+
+
+def tokens_sum(rows: Iterable[Call], count: Callable[[Call], int | None]) -> int | None:
+    """Return a sum of tokens; None when a call that may have used some does not say.
+
+    What was refused without a count has used none.
+    """
+    total = 0
+    for row in rows:
+        found = count(row)
+        if found is None:
+            if row.usage_source == "missing" and row.billable == "no":
+                continue
+            return None
+        total += found
+    return total
+
+
+def orchestrated(row: Call) -> int | None:
+    """Return the tokens that a product spent on models of its own, in and out."""
+    if row.orchestration_in is None or row.orchestration_out is None:
+        return None
+    return row.orchestration_in + row.orchestration_out
+
+
+def _pair(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Pair:
+    return exam.suite, exam.system, asked.question, asked.epoch
+
+
+def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
+    return {
+        **{name: getattr(exam, name) for name in ("task", "suite", "system", "label")},
+        "purpose": exam.purpose if isinstance(exam, ExamHeader) else _purpose(exam.task),
+        "question": asked.question,
+        "epoch": asked.epoch,
+    }
+
+
+def _purpose(task: str) -> str:
+    """Return what a sitting without a log was for: its name says so (harness/run/lessons.py)."""
+    return "selection" if task.endswith("(selection)") else "eval"
+
+
+def _answer(answer: AnswerRecord | None) -> Mapping[str, Any]:
+    names = ("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan")
+    more = ("plan_sha256", "reason", "parsed", "verdict")
+    if answer is None:
+        nothing = dict.fromkeys((*names, "plan_sha256"))
+        return {**nothing, "reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
+    return {name: getattr(answer, name) for name in (*names, *more)}
+
+
+def _counts(
+    solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
+) -> Mapping[str, Any]:
+    calls = _calls(solving)
+    return {
+        "calls": calls,
+        "attempts": len(solving),
+        "retries": len(solving) - calls,
+        "failed": sum(row.error is not None for row in solving),
+        "cached_calls": _calls(row for row in solving if row.cache == "read"),
+        "discarded_calls": _calls(discarded),
+        "grader_calls": _calls(scoring),
+        "n_unpriced": sum(row.usd_list is None for row in last_attempts(solving)),
+        "n_unknown": sum(row.billable == "unknown" for row in solving),
+    }
+
+
+def _calls(rows: Iterable[Call]) -> int:
+    return len({row.call for row in rows})
+
+
+def _tokens(solving: Sequence[Call], scoring: Sequence[Call]) -> Mapping[str, Any]:
+    conductor = [row for row in solving if row.role == CONDUCTOR]
+    workers = [row for row in solving if row.role != CONDUCTOR]
+    return {
+        "conductor_in": tokens_sum(conductor, lambda row: row.input_total),
+        "conductor_out": tokens_sum(conductor, lambda row: row.output),
+        "worker_in": tokens_sum(workers, lambda row: row.input_total),
+        "worker_out": tokens_sum(workers, lambda row: row.output),
+        "reasoning": tokens_sum(solving, lambda row: row.reasoning),
+        "cache_read": tokens_sum(solving, lambda row: row.cache_read),
+        "cache_write": tokens_sum(solving, lambda row: row.cache_write),
+        "orchestration": tokens_sum(solving, orchestrated),
+        "grader_in": tokens_sum(scoring, lambda row: row.input_total),
+        "grader_out": tokens_sum(scoring, lambda row: row.output),
+    }
+
+
+def _money(
+    solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
+) -> Mapping[str, Any]:
+    served = [row for row in solving if row.gpu_s is not None]
+    return {
+        "usd": known_sum(row.usd for row in solving),
+        "usd_list": known_sum(row.usd_list for row in last_attempts(solving)),
+        "usd_low": known_sum(row.usd_low for row in solving),
+        "usd_high": known_sum(row.usd_high for row in solving),
+        "usd_scoring": known_sum(row.usd for row in scoring),
+        "usd_discarded": known_sum(row.usd for row in discarded),
+        "gpu_s": known_sum(row.gpu_s for row in served) if served else None,
+        "usd_gpu": known_sum(row.usd_gpu for row in served) if served else None,
+    }
+
+
+def _times(solving: Sequence[Call], answer: AnswerRecord | None) -> Mapping[str, Any]:
+    replayed = any(
+        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
+    )
+    timed = answer is not None and not replayed
+    return {
+        "latency_s": answer.latency_s if answer and timed else None,
+        "critical_path_s": critical_path(solving, answer.plan) if answer and timed else None,
+        "started": min((row.started for row in solving), default=None),
+    }
+
+
+def _names(found: Iterable[str | None]) -> str:
+    return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
+
+
+# § One query in full: every step with its calls, then the verdict and why.
+# §
+# § Reads the logs of one question only. Of exams whose questions may not be published, texts
+# § are
+# § withheld; what a text was can still be checked by its digest.
+
+
+NOTHING: tuple[None, Json] = (None, {})
+Known = dict[str, set[tuple[str, str]]]
+"""Who was asked each question: suites and systems."""
+WHO = 3
+"""Of them an error names at most."""
+FIRST = 100
+"""Characters of a reply that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFilter:
+    """Which queries are asked for; None is all of them."""
+
+    question: str
+    """An id, or a suite and an id: `aime25/aime25-I-1`."""
+    system: str | None = None
+    epoch: int | None = None
+
+    def fits(self, suite: str, question: str) -> bool:
+        """Say whether a question is meant."""
+        return self.question in (question, f"{suite}/{question}")
+
+
+@dataclass(frozen=True, slots=True)
+class StepDetail:
+    """One step of the workflow, or a call outside it."""
+
+    name: str
+    step: Step | None
+    """As planned; None where the plan is not known."""
+    reads: tuple[int, ...]
+    """Numbers of the steps that it reads."""
+    rows: tuple[Call, ...]
+    """Its attempts, in time; empty for a step that was not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDetail:
+    """One query in full."""
+
+    row: QueryRow
+    conductor: tuple[StepDetail, ...]
+    steps: tuple[StepDetail, ...]
+    graders: tuple[Call, ...]
+    discarded: tuple[Call, ...]
+    """Attempts at the question that were not graded."""
+    replies: Mapping[str, str]
+    """First words of each reply, by event, `…` where cut; empty where texts are withheld."""
+
+
+def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
+    """Return the queries that fit, sorted; UserError with near matches when there is none."""
+    known: Known = {}
+    found: list[QueryDetail] = []
+    for files in sittings_below(folder):
+        found.extend(_of_sitting(files, wanted, known))
+    if not found:
+        raise UserError(_unknown(wanted, known))
+    return sorted(found, key=lambda one: (one.row.suite, one.row.question, one.row.system))
+
+
+def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
+    """Yield the queries of one sitting that fit; `known` collects every question."""
+    samples: dict[tuple[str, int], tuple[AnswerRecord, Json]] = {}
+    here = not files.logs
+    for path in reversed(files.logs):
+        with open_log(path) as log:
+            asked = _asked(log)
+            exam = exam_of(log.header)
+            suite = exam.suite
+            for one in asked:
+                known.setdefault(one, set()).add((suite, exam.system))
+            if not any(wanted.fits(suite, one) for one in asked):
+                continue
+            here = True
+            samples.update(_samples(log, wanted))
+    if not here:
+        return
+    rows = [row for row in rows_of(files) if wanted.fits(row.suite, row.question)]
+    groups: dict[tuple[str, int], list[Call]] = {pair: [] for pair in samples}
+    for row in rows:
+        groups.setdefault((row.question, row.epoch), []).append(row)
+    for pair, own in sorted(groups.items()):
+        found = _detail(own, *samples.get(pair, NOTHING))
+        if wanted.system in (None, found.row.system) and wanted.epoch in (None, pair[1]):
+            yield found
+
+
+def _asked(log: RawLog) -> list[str]:
+    dataset: Json = log.header["eval"].get("dataset") or {}
+    return [str(one) for one in dataset.get("sample_ids") or ()]
+
+
+def _samples(
+    log: RawLog, wanted: QuestionFilter
+) -> Iterator[tuple[tuple[str, int], tuple[AnswerRecord, Json]]]:
+    exam = exam_of(log.header)
+    for sample in log.samples():
+        with naming(log.path):
+            fits = wanted.fits(exam.suite, str(sample["id"]))
+            answer = answered(sample, exam) if fits else None
+        if answer is not None:
+            yield (answer.question, answer.epoch), (answer, sample)
+
+
+def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> QueryDetail:
+    solving = answering(rows, answer)
+    kept = {id(row) for row in solving}
+    conductor = [row for row in solving if row.role == CONDUCTOR]
+    workers = [row for row in solving if row.role != CONDUCTOR]
+    shown = answer is not None and answer.exam.shown
+    return QueryDetail(
+        row=query_row(rows, answer),
+        conductor=tuple(_unplanned(conductor)),
+        steps=tuple(_steps(workers, answer.plan if answer else None)),
+        graders=tuple(row for row in rows if row.scope == "scoring"),
+        discarded=tuple(row for row in rows if row.scope != "scoring" and id(row) not in kept),
+        replies=_replies(sample) if shown else {},
+    )
+
+
+def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
+    """Yield the planned steps in order, then what no plan explains."""
+    workflow = workflow_of(plan)
+    planned = workflow.steps if workflow else ()
+    for index, step in enumerate(planned):
+        own = tuple(row for row in rows if step_number(row) == index + 1)
+        reads = tuple(read + 1 for read in workflow.reads(index)) if workflow else ()
+        yield StepDetail(f"step {index + 1}: {step.worker}", step, reads, own)
+    yield from _unplanned([row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned)])
+
+
+def _unplanned(rows: Sequence[Call]) -> Iterator[StepDetail]:
+    names = dict.fromkeys(row.step or row.role for row in rows)
+    for name in names:
+        own = tuple(row for row in rows if (row.step or row.role) == name)
+        yield StepDetail(name, None, (), own)
+
+
+def _replies(sample: Json) -> Mapping[str, str]:
+    """Return the first words of each reply of a sample, by event."""
+    found: dict[str, str] = {}
+    for event in sample.get("events") or ():
+        output: Json = event.get("output") or {}
+        choices = output.get("choices")
+        if event.get("event") == "model" and choices:
+            said = _said(choices[0]["message"].get("content"), sample)
+            cut = "…" if len(said) > FIRST else ""
+            found[str(event.get("uuid"))] = said[:FIRST] + cut
+    return found
+
+
+def _said(content: object, sample: Json) -> str:
+    """Return a message's text; a list of parts has texts among them."""
+    if isinstance(content, str):
+        return attached(content, sample)
+    parts = cast(list[Json], content) if isinstance(content, list) else []
+    texts = (str(part.get("text") or "") for part in parts)
+    return " ".join(attached(text, sample) for text in texts if text)
+
+
+def _unknown(wanted: QuestionFilter, known: Known) -> str:
+    name = wanted.question if wanted.question in known else wanted.question.rpartition("/")[2]
+    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    if not known:
+        return f"No log here has a question {wanted.question!r}; name the directory of its run."
+    if name in known:
+        sat = sorted(known[name])
+        who = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
+        more = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
+        return f"Nobody was asked {_wanted(wanted)}; here is {who}{more}."
+    said = f"near: {', '.join(near)}" if near else f"for example {min(known)}"
+    return f"There is no question {wanted.question!r} here ({said})."
+
+
+def _wanted(wanted: QuestionFilter) -> str:
+    system = f" by {wanted.system}" if wanted.system else ""
+    epoch = "" if wanted.epoch is None else f" in epoch {wanted.epoch}"
+    return f"{wanted.question!r}{system}{epoch}"
+
+
+# § One query in full, as text: what `podium audit DIR --query ID` prints.
+
+
+MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
+UNKNOWN = "unknown"
+PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it was paid)"}
+"""What is said of what was billed, by label; nothing was paid of the other labels."""
+
+
+def query_text(folder: Path, wanted: QuestionFilter) -> str:
+    """Return every query that fits, a block each; UserError with near matches when none does."""
+    return "\n\n".join(detail_text(one) for one in details(folder, wanted))
+
+
+def detail_text(detail: QueryDetail) -> str:
+    """Return one query as lines of text, free of control characters."""
+    lines = [
+        *_head(detail.row),
+        *_section("conductor", detail.conductor, detail),
+        *_section("workflow", detail.steps, detail),
+    ]
+    for title, rows in (
+        ("graders (scoring, in no figure above)", detail.graders),
+        ("not graded (in no figure above)", detail.discarded),
+    ):
+        if rows:
+            lines += [f"  {title}", *(f"    {line}" for row in rows for line in _call(row, ""))]
+    lines += _verdict(detail.row)
+    return "\n".join(_printable(line) for line in lines)
+
+
+def _head(row: QueryRow) -> Iterator[str]:
+    purpose = "" if row.purpose == "eval" else f", {row.purpose}"
+    name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
+    yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'unlabelled'}{purpose})"
+    more = ((row.retries, "retries"), (row.failed, "failed attempts"))
+    more = (*more, (row.cached_calls, "from the local cache"))
+    said = "".join(f", {count} {name}" for count, name in more if count)
+    yield f"  calls {row.calls}{said}; steps {_or(row.steps)}, depth {_or(row.depth)}"
+    if row.stopped:
+        yield f"  stopped by its budget of {row.stopped}"
+    yield (
+        f"  tokens conductor {_or(row.conductor_in)} in, {_or(row.conductor_out)} out; workers "
+        f"{_or(row.worker_in)} in, {_or(row.worker_out)} out; reasoning {_or(row.reasoning)}; "
+        f"cached {_or(row.cache_read)}; orchestration {_or(row.orchestration)}"
+    )
+    unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
+    paid = PAID.get(row.label, " (would be; nothing was paid)")
+    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}{paid}"
+    if row.grader_calls:
+        yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"
+    if row.discarded_calls:
+        yield f"  not graded {_usd(row.usd_discarded)} in {row.discarded_calls} calls"
+    if row.gpu_s is not None:
+        yield f"  own hardware {shortest(row.gpu_s)} GPU s, {_usd(row.usd_gpu)}"
+    yield f"  latency {_seconds(row.latency_s)}, critical path {_seconds(row.critical_path_s)}"
+
+
+def _billed(row: QueryRow) -> str:
+    if not row.n_unknown:
+        return _usd(row.usd)
+    bounds = f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
+    return f"{bounds} (nobody knows of {_attempts(row.n_unknown)})"
+
+
+def _attempts(count: int) -> str:
+    return "1 attempt" if count == 1 else f"{count} attempts"
+
+
+def _section(title: str, steps: tuple[StepDetail, ...], detail: QueryDetail) -> Iterator[str]:
+    if steps:
+        yield f"  {title}"
+    for step in steps:
+        reads = f", reads {', '.join(map(str, step.reads))}" if step.reads else ""
+        yield f"    {step.name}{reads}" + ("" if step.rows else ": not run")
+        if step.step and step.step.subtask:
+            yield f"      subtask: {step.step.subtask}"
+        for row in step.rows:
+            reply = detail.replies.get(row.event or "", "")
+            yield from (f"      {line}" for line in _call(row, reply))
+
+
+def _call(row: Call, reply: str) -> Iterator[str]:
+    tokens = (
+        f"{_or(row.input_total)} in, {_or(row.output)} out, reasoning {_or(row.reasoning)}, "
+        f"cached {_or(row.cache_read)}"
+    )
+    if row.orchestration_in or row.orchestration_out:
+        tokens += f", orchestration {_or(row.orchestration_in)} in {_or(row.orchestration_out)} out"
+    ended = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
+    yield f"{row.role} attempt {row.attempt}: {row.model}, {ended}, {_seconds(row.latency_s)}"
+    cache = ", from the local cache" if row.cache == "read" else ""
+    yield f"  {tokens}; list {_usd(row.usd_list)}, billed {_attempt_usd(row)}{cache}"
+    ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
+    yield "  " + ", ".join(f"{name} {one}" for name, one in ids if one)
+    if reply:
+        yield f"  reply: {reply}"
+    elif row.output_sha256:
+        yield f"  reply sha256 {row.output_sha256}"
+
+
+def _attempt_usd(row: Call) -> str:
+    if row.billable == "unknown":
+        return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
+    return _usd(row.usd)
+
+
+def _verdict(row: QueryRow) -> Iterator[str]:
+    said = f": {row.reason}" if row.reason else ""
+    score = "" if row.score is None else f" {row.score:g}"
+    yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{said}"
+    answer = (
+        row.answer if row.answer is not None else "none found" if row.score is not None else "-"
+    )
+    yield f"    answer {answer}; target {row.target if row.target is not None else '-'}"
+    if row.plan is not None and not row.plan.startswith("["):
+        yield f"    plan {row.plan}"
+    if row.target == SECRET:
+        yield "    texts are withheld, this exam may not be published"
+        yield f"    plan sha256 {_or(row.plan_sha256)}"
+    yield f"    logs {row.logs}, journals {row.journals}"
+
+
+def _or(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _usd(value: Decimal | None) -> str:
+    return UNKNOWN if value is None else f"${shortest(value)}"
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.3f} s"
+
+
+def _printable(line: str) -> str:
+    return "".join(one if one.isprintable() else " " for one in line)

@@ -1,0 +1,215 @@
+"""Work in threads and in processes, and one line that says how far it is."""
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from harness.text import escape_controls
+
+# § One progress line for a whole run; Inspect's own displays draw one per task.
+# §
+# § The scorer ticks, because every answered question passes it. On a terminal it is a bar;
+# § elsewhere a
+# § line at every tenth. `podium run --display rich` (or `full`, `plain`) shows Inspect's
+# § displays.
+
+
+@dataclass(slots=True)
+class ProgressLine:
+    """How far a run is, in (question, epoch) pairs."""
+
+    title: str
+    total: int
+    bar: Progress
+    done: int = 0
+
+    def tick(self) -> None:
+        """Count one answer and show it."""
+        self.done += 1
+        if self.bar.console.is_terminal:
+            self.bar.advance(self.bar.task_ids[0])
+        elif self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
+            self.bar.console.print(f"{self.title}: {self.done} of {self.total}", highlight=False)
+
+
+LINE: ContextVar[ProgressLine | None] = ContextVar("podium_progress", default=None)
+
+
+def tick() -> None:
+    """Count one answer in the line that is in force; do nothing without one."""
+    if line := LINE.get():
+        line.tick()
+
+
+@contextmanager
+def progress_line(title: str, total: int, done: int = 0) -> Generator[None]:
+    """Show one line while Inspect works; `done` is what earlier attempts have answered."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
+    bar.add_task(escape_controls(title), total=total, completed=done)
+    token = LINE.set(ProgressLine(escape_controls(title), total, bar, done))
+    try:
+        if bar.console.is_terminal:
+            bar.start()
+        yield
+    finally:
+        bar.stop()
+        LINE.reset(token)
+
+
+# § Several gradings at once in threads, without holding more than a few of them in memory.
+
+
+ItemT = TypeVar("ItemT")
+DoneT = TypeVar("DoneT")
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use, as the sandbox counts them."""
+    return len(os.sched_getaffinity(0))
+
+
+AHEAD = 2
+"""Items handed out per thread, so that no thread waits for the next one to be read."""
+
+
+def map_concurrently(
+    function: Callable[[ItemT], DoneT], items: Iterable[ItemT], most: int
+) -> Generator[DoneT]:
+    """Yield `function(item)` for every item as it comes, `most` at a time.
+
+    Items are taken when there is room for them. What a function raises is raised here. When the
+    caller stops early (Ctrl-C), nothing new is begun and what runs is not waited for.
+
+    >>> sorted(as_done(lambda n: n * n, range(5), most=2))
+    [0, 1, 4, 9, 16]
+    """
+    pool = ThreadPoolExecutor(most)
+    running: set[Future[Any]] = set()
+    try:
+        for item in items:
+            running.add(pool.submit(function, item))
+            if len(running) >= AHEAD * most:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (one.result() for one in done)
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (one.result() for one in done)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# § Work on many files in as many processes as there are cores, with a line that says how far
+# § it is.
+# §
+# § Small work is done in this process: starting another one takes longer than to read some
+# § logs.
+
+
+MOST_PROCESSES = 8
+"""Processes, each of which takes some 150 MiB before it reads anything."""
+LARGE = 32 << 20
+"""Bytes of files from which on other processes are started."""
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_in_processes(
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+) -> list[Result]:
+    """Return what `work` makes of each group of files, in order; raises what it raises.
+
+    `work` must be a function that another process can import, and its results such as can be sent.
+    """
+    return list(each_in_processes(work, groups))
+
+
+def each_in_processes(
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
+) -> Iterator[Result]:
+    """Yield what `in_processes` returns, one by one; in other processes from `large` bytes on."""
+    size = sum(path.stat().st_size for group in groups for path in group)
+    yield from map_over_processes(work, groups, many=size >= large)
+
+
+def map_over_processes(
+    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool
+) -> Iterator[Result]:
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
+    workers = min(cores(), len(items), MOST_PROCESSES)
+    if not many or workers < 2 or parent_process():
+        yield from map(work, items)
+        return
+    with worker_pool(workers) as pool:
+        yield from _shown(pool.map(work, items, chunksize=_chunk(len(items), workers)), len(items))
+
+
+def _chunk(groups: int, workers: int) -> int:
+    """Return how many groups are handed out at once: few, so that no process waits for another."""
+    return max(1, min(8, groups // (workers * 8)))
+
+
+@contextmanager
+def without_collector() -> Generator[None]:
+    """Hold Python's collector of cycles: a ledger's rows have none, and it walks them all again.
+
+    That takes a quarter of the time of making them.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+@contextmanager
+def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
+    """Open worker processes; when the work is stopped, theirs is given up.
+
+    Each is started afresh: threads, of Arrow say, do not survive a fork.
+    """
+    # Ctrl-C reaches the whole group; this process alone answers it, and lets the others go.
+    silent = (signal.SIGINT, signal.SIG_IGN)
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=silent)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
+    """Yield results, and on a terminal show how many there are."""
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(file=sys.stderr)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        line = bar.add_task("reading", total=total)
+        for result in results:
+            bar.advance(line)
+            yield result

@@ -1,0 +1,493 @@
+"""A price book: dated entries in a TOML file, each checked, each with a source."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from harness.errors import UserError
+from harness.files import SETTINGS, decimal_of, parse_toml, read_limited
+from harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
+
+# § One entry of a price book, between plain TOML or JSON values and `Price`.
+# §
+# § Books come in from outside, so every field is checked here, and `BadEntry` says in words
+# § what is
+# § wrong with which. Not here: files and dates of books (harness/prices/book.py).
+
+
+Row = Mapping[str, object]
+
+RATES = (
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "cache_write_1h",
+    "reasoning",
+    "orchestration_in",
+    "orchestration_in_cached",
+    "orchestration_out",
+)
+"""US dollars per million tokens, as `Rates` has them."""
+
+OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
+SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
+"""What a book may give a factor for; `standard` is the book itself."""
+
+EVIDENCE: Mapping[object, Evidence] = {"dated": "dated", "carried-back": "carried-back", "": ""}
+LARGEST = Decimal(1_000_000)
+SMALLEST = Decimal("1e-12")
+"""Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
+
+GPU = ("type", "count", "usd_per_hour", "tokens_per_s", "source")
+
+
+class BadEntry(ValueError):
+    """What is wrong with one entry of a book, named."""
+
+
+def price_from(ref: str, row: object, evidence: Evidence) -> Price:
+    """Return the price that an entry states; `evidence` is for an entry that states none.
+
+    BadEntry names the entry and the field that is wrong.
+    """
+    name = f"entry {ref!r}"
+    fields = _table(name, row)
+    if unknown := sorted(set(fields) - {*RATES, *OTHERS}):
+        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
+    rates = _rates(name, fields)
+    services = _services(name, fields)
+    return Price(
+        **asdict(rates),
+        tiers=_tiers(name, fields.get("tiers")),
+        request=_amount(name, "request", fields.get("request")) or Decimal(0),
+        services=services,
+        full_rate=_full_rate(name, fields.get("full_rate"), services),
+        gpu=_gpu(name, fields["gpu"]) if fields.get("gpu") is not None else None,
+        evidence=_evidence(name, fields.get("evidence", evidence)),
+        launched=_day(name, fields.get("launched")),
+        source=str(fields.get("source") or ""),
+    )
+
+
+def price_json(price: Price) -> dict[str, object]:
+    """Return a price as plain JSON values; `price_from` reads it back. What is unknown is absent.
+
+    >>> price_json(Price(Decimal("1.25"), Decimal("10")))
+    {'input': '1.25', 'output': '10', 'evidence': 'dated'}
+    """
+    found: dict[str, object] = _known(price.base)
+    if price.tiers:
+        found["tiers"] = [{"above": tier.above, **_known(tier.rates)} for tier in price.tiers]
+    if price.request:
+        found["request"] = format(price.request, "f")
+    if price.services:
+        found["services"] = {name: format(factor, "f") for name, factor in price.services.items()}
+    if price.full_rate:
+        found["full_rate"] = {name: list(rates) for name, rates in price.full_rate.items()}
+    if price.gpu:
+        gpu = price.gpu
+        exact = {
+            "usd_per_hour": format(gpu.usd_per_hour, "f"),
+            "tokens_per_s": format(gpu.tokens_per_s, "f"),
+        }
+        found["gpu"] = {"type": gpu.type, "count": gpu.count, **exact, "source": gpu.source}
+    found["evidence"] = price.evidence
+    said = {"launched": price.launched, "source": price.source}
+    return found | {name: value for name, value in said.items() if value}
+
+
+def _known(rates: Rates) -> dict[str, object]:
+    return {name: format(rate, "f") for name, rate in asdict(rates).items() if rate is not None}
+
+
+def _table(name: str, row: object) -> Row:
+    if not isinstance(row, Mapping):
+        raise BadEntry(f"{name} must be a table with input and output, not {row!r}")
+    return cast(Row, row)
+
+
+def _rates(name: str, fields: Row) -> Rates:
+    found = {rate: _amount(name, rate, fields.get(rate)) for rate in RATES}
+    paid_in, paid_out = found.pop("input"), found.pop("output")
+    if paid_in is None or paid_out is None:
+        raise BadEntry(f"{name} has no {'input' if paid_in is None else 'output'} rate")
+    return Rates(paid_in, paid_out, **found)
+
+
+def _amount(name: str, field: str, value: object) -> Decimal | None:
+    """Return a number from 0 up, exact: a bare float has already lost digits and is refused."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        raise BadEntry(f'{name}: {field} is a bare number; quote it, {field} = "{value}"')
+    try:
+        amount = decimal_of(str(value)) if isinstance(value, str | int) else Decimal("NaN")
+    except ValueError:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0 or isinstance(value, bool):
+        raise BadEntry(f"{name}: {field} must be a number from 0 up, not {value}")
+    if amount >= LARGEST or amount != amount.quantize(SMALLEST):
+        raise BadEntry(f"{name}: {field} must be below {LARGEST} and have at most 12 decimals")
+    return amount
+
+
+def _tiers(name: str, value: object) -> tuple[Tier, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise BadEntry(f"{name}: tiers must be a list of tables, not {value!r}")
+    tiers = tuple(_tier(f"{name}, tiers", row) for row in cast(Sequence[object], value))
+    for lower, upper in pairwise(tiers):
+        if upper.above <= lower.above:
+            raise BadEntry(f"{name}: tiers must grow, and {upper.above} comes after {lower.above}")
+    return tiers
+
+
+def _tier(name: str, row: object) -> Tier:
+    fields = _table(name, row)
+    if unknown := sorted(set(fields) - {"above", *RATES}):
+        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
+    above = fields.get("above")
+    if not isinstance(above, int) or isinstance(above, bool) or above <= 0:
+        raise BadEntry(f"{name}: above must be a whole number of tokens, not {above!r}")
+    return Tier(above, _rates(name, fields))
+
+
+def _services(name: str, fields: Row) -> dict[Service, Decimal]:
+    found: dict[Service, Decimal] = {}
+    for service, value in _table(f"{name}: services", fields.get("services") or {}).items():
+        if service not in SERVICES:
+            known = ", ".join(SERVICES)
+            raise BadEntry(f"{name} has the unknown service {service!r}; known: {known}")
+        factor = _amount(name, f"services.{service}", value)
+        if factor is not None:
+            found[SERVICES[service]] = factor
+    return found
+
+
+def _full_rate(
+    name: str, value: object, services: Mapping[Service, Decimal]
+) -> dict[Service, tuple[str, ...]]:
+    found: dict[Service, tuple[str, ...]] = {}
+    for service, rates in _table(f"{name}: full_rate", value or {}).items():
+        if service not in services:
+            raise BadEntry(f"{name}: full_rate names {service!r}, which has no factor in services")
+        listed = list(cast(Sequence[object], rates)) if isinstance(rates, list | tuple) else [rates]
+        if unknown := [rate for rate in listed if rate not in RATES]:
+            raise BadEntry(f"{name} has the unknown rate {unknown[0]!r} in full_rate")
+        found[SERVICES[service]] = tuple(str(rate) for rate in listed)
+    return found
+
+
+def _gpu(name: str, value: object) -> Gpu:
+    fields = _table(f"{name}: gpu", value)
+    if unknown := sorted(set(fields) - set(GPU)):
+        raise BadEntry(f"{name} has the unknown field {unknown[0]!r} in gpu")
+    if missing := [field for field in GPU if fields.get(field) in (None, "")]:
+        raise BadEntry(f"{name}: gpu has no {missing[0]}")
+    count = fields["count"]
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise BadEntry(f"{name}: gpu.count must be a whole number from 1 up, not {count!r}")
+    hour = _amount(name, "gpu.usd_per_hour", fields["usd_per_hour"])
+    speed = _amount(name, "gpu.tokens_per_s", fields["tokens_per_s"])
+    if hour is None or not speed:
+        raise BadEntry(f"{name}: gpu.tokens_per_s must be a measured number above 0")
+    return Gpu(str(fields["type"]), count, hour, speed, str(fields["source"]))
+
+
+def _evidence(name: str, value: object) -> Evidence:
+    if not isinstance(value, str) or value not in EVIDENCE:
+        raise BadEntry(f"{name}: evidence must be `dated` or `carried-back`, not {value!r}")
+    return EVIDENCE[value]
+
+
+def _day(name: str, value: object) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat() if value else ""
+    except ValueError:
+        raise BadEntry(
+            f"{name}: launched must be a day such as 2025-08-07, not {value!r}"
+        ) from None
+
+
+# § Since when models can be called, and which prices were on record on which days.
+# §
+# § A price source of today answers for any day in the past, also for days before a model
+# § existed. The
+# § facts here are from before and are dated: history/records.toml has them, with their
+# § sources.
+
+
+RECORDS = Path(__file__).parent / "history" / "records.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class OnRecord:
+    """A price as a dated source stated it, from a day on until the source changed."""
+
+    since: date
+    until: date | None
+    """First day on which the source said otherwise; None when it never did while it was read."""
+    price: Price
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of one model at one provider."""
+
+    launched: date
+    source: str
+    """Of the launch day."""
+    prices: tuple[OnRecord, ...]
+
+    def on(self, day: date) -> OnRecord | None:
+        """Return what was on record on a day; None when nothing was."""
+        for row in self.prices:
+            if row.since <= day and (row.until is None or day < row.until):
+                return row
+        return None
+
+
+def record_of(ref: str) -> Record | None:
+    """Return what is known of a model, by its key in price books."""
+    return _records().get(ref)
+
+
+def launch_day(ref: str) -> str:
+    """Return the first day on which a model could be called (ISO); empty when unknown."""
+    found = record_of(ref)
+    return found.launched.isoformat() if found else ""
+
+
+@cache
+def _records() -> Mapping[str, Record]:
+    data: dict[str, dict[str, Any]] = tomllib.loads(RECORDS.read_text())
+    return {ref: _record(ref, row) for ref, row in data.items()}
+
+
+def _record(ref: str, row: Mapping[str, Any]) -> Record:
+    launched = date.fromisoformat(row["launched"])
+    return Record(
+        launched=launched,
+        source=row["source"],
+        prices=tuple(_on_record(ref, launched, price) for price in row.get("prices", ())),
+    )
+
+
+def _on_record(ref: str, launched: date, row: Mapping[str, Any]) -> OnRecord:
+    rates = {name: value for name, value in row.items() if name not in ("since", "until")}
+    until = row.get("until")
+    return OnRecord(
+        since=date.fromisoformat(row["since"]),
+        until=date.fromisoformat(until) if until else None,
+        price=price_from(ref, {**rates, "launched": launched.isoformat()}, "dated"),
+    )
+
+
+# § Dated lists of prices; what one call costs is harness/prices/cost.py.
+# §
+# § A price book is a TOML file in harness/prices/: append-only, every number with a source.
+# § Tokens are
+# § stored, dollars are recomputed, so the same log can be priced with any book. One entry of
+# § a book is
+# § harness/prices/book.py; how a book is made is harness/prices/snapshot.py.
+
+
+BOOKS = Path(__file__).parent
+UNDATED = "undated"
+"""The date of a book that claims none, because its prices are nobody's."""
+
+FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
+INVENTED = "rehearsal/"
+"""Workers of ours whose prices are practice figures: no launch day binds them."""
+
+EMBEDDED = "embedded/"
+"""Begins the keys and models of checkpoints that run in this process (conductor/embedded)."""
+
+BUILT_IN: Mapping[str, Price] = {
+    EMBEDDED: Price(
+        input=Decimal(0),
+        output=Decimal(0),
+        source="podium: it runs on the user's own processor, so nobody bills it; its seconds are "
+        "shown instead",
+    )
+}
+"""By the beginning of a key: prices that no market states and that every book has, unless it says
+otherwise. A rule of podium and no line of the file, so no digest of a book depends on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A dated list of prices. `sha256` pins the file it was read from."""
+
+    name: str
+    date: str
+    """The day whose prices it states (ISO), or `undated`."""
+    source: str
+    prices: Mapping[str, Price]
+    sha256: str
+    retrieved: str = ""
+    """The day on which the source was asked (ISO); empty when the book does not say."""
+    built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """What holds beside the file's own entries, as `BUILT_IN`; empty in logs older than the rule.
+    """
+
+    def price(self, ref: str) -> Price | None:
+        """Return the price of a key: the book's own entry, else a built-in one; None without."""
+        stated = self.prices.get(ref)
+        return stated if stated is not None else self._built_in(ref)
+
+    def evidence(self, ref: str) -> str:
+        """Return how a key's price is known, in words; `no price` where there is none."""
+        if (stated := self.prices.get(ref)) is not None:
+            return stated.evidence or "not said"
+        return "no price" if self._built_in(ref) is None else "built in"
+
+    def _built_in(self, ref: str) -> Price | None:
+        found = (price for start, price in self.built_in.items() if ref.startswith(start))
+        return next(found, None)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the book as plain JSON values, to be embedded in a log."""
+        said = {"retrieved": self.retrieved} if self.retrieved else {}
+        return {
+            "name": self.name,
+            "date": self.date,
+            "source": self.source,
+            **said,
+            "sha256": self.sha256,
+            "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
+            **self._built_in_json(),
+        }
+
+    def _built_in_json(self) -> dict[str, object]:
+        rules = {start: price_json(price) for start, price in sorted(self.built_in.items())}
+        return {"built_in": rules} if rules else {}
+
+
+def read_book(name: str) -> Book:
+    """Read a price book by name or path; UserError says what is wrong and where."""
+    path = book_path(name)
+    return parse_book(read_limited(path, SETTINGS), path)
+
+
+def book_path(name: str) -> Path:
+    """Return the file of a price book by name or path; UserError when there is none."""
+    path = Path(name) if name.endswith(".toml") else BOOKS / f"{name}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(book.stem for book in BOOKS.glob("*.toml")))
+        raise UserError(f"There is no price book {name!r}; known books: {known}.")
+    return path
+
+
+def parse_book(content: bytes, path: Path) -> Book:
+    """Return the book that a file's bytes state; UserError names the file and the entry."""
+    try:
+        data = parse_toml(content)
+        if unknown := sorted(set(data) - set(FIELDS)):
+            raise BadEntry(f"it has the unknown field {unknown[0]!r}")
+        book = Book(
+            name=path.stem,
+            date=str(data["date"]),
+            source=str(data["source"]),
+            prices=_prices(data["usd_per_mtok"], "dated"),
+            sha256=hashlib.sha256(content).hexdigest(),
+            retrieved=str(data.get("retrieved", "")),
+            built_in=BUILT_IN,
+        )
+        _refuse_too_early(book)
+    except KeyError as error:
+        raise UserError(f"Price book {path} is malformed: it lacks {error}.") from error
+    except BadEntry as error:
+        raise UserError(f"Price book {path} is malformed: {error}.") from error
+    except ValueError as error:
+        raise UserError(f"Price book {path} is malformed: not valid TOML: {error}.") from error
+    return book
+
+
+def book_from_json(data: Mapping[str, object]) -> Book:
+    """Return the book that a log embeds; the inverse of `Book.as_json`.
+
+    Logs that are older than the question do not say what evidence a price has; neither do we.
+    """
+    try:
+        prices = _prices(data["usd_per_mtok"], "")
+        built_in = _prices(data.get("built_in") or {}, "")
+    except BadEntry as error:
+        raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
+    return Book(
+        name=str(data["name"]),
+        date=str(data["date"]),
+        source=str(data["source"]),
+        prices=prices,
+        sha256=str(data["sha256"]),
+        retrieved=str(data.get("retrieved", "")),
+        built_in=built_in,
+    )
+
+
+def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
+    if not isinstance(rows, Mapping):
+        raise BadEntry("usd_per_mtok must be a table of entries")
+    entries = cast(Mapping[str, object], rows)
+    for ref in entries:
+        if "/" not in ref:
+            raise BadEntry(f"entry {ref!r} names no provider; write it as PROVIDER/{ref}")
+    return {ref: price_from(ref, row, evidence) for ref, row in entries.items()}
+
+
+def _refuse_too_early(book: Book) -> None:
+    """Raise BadEntry for a price of a day on which nobody could call the model yet."""
+    if book.date == UNDATED:
+        return
+    try:
+        day = date.fromisoformat(book.date).isoformat()
+    except ValueError:
+        raise BadEntry(
+            f"date must be a day such as 2025-12-04, or `{UNDATED}`, not {book.date!r}"
+        ) from None
+    for ref, price in book.prices.items():
+        launched = max(price.launched, launch_day(ref))
+        if launched > day and not ref.startswith(INVENTED):
+            raise BadEntry(
+                f"entry {ref!r}: nobody could call it before {launched}, and the book is of {day}"
+            )
+
+
+# § A price book as TOML. Reading one is harness/prices/book.py.
+
+
+def book_text(book: Book) -> str:
+    """Return a book as TOML: one table per model, decimals as strings."""
+    said = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
+    lines = [f"{name} = {toml(value)}" for name, value in said.items() if value]
+    lines += [] if book.prices else ["", "[usd_per_mtok]"]
+    for ref, price in sorted(book.prices.items()):
+        lines += ["", f"[usd_per_mtok.{toml(ref)}]"]
+        lines += [f"{name} = {toml(value)}" for name, value in price_json(price).items()]
+    return "\n".join(lines) + "\n"
+
+
+def toml(value: Any) -> str:
+    """Return a plain JSON value as TOML, on one line; fields that are None are left out.
+
+    >>> toml({"temperature": 0.6, "stop": ["x"], "seed": None})
+    '{ "temperature" = 0.6, "stop" = ["x"] }'
+    """
+    if isinstance(value, Mapping):
+        items = cast(Mapping[str, Any], value)
+        parts = [f"{toml(key)} = {toml(item)}" for key, item in items.items() if item is not None]
+        return "{ " + ", ".join(parts) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml(item) for item in cast(Sequence[Any], value)) + "]"
+    # A JSON string is a TOML string, except that TOML forbids a raw DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

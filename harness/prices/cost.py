@@ -1,0 +1,246 @@
+"""What one call costs: rates, tiers, caches and services of a price."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Literal
+
+from harness.records import Usage
+
+# § What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+# §
+# § Tiers are applied to a call, never to summed usage: whether a request is long is a fact of
+# § that
+# § request. Unknown is None and stays None. Not here: files of prices
+# § (harness/prices/book.py).
+
+
+MTOK = Decimal(1_000_000)
+HOUR_S = Decimal(3600)
+
+Evidence = Literal["dated", "carried-back", ""]
+"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held.
+Empty: not said, by a log that is older than the question."""
+
+Service = Literal["standard", "batch", "flex", "priority"]
+"""How a provider was asked to serve a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """US dollars per million tokens. None: the rate is unknown, so such tokens have no price."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+    """Kept for five minutes, or for as long as a provider keeps by default."""
+    cache_write_1h: Decimal | None = None
+    reasoning: Decimal | None = None
+    """None: reasoning is billed as output, as most providers do."""
+    orchestration_in: Decimal | None = None
+    """Tokens that a product spends on its own models; None: not said, so they have no price."""
+    orchestration_in_cached: Decimal | None = None
+    orchestration_out: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included.
+
+    Orchestration tokens do not count: a product reports them summed over its own requests, and the
+    length of a sum is the length of no prompt.
+    """
+
+    above: int
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """Own hardware: what an hour costs and how many output tokens a second it was measured to give.
+
+    `tokens_per_s` is of the whole machine under the load that `source` declares, so a call's share
+    of GPU seconds is its output tokens / tokens_per_s x count.
+    """
+
+    type: str
+    count: int
+    usd_per_hour: Decimal
+    """Of one GPU."""
+    tokens_per_s: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Price(Rates):
+    """The price of one model at one provider; its own rates are those below every tier."""
+
+    tiers: tuple[Tier, ...] = ()
+    """By growing `above`."""
+    request: Decimal = Decimal(0)
+    """Dollars per request."""
+    services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
+    """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
+    full_rate: Mapping[Service, tuple[str, ...]] = field(
+        default_factory=dict[Service, tuple[str, ...]]
+    )
+    """Rates to which a service's factor does not apply, e.g. `{"batch": ("cache_read",)}`."""
+    gpu: Gpu | None = None
+    evidence: Evidence = "dated"
+    launched: str = ""
+    """First day on which the model could be called (ISO); empty when unknown."""
+    source: str = ""
+    """Where the numbers stand, where the book's own source does not say."""
+
+    def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
+        """Return the rates of a request with so long a prompt, and the tier's name.
+
+        Below every tier they are this object's own: a million calls need no million copies.
+        """
+        found: Rates = self
+        name = "base"
+        for tier in self.tiers:
+            if prompt_tokens > tier.above:
+                found, name = tier.rates, f">{tier.above}"
+        return found, name
+
+    @property
+    def base(self) -> Rates:
+        """The rates below every tier."""
+        return Rates(*(getattr(self, one.name) for one in fields(Rates)))
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    """The parts of one call's price, in US dollars, exact."""
+
+    input: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    output: Decimal
+    """Reasoning included."""
+    orchestration: Decimal
+    request: Decimal
+    tier: str
+
+    @property
+    def total(self) -> Decimal:
+        """The sum of the parts."""
+        tokens = self.input + self.cache_read + self.cache_write + self.output
+        return tokens + self.orchestration + self.request
+
+
+def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost | None:
+    """Return the parts of what a call cost, or None when a rate that it needs is unknown.
+
+    Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
+    its own, a call that does not say how much it was has no price.
+    """
+    listed, tier = price.rates_for(usage.input_total)
+    rates = _served(listed, price, service)
+    if rates is None:
+        return None
+    parts = (
+        _part(usage.input, rates.input),
+        _part(usage.cache_read, rates.cache_read),
+        known_sum(
+            (
+                _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
+                _part(usage.cache_write_1h, rates.cache_write_1h),
+            )
+        ),
+        _output(usage, rates),
+        known_sum(
+            (
+                _part(
+                    usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in
+                ),
+                _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
+                _part(usage.orchestration_out, rates.orchestration_out),
+            )
+        ),
+    )
+    known = [part for part in parts if part is not None]
+    return CallCost(*known, request=price.request, tier=tier) if len(known) == len(parts) else None
+
+
+def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
+    """Return the rates at a service's factor; None when the book has no price for it."""
+    if service == "standard":
+        return listed
+    rates = listed.base if isinstance(listed, Price) else listed
+    factor = price.services.get(service)
+    if factor is None:
+        return None
+    kept = price.full_rate.get(service, ())
+    changed = {
+        name: rate * factor
+        for name, rate in asdict(rates).items()
+        if rate is not None and name not in kept
+    }
+    return replace(rates, **changed)
+
+
+def _output(usage: Usage, rates: Rates) -> Decimal | None:
+    if rates.reasoning is None or not usage.output:
+        return _part(usage.output, rates.output)
+    if usage.reasoning is None or usage.reasoning > usage.output:
+        return None  # nobody knows how much of it was thought; never less than nothing
+    thought = _part(usage.reasoning, rates.reasoning)
+    return known_sum((_part(usage.output - usage.reasoning, rates.output), thought))
+
+
+def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
+    """Return what a call cost, in US dollars, or None when a rate that it needs is unknown.
+
+    >>> cost(Usage(input=2_000_000), Price(Decimal("1.25"), Decimal("10")))
+    Decimal('2.50')
+    """
+    found = costs(usage, price, service)
+    return None if found is None else found.total
+
+
+def list_cost(usage: Usage, price: Price) -> Decimal | None:
+    """Return the headline price of a call: at list price, as if nothing had been cached anywhere.
+
+    Which prefixes a provider still has depends on who asked before, so a comparison of systems
+    cannot count on it.
+    """
+    if not usage.is_cached:
+        return cost(usage, price)
+    uncached = replace(
+        usage,
+        input=usage.input_total,
+        cache_read=0,
+        cache_write=0,
+        cache_write_1h=0,
+        orchestration_in_cached=0,
+    )
+    return cost(uncached, price)
+
+
+def gpu_seconds(usage: Usage, gpu: Gpu) -> Decimal:
+    """Return a call's share of GPU time: of all GPUs together, by its output tokens."""
+    return usage.output / gpu.tokens_per_s * gpu.count
+
+
+def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
+    """Return what a call cost on own hardware, in US dollars; shown beside `cost`, never added."""
+    return gpu_seconds(usage, gpu) * gpu.usd_per_hour / HOUR_S
+
+
+def _part(tokens: int, rate: Decimal | None) -> Decimal | None:
+    if not tokens:
+        return Decimal(0)
+    return None if rate is None else tokens * rate / MTOK
+
+
+def known_sum(parts: Iterable[Decimal | None]) -> Decimal | None:
+    """Return the sum of dollars; None when a part is unknown."""
+    total = Decimal(0)
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total

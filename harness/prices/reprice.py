@@ -1,0 +1,224 @@
+"""The same tokens at other prices: what each system would have cost at another book."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+
+from harness.errors import UserError
+from harness.ledger.call import Call, plain
+from harness.ledger.join import merged
+from harness.ledger.runs import RunFiles, gather, naming_sitting
+from harness.prices import Book, book_from_json
+from harness.prices.cost import Price, known_sum, list_cost
+from harness.records import Usage
+from harness.text import columns
+
+# § The same tokens at other prices: what each system would have cost at another book.
+# §
+# § Logs keep tokens and the book of their day; nothing in them changes here. Figures are per
+# § graded
+# § (question, epoch) pair and at list price, as if nothing had been cached anywhere. A call
+# § that a book
+# § does not price leaves no figure at that book: a smaller one would make its system look
+# § cheaper.
+
+
+NAME = "reprice.json"
+UNKNOWN = "—"
+MICRO = Decimal("0.000001")
+SHOWN = 20
+"""Characters of a book's name in a column's title."""
+HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then")
+LEGEND = (
+    "Per graded question, list price, nothing cached, graders left out. n counts the questions."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """What a system costs at one book."""
+
+    book: str
+    date: str
+    sha256: str
+    usd: Decimal | None
+    """Per query, of all its queries together and not rounded; None where a call has no price."""
+    evidence: tuple[str, ...]
+    """Of the prices used, sorted: `dated`, `carried-back`, `not said`."""
+    unpriced: tuple[str, ...]
+    """Models that were called and whose calls have no price here, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repriced:
+    """One system on one exam at two books."""
+
+    suite: str
+    system: str
+    label: str
+    queries: int
+    tokens_in: int | None
+    """Of all queries together, cached ones included; None where a call says none."""
+    tokens_out: int | None
+    then: At
+    """At the book that the logs embed."""
+    now: At
+
+    @property
+    def ratio(self) -> Decimal | None:
+        """How many times as dear the new book is; None where a side is unknown or was nothing."""
+        if self.now.usd is None or not self.then.usd:
+            return None
+        return self.now.usd / self.then.usd
+
+
+def repriced(files: RunFiles, book: Book) -> Repriced | None:
+    """Return what a sitting's graded queries cost at the embedded book and at another one.
+
+    None for what `podium run` did not write, and for runs that only chose a worker.
+    """
+    with naming_sitting(files):
+        return _repriced(files, book)
+
+
+def _repriced(files: RunFiles, book: Book) -> Repriced | None:
+    found = merged(gather(files))
+    facts = found.gathered.logs[0].facts if found.gathered.logs else None
+    if facts is None or facts.purpose != "eval":
+        return None
+    samples = [sample for log in found.gathered.logs for sample in log.samples]
+    queries = sum(sample.newest and sample.graded for sample in samples)
+    rows = [row for row in found.rows if row.counted and row.scope == "inference"]
+    asked = [(row.price_ref, row.usage) for row in rows if not _is_free(row)]
+    return Repriced(
+        suite=facts.suite,
+        system=facts.system,
+        label=facts.label,
+        queries=queries,
+        tokens_in=_sum(usage.input_total if usage else None for _, usage in asked),
+        tokens_out=_sum(usage.output if usage else None for _, usage in asked),
+        then=_at(book_from_json(facts.prices), asked, queries),
+        now=_at(book, asked, queries),
+    )
+
+
+def show_repriced(rows: Sequence[Repriced]) -> str:
+    """Return a table for the terminal, with what is unknown and on what evidence beneath."""
+    if not rows:
+        raise UserError("No question was graded, so there is nothing to price.")
+    cells = [_cells(row) for row in rows]
+    heads = (*HEADS, f"$ at {_short(rows[0].now.book)}", "ratio")
+    return "\n\n".join((columns(heads, cells), LEGEND, "\n".join(_notes(rows))))
+
+
+def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
+    """Write the rows as JSON, decimals as strings; UserError where the file is there already."""
+    path = free_place(out)
+    out.mkdir(parents=True, exist_ok=True)
+    found = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except FileExistsError:
+        raise UserError(f"{path} is there already: give another --out.") from None
+    return path
+
+
+def free_place(out: Path) -> Path:
+    """Return the file to write; UserError where it, or something else, is in the way."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is no directory: give another --out.")
+    if (out / NAME).exists():
+        raise UserError(f"{out / NAME} is there already: give another --out.")
+    return out / NAME
+
+
+def _is_free(row: Call) -> bool:
+    """Say whether a provider refused an attempt, which costs nothing at any book."""
+    return row.billable == "no" and row.cache != "read"
+
+
+def _at(book: Book, calls: Sequence[tuple[str, Usage | None]], queries: int) -> At:
+    costs: list[Decimal | None] = []
+    evidence: set[str] = set()
+    unpriced: set[str] = set()
+    for ref, usage in calls:
+        price = book.price(ref)
+        usd = list_cost(usage, price) if usage and price else None
+        costs.append(usd)
+        if price is not None:
+            evidence.add(book.evidence(ref))
+        if usd is None:
+            unpriced.add(f"{ref} ({_why(usage, price)})")
+    total = known_sum(costs)
+    return At(
+        book=book.name,
+        date=book.date,
+        sha256=book.sha256,
+        usd=total / queries if total is not None and queries else None,
+        evidence=tuple(sorted(evidence)),
+        unpriced=tuple(sorted(unpriced)),
+    )
+
+
+def _why(usage: Usage | None, price: Price | None) -> str:
+    if usage is None:
+        return "a call reported no tokens"
+    return "not in the book" if price is None else "a rate is missing"
+
+
+def _cells(row: Repriced) -> tuple[str, ...]:
+    return (
+        row.suite,
+        row.system,
+        row.label,
+        str(row.queries),
+        _per(row.tokens_in, row.queries),
+        _per(row.tokens_out, row.queries),
+        _usd(row.then.usd),
+        _usd(row.now.usd),
+        UNKNOWN if row.ratio is None else f"{row.ratio:.3f}",
+    )
+
+
+def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
+    """Yield the facts of every book, a line each."""
+    for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
+        for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
+            same = [at for at in sides if (at.book, at.date, at.sha256) == book]
+            evidence = sorted({one for at in same for one in at.evidence})
+            short = name or _short(book[0])
+            yield f"{short}:" if short == book[0] else f"{short}: {book[0]}"
+            yield f"  date {book[1]}"
+            yield f"  sha256 {book[2][:12]}"
+            yield f"  evidence: {', '.join(evidence) or 'no price of it was used'}"
+            yield from (f"  no price: {ref}" for ref in sorted({*_unpriced(same)}))
+
+
+def _unpriced(sides: Iterable[At]) -> Iterator[str]:
+    return (ref for at in sides for ref in at.unpriced)
+
+
+def _short(name: str) -> str:
+    """Return a book's name, cut where it would widen the table."""
+    return name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
+
+
+def _per(total: int | None, queries: int) -> str:
+    return UNKNOWN if total is None or not queries else f"{total / queries:,.1f}"
+
+
+def _usd(value: Decimal | None) -> str:
+    return UNKNOWN if value is None else format(value.quantize(MICRO, ROUND_HALF_EVEN), "f")
+
+
+def _sum(parts: Iterable[int | None]) -> int | None:
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total

@@ -1,0 +1,559 @@
+"""Answers by calculation, and to four-way choices by fact, formula or calculation."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+
+from harness.rehearsal.arithmetic import Node, evaluate
+from harness.rehearsal.chat import ORDINALS, Chat, plain_words
+from harness.rehearsal.facts import (
+    COMMON,
+    Knows,
+    attributes_in,
+    by_symbol,
+    elements,
+    lookup,
+    name_pattern,
+    open_lookup,
+    place_statements,
+    planets,
+    spellings,
+    statements,
+    table,
+)
+from harness.rehearsal.phrases import atomised
+from harness.rehearsal.understanding import read_calculation
+from harness.rehearsal.workers import Facts, OutOfReach, Scratch, Worker
+
+# § Answer a question about numbers: place known facts, understand the words, work it out.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedAnswer:
+    """What a worker came to by its own work."""
+
+    answer: str | None
+    why: str = ""
+    """Why there is no answer, in the worker's words."""
+
+
+def known_names(worker: Worker) -> Knows:
+    """Return which names a worker knows facts about."""
+    return _knowing(worker.facts)
+
+
+@cache
+def _knowing(facts: Facts) -> Knows:
+    if facts == "all":
+        return lambda name: True
+    common = COMMON if facts == "common" else frozenset[str]()
+    return lambda name: spellings().get(name, name) in common
+
+
+def with_facts(worker: Worker, chat: Chat, text: str) -> str:
+    """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
+    text = place_statements(text, chat.earlier)
+    if worker.facts == "none":
+        return text
+    return place_statements(text, ["\n".join(statements(text, known_names(worker)))])
+
+
+def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
+    """Work the question (or a subtask that is a calculation of its own) out on paper."""
+    problem = None
+    opened = open_lookup(with_facts(worker, chat, chat.question))
+    if opened is not None:
+        part = _first_part(worker, opened, paper)
+        if part is not None:
+            return part
+    for text in (chat.subtask, chat.question):
+        problem = read_problem(worker, with_facts(worker, chat, text)) if text else None
+        if problem is not None:
+            break
+    if problem is None:
+        return WorkedAnswer(None, "I do not see a calculation that I know how to do here")
+    try:
+        value = evaluate(problem, paper)
+    except OutOfReach as limit:
+        return WorkedAnswer(None, str(limit))
+    return WorkedAnswer(str(value))
+
+
+def _first_part(worker: Worker, opened: tuple[str, str], paper: Scratch) -> WorkedAnswer | None:
+    """Work out the number of what has to be looked up, and state it for whoever knows facts."""
+    problem = read_problem(worker, opened[1])
+    if problem is None:
+        return None
+    try:
+        return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(problem, paper)}")
+    except OutOfReach as limit:
+        return WorkedAnswer(None, str(limit))
+
+
+def read_problem(worker: Worker, text: str) -> Node | None:
+    """Return the calculation in a text, None when there is none this worker can see."""
+    return _read(text, worker.stories)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, stories: bool) -> Node | None:
+    """Read a text once: a calculation is immutable, and workers read the same question again."""
+    return read_calculation(text, stories)
+
+
+def most_common(values: Sequence[str | None]) -> str | None:
+    """Return the value that occurs most often, the earliest among equals.
+
+    >>> agreed(["41", None, "42", "42"])
+    '42'
+    """
+    said = [value for value in values if value is not None]
+    return max(said, key=said.count) if said else None
+
+
+# § Answer a four-way choice: look facts up, or compute a value, and find the option that
+# § fits.
+
+
+_EXPRESSION = re.compile(
+    r"(?:compute|evaluate|expression is|namely|work out):?\s+([-+*/^().\d\slog]+)", re.IGNORECASE
+)
+_MOST = r"largest|greatest|biggest|highest|most|heaviest|maximum|farthest|furthest|longest"
+_LEAST = r"smallest|least|lowest|fewest|lightest|minimum|closest|nearest|shortest"
+RECALL = 8
+"""Operations it takes to remember a fact or formula without a table: a looser hold, more slips."""
+Options = Sequence[tuple[str, str]]
+
+
+def choose(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
+    """Return the letter this worker comes to, by fact or by computation."""
+    stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
+    for way in (_told, _by_fact, _by_formula, _by_calculation):
+        try:
+            letter = way(worker, chat, stem, paper)
+        except OutOfReach as limit:
+            return WorkedAnswer(None, str(limit))
+        if letter:
+            return WorkedAnswer(letter)
+    return WorkedAnswer(None, "none of what I know settles this")
+
+
+def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
+    """Return a letter when nothing settles it: an option some pair of the numbers gives, or any."""
+    stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
+    numbers = [
+        Fraction(value)
+        for value in quantities(plain_words(stem))
+        if re.fullmatch(r"-?\d+(?:\.\d+)?", value)
+    ][:4]
+    if not (worker.knows and "product" not in worker.knows):
+        for left in numbers:
+            for right in numbers:
+                for value in (left * right, left / right if right else left):
+                    letter = nearest(value, chat.options, 0.005)
+                    if letter and left is not right:
+                        paper.note(
+                            f"{float(left):g} and {float(right):g} would give {float(value):g}."
+                        )
+                        return letter
+    return paper.random.choice(chat.options)[0]
+
+
+def _told(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
+    """Compute an expression that an earlier reply wrote down and left."""
+    for reply in reversed(chat.earlier):
+        found = _EXPRESSION.search(reply)
+        if found:
+            return nearest(_value(found[1].strip(" ."), paper), chat.options)
+    return None
+
+
+def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
+    if not worker.formulas:
+        return None
+    found = find_expression(stem)
+    if found is None:
+        return None
+    paper.note(f"By {found[0]}, compute: {found[1]}.")
+    paper.learnt("sum")
+    if worker.facts != "all" and paper.slips(RECALL / 2):
+        raise OutOfReach("I am not sure of that formula")
+    return nearest(_value(found[1], paper), chat.options)
+
+
+def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
+    problem = read_problem(worker, with_facts(worker, chat, stem))
+    return None if problem is None else nearest(evaluate(problem, paper), chat.options)
+
+
+def _value(expression: str, paper: Scratch) -> Fraction:
+    state = atomised(re.sub(r"log\(", " log (", plain_words(expression)))
+    state.text = state.text.strip()
+    log = re.match(
+        r"#(\d+) ([-+]) log #(\d+)$|#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$",
+        re.sub(r"\s+", " ", state.text),
+    )
+    if log:
+        start, sign, inner = [part for part in log.groups() if part]
+        logged = Node("logarithm", (state.atoms[int(inner)],))
+        node = Node("difference" if sign == "-" else "sum", (state.atoms[int(start)], logged))
+        return Fraction(evaluate(node, paper))
+    marks = re.findall(r"#(\d+)", state.text)
+    if not marks:
+        raise OutOfReach("I cannot read that expression")
+    return Fraction(evaluate(state.atoms[int(marks[-1])], paper))
+
+
+def option_values(text: str) -> list[float]:
+    """Return what number an option states: with a power of ten, as a fraction, in larger units."""
+    found = re.search(
+        r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)",
+        plain_words(text),
+    )
+    if found is None:
+        return []
+    value = float(found[1]) * 10.0 ** max(-300, min(300, int(found[2] or 0))) / float(found[3] or 1)
+    scale = {"k": 1e3, "m": 1e-3}.get(found[4][:1], 1.0) if len(found[4]) > 1 else 1.0
+    return [value] if scale == 1.0 else [value, value * scale]
+
+
+def nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
+    """Return the letter of the option closest to a value, None when none is close."""
+    if abs(value) > 10**60:
+        return None
+    wanted = float(value)
+    best, best_error = None, tolerance
+    for letter, text in options:
+        for stated in option_values(text):
+            error = abs(stated - wanted) / max(abs(wanted), 1e-30)
+            if error < best_error:
+                best, best_error = letter, error
+    return best
+
+
+def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
+    if worker.facts == "none":
+        return None
+    knows = known_names(worker)
+    for way in (_fact_of_name, _name_of_fact, _extreme, _unit, _constant):
+        letter = way(stem, chat.options)
+        name = re.search(name_pattern(), stem.lower())
+        if letter and not (name and not knows(name[0])):
+            if paper.slips(1 if worker.facts == "all" else RECALL):
+                return paper.random.choice(chat.options)[0]
+            return letter
+    return None
+
+
+def _same(option: str, value: str) -> bool:
+    left = re.sub(r"[^a-z0-9.]", "", re.sub(r"\b(?:the|a|an|period|group)\b", "", option.lower()))
+    return left == re.sub(r"[^a-z0-9.]", "", value.lower()) or left.removesuffix(
+        "s"
+    ) == value.lower().replace(" ", "")
+
+
+def _named(text: str) -> str | None:
+    found = re.search(name_pattern(), text.lower())
+    symbol = re.fullmatch(r"\W*([A-Z][a-z]?)\W*", text) or re.search(
+        r"symbol\s+(?:is\s+)?\W?([A-Z][a-z]?)\b", text
+    )
+    return found[0] if found else by_symbol(symbol[1]) if symbol else None
+
+
+def _fact_of_name(stem: str, options: Options) -> str | None:
+    name = _named(stem)
+    if name is None:
+        return None
+    usual = [] if re.search(r"\d", stem) else ["order", "number", "symbol", "category", "kind"]
+    wanted = attributes_in(stem) or usual
+    for attribute in wanted:
+        value = lookup(name, attribute)
+        for letter, text in options:
+            if value is not None and (
+                _same(text, value) or (attribute == "symbol" and text.strip() == value)
+            ):
+                return letter
+            if (
+                value
+                and attribute in ("mass", "diameter", "year")
+                and nearest(Fraction(value), [(letter, text)])
+            ):
+                return letter
+    return next((letter for letter, text in options if _same(text, name)), None)
+
+
+def _name_of_fact(stem: str, options: Options) -> str | None:
+    low = re.sub(
+        rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain_words(stem)
+    )
+    for letter, text in options:
+        name = _named(text)
+        for attribute in attributes_in(low) if name else ():
+            value = lookup(str(name), attribute)
+            if value and re.search(
+                rf"(?<![\w.]){re.escape(value.lower())}(?:st|nd|rd|th)?s?(?![\w])", low
+            ):
+                return letter
+    symbol = re.search(r"symbol[^A-Z]{0,20}?\W([A-Z][a-z]?)\b", stem)
+    told = by_symbol(symbol[1]) if symbol else None
+    for letter, text in options:
+        name = _named(text)
+        if name and (name == told or _described(name, low)):
+            return letter
+    return None
+
+
+def _described(name: str, low: str) -> bool:
+    planet, element = planets().get(name), elements().get(name)
+    if planet and (
+        planet.known["nickname"] in low
+        or re.search(rf"\b{planet.known['order']}(?:st|nd|rd|th)\b", low)
+    ):
+        return True
+    return (
+        element is not None
+        and re.search(rf"\b{re.escape(element.known['category'])}", low) is not None
+    )
+
+
+def _extreme(stem: str, options: Options) -> str | None:
+    low = stem.lower()
+    most, least = re.search(_MOST, low), re.search(_LEAST, low)
+    wanted = attributes_in(low)
+    if re.search(r"from the sun|to the sun", low):
+        wanted = ["order"]
+    for attribute in [*wanted, "diameter"]:
+        values = [(lookup(_named(text) or "", attribute), letter) for letter, text in options]
+        if (most or least) and all(value and re.fullmatch(r"[\d.]+", value) for value, _ in values):
+            ranked = sorted((float(str(value)), letter) for value, letter in values)
+            return ranked[-1][1] if most else ranked[0][1]
+    return None
+
+
+def _unit(stem: str, options: Options) -> str | None:
+    rows = table().units
+    low = stem.lower()
+    if not re.search(r"\bunit\b|measured in|quantity", low):
+        return None
+    for quantity_name in sorted(rows, key=len, reverse=True):
+        unit, symbol = rows[quantity_name]
+        for letter, text in options:
+            if re.search(rf"\b{quantity_name}\b", low) and (
+                _same(text, unit) or text.strip() == symbol or unit in text.lower()
+            ):
+                return letter
+            if re.search(rf"\b{unit}s?\b", low) and _same(text, quantity_name):
+                return letter
+    return None
+
+
+def _constant(stem: str, options: Options) -> str | None:
+    rows = table().constants
+    named = [key for key in rows if key in stem.lower().replace("'s", "")]
+    for key in sorted(named, key=len, reverse=True):
+        letter = nearest(Fraction(rows[key]), options, 0.05)
+        if letter:
+            return letter
+    return None
+
+
+# § Formulas of school physics and chemistry: from a question's quantities to an expression.
+# §
+# § Knowing the formula and working it out are two skills: `scholar` writes the expression
+# § down and
+# § leaves it, a computing worker that reads it can finish.
+
+
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:\s*(?:\*|x)\s*10\s*\^?\s*\(?\s*-?\d+\)?)?)"
+UNITS = {
+    "voltage": r"v|volts?",
+    "current": r"a|amps?|amperes?",
+    "resistance": r"ω|ohms?",
+    "speed": r"m/s|met(?:re|er)s? per second|m s\^\(?-1\)?",
+    "acceleration": r"m/s\^\(?2\)?|m/s2|met(?:re|er)s? per second squared",
+    "mass": r"kg|kilograms?|g|grams?",
+    "frequency": r"hz|hertz",
+    "length": r"m|met(?:re|er)s?",
+    "volume": r"cm\^\(?3\)?|m\^\(?3\)?|cm3|m3|ml|millilit(?:re|er)s?|l|lit(?:re|er)s?|cubic \w+",
+    "force": r"n|newtons?",
+    "time": r"s|seconds?",
+    "span": r"s|seconds?|minutes?|min|hours?|h|days?|weeks?|years?|months?",
+    "area": r"m\^\(?2\)?|m2|square met(?:re|er)s?",
+    "moles": r"mol|moles?",
+    "concentration": r"m|mol/l|mol/dm\^\(?3\)?|molar|mol per lit(?:re|er)|moles per lit(?:re|er)",
+    "power": r"w|watts?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What is asked, what it needs, and the expression, in order of what it needs."""
+
+    name: str
+    asked: str
+    needs: tuple[str, ...]
+    expression: str
+
+
+FORMULAS: tuple[Formula, ...] = (
+    Formula(
+        "pH of a strong base",
+        r"\bph\b[^?]*(?:naoh|koh|lioh|hydroxide)|(?:naoh|koh|lioh|hydroxide)[^?]*\bph\b",
+        ("concentration",),
+        "14 + log({0})",
+    ),
+    Formula("pH of a strong acid", r"\bph\b", ("concentration",), "0 - log({0})"),
+    Formula("kinetic energy", r"kinetic energy", ("mass", "speed"), "{0} * {1}^2 / 2"),
+    Formula("momentum", r"momentum", ("mass", "speed"), "{0} * {1}"),
+    Formula("potential energy", r"potential energy", ("mass", "length"), "{0} * 9.8 * {1}"),
+    Formula(
+        "Ohm's law for the current",
+        r"current|how many amp|ampere",
+        ("voltage", "resistance"),
+        "{0} / {1}",
+    ),
+    Formula(
+        "Ohm's law for the voltage",
+        r"voltage|potential difference|volt",
+        ("current", "resistance"),
+        "{0} * {1}",
+    ),
+    Formula("Ohm's law for the resistance", r"resistance|ohm", ("voltage", "current"), "{0} / {1}"),
+    Formula("electric power", r"power|watt", ("voltage", "current"), "{0} * {1}"),
+    Formula("density", r"density", ("mass", "volume"), "{0} / {1}"),
+    Formula("wave speed", r"speed|velocity|how fast", ("frequency", "length"), "{0} * {1}"),
+    Formula("frequency of a wave", r"frequency", ("speed", "length"), "{0} / {1}"),
+    Formula("wavelength", r"wavelength", ("speed", "frequency"), "{0} / {1}"),
+    Formula("frequency from the period", r"frequency", ("time",), "1 / {0}"),
+    Formula("Newton's second law", r"force", ("mass", "acceleration"), "{0} * {1}"),
+    Formula("acceleration", r"acceleration", ("force", "mass"), "{0} / {1}"),
+    Formula("acceleration from speeds", r"acceleration", ("speed", "time"), "{0} / {1}"),
+    Formula("weight", r"weight|weigh", ("mass",), "{0} * 9.8"),
+    Formula("work", r"work", ("force", "length"), "{0} * {1}"),
+    Formula("pressure", r"pressure", ("force", "area"), "{0} / {1}"),
+    Formula("energy used", r"energy", ("power", "time"), "{0} * {1}"),
+    Formula("speed", r"speed|velocity", ("length", "time"), "{0} / {1}"),
+    Formula("distance", r"distance|how far", ("speed", "time"), "{0} * {1}"),
+)
+_COMPOUNDS = {
+    "water": "H2O",
+    "carbon dioxide": "CO2",
+    "methane": "CH4",
+    "ammonia": "NH3",
+    "sodium chloride": "NaCl",
+    "table salt": "NaCl",
+    "glucose": "C6H12O6",
+    "ethanol": "C2H6O",
+    "calcium carbonate": "CaCO3",
+    "sulfuric acid": "H2SO4",
+    "hydrochloric acid": "HCl",
+    "sodium hydroxide": "NaOH",
+    "carbon monoxide": "CO",
+    "hydrogen peroxide": "H2O2",
+    "nitric acid": "HNO3",
+    "sulfur dioxide": "SO2",
+    "ozone": "O3",
+}
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_COMPOUND = re.compile(
+    r"\b((?:[A-Z][a-z]?_?\{?\d*\}?|\((?:[A-Z][a-z]?\d*)+\)_?\{?\d*\}?)+)(?![a-z])"
+)
+
+
+@lru_cache(maxsize=4096)
+def find_expression(text: str) -> tuple[str, str] | None:
+    """Return (formula's name, expression in numbers) for a question, None when none applies."""
+    low = plain_words(text.translate(_SUBSCRIPTS))
+    for finder in (_half_life, _molar_mass):
+        found = finder(text.translate(_SUBSCRIPTS), low)
+        if found:
+            return found
+    asked = " ".join(part for part in re.split(r"(?<=[.?!])\s", low) if "?" in part) or low
+    for where in (asked, low):
+        for formula in FORMULAS:
+            if not re.search(formula.asked, where):
+                continue
+            values = [quantity(low, unit) for unit in formula.needs]
+            if all(value is not None for value in values):
+                return formula.name, formula.expression.format(*values)
+    return None
+
+
+def quantity(text: str, kind: str) -> str | None:
+    """Return the first number in a text that is counted in units of some kind."""
+    found = re.search(rf"{_NUMBER}\s*-?\s*(?:{UNITS[kind]})(?![\w/^])", text)
+    return f"({found[1]})".replace("x", "*") if found else None
+
+
+def quantities(text: str) -> list[str]:
+    """Return every number that stands in a plain text."""
+    return [found[1] for found in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", text)]
+
+
+def _half_life(_: str, text: str) -> tuple[str, str] | None:
+    if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
+        return None
+    life = re.search(
+        rf"half[- ]?life[^.?]{{0,60}}?{_NUMBER}\s*-?\s*({UNITS['span']})\b", text
+    ) or re.search(rf"{_NUMBER}\s*-?\s*({UNITS['span']})\s+half[- ]?life", text)
+    spans = [m[1] for m in re.finditer(rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})\b", text)]
+    turns = re.search(rf"{_NUMBER}\s+half[- ]?lives", text)
+    if turns:
+        power = turns[1]
+    elif life and (others := [span for span in spans if span != life[1]]):
+        power = f"({others[-1]} / {life[1]})"
+    else:
+        return None
+    start = re.search(
+        rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq"
+        rf"|becquerels?|counts)\b",
+        text,
+    )
+    share = re.search(r"fraction|percent|proportion|%", text)
+    amount = "100" if share and "fraction" not in share[0] else "1"
+    return "radioactive decay", f"{start[1] if start and not share else amount} * (1/2)^{power}"
+
+
+def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
+    if not re.search(
+        r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)"
+        r"|mass of .{0,20}\bmol",
+        low,
+    ):
+        return None
+    formulas = [
+        m[1]
+        for m in _COMPOUND.finditer(text)
+        if _atoms(m[1]) and re.search(r"\d|[a-z]?[A-Z]", m[1][1:])
+    ]
+    named = [formula for name, formula in _COMPOUNDS.items() if name in low]
+    for formula in (*formulas, *named):
+        masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
+        whole = " + ".join(masses)
+        mass, moles = quantity(low, "mass"), quantity(low, "moles")
+        if "how many moles" in low and mass:
+            return "amount of substance", f"{mass} / ({whole})"
+        if moles and re.search(r"how many grams|mass of|what mass", low):
+            return "mass from moles", f"{moles} * ({whole})"
+        return "molar mass", whole
+    return None
+
+
+def _atoms(formula: str) -> list[tuple[str, int]]:
+    """Return (element, how many) in a formula; empty when it is not one."""
+    plain_formula = re.sub(r"[_{}]", "", formula)
+    found: dict[str, int] = {}
+    for inner, times, symbol, count in re.findall(
+        r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)", plain_formula
+    ):
+        parts: Sequence[tuple[str, str]] = (
+            re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
+        )
+        for part, number in parts:
+            name = by_symbol(part)
+            if name is None:
+                return []
+            found[name] = found.get(name, 0) + int(number or 1) * int(times or 1)
+    return list(found.items())

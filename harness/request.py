@@ -1,0 +1,250 @@
+"""One request to a model: what is sent, its digest, which sample is wanted, its service tier."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+from inspect_ai.model import ChatMessage, GenerateConfig, Model
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from harness.prices.cost import Service
+from harness.text import storable
+
+# § One request to a model, as far as it is written down, and what foreign code may add to it.
+
+
+INSTRUCTIONS = 1024
+"""Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
+names some hundreds, by model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What other people's code adds to a request: tools, and settings that are part of its form."""
+
+    tools: Sequence[ToolInfo] = ()
+    tool_choice: ToolChoice | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+
+    @property
+    def as_arguments(self) -> dict[str, Any]:
+        """Arguments of `Model.generate`; none where no tool is offered."""
+        if not self.tools:
+            return {}
+        return {"tools": list(self.tools), "tool_choice": self.tool_choice}
+
+    @property
+    def bytes(self) -> int:
+        """UTF-8 bytes of the tools as JSON: they are part of a prompt.
+
+        With them goes what a provider says of how to use them.
+        """
+        written = sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
+        return written + INSTRUCTIONS if written else 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is put to a model, as far as it is written down; each figure is worked out once."""
+
+    role: str
+    model: Model
+    messages: Sequence[ChatMessage]
+    price_ref: str
+    step: str | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    """What a step prescribes beside the model's own settings."""
+    offered: Offered = field(default_factory=Offered)
+    """Empty but for a bridged framework's requests."""
+
+    @cached_property
+    def _settings(self) -> GenerateConfig:
+        """The step's settings over the worker's own."""
+        if not self.config.model_fields_set:
+            return self.model.config  # as nearly all: a merge copies all of both
+        return self.model.config.merge(self.config)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of what the worker is sent."""
+        return request_digest(self.messages)
+
+    @cached_property
+    def service(self) -> Service:
+        """How a provider is asked to serve it; a tier that no book knows has no price."""
+        return service_tier(self.model.config, self.model.model_args)
+
+    @cached_property
+    def max_tokens(self) -> int | None:
+        """The limit that the request will have, all its choices together; None for none."""
+        return _limit(self.model, self._settings)
+
+    @property
+    def requests(self) -> int:
+        """As many HTTP requests one attempt may be: the first, and what its client tries again."""
+        return 1 + client_retries(self.model)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether texts and settings say how much a request can be.
+
+        An image has more tokens than bytes of text. Google's client asks again, with a longer
+        request, for a call of a tool that it cannot read.
+        """
+        google = str(self.model).startswith("google/")
+        texts = all(isinstance(turn.content, str) or _only_texts(turn) for turn in self.messages)
+        return texts and not (google and self.offered.tools)
+
+    @cached_property
+    def prompt_bytes(self) -> int:
+        """Return the bytes of its texts and tools; a model may have written half a character.
+
+        What a worker's settings add to its requests counts too.
+        """
+        config = self._settings
+        added = config.system_message or ""
+        if config.response_schema is not None:
+            added += config.response_schema.model_dump_json(exclude_none=True)
+        texts = sum(map(_size, (added, *(turn.text for turn in self.messages))))
+        calls = (turn.tool_calls or () for turn in self.messages if turn.role == "assistant")
+        made = sum(
+            len(str(call.arguments).encode("utf-8", "replace")) for turn in calls for call in turn
+        )
+        return texts + made + self.offered.bytes
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _only_texts(turn: ChatMessage) -> bool:
+    return all(isinstance(part, str) or part.type == "text" for part in turn.content)
+
+
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Names of the limit of a reply in the dialects, which `extra_body` sends past Inspect's own."""
+
+
+def max_tokens_of(model: Model, config: GenerateConfig) -> int | None:
+    """Return the limit of a request with these settings over the worker's, all choices together.
+
+    Inspect asks the provider for a default where the settings name no limit, and that may depend on
+    how much a model is to think. It lets a role inherit no limit from the whole eval.
+    """
+    return _limit(model, model.config.merge(config))
+
+
+def _limit(model: Model, merged: GenerateConfig) -> int | None:
+    own = merged.max_tokens
+    if own is None:
+        own = model.api.max_tokens_for_config(merged)
+    if own is None:
+        own = model.api.max_tokens()
+    extra = merged.extra_body or {}
+    said = [value for name in LIMITS if isinstance(value := extra.get(name), int)]
+    known = [*said, *([] if own is None else [own])]
+    return max(known) * (merged.num_choices or 1) if known else None
+
+
+INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}
+"""Tries that a client without a setting of that name makes after the first: google-genai 3.4.0
+where the connection breaks, botocore's and Azure's defaults."""
+
+
+def client_retries(model: Model) -> int:
+    """Return how often a provider's own client may try again before Inspect hears of it."""
+    client: object = getattr(model.api, "client", None)
+    own: object = getattr(client, "max_retries", None)
+    if isinstance(own, int):
+        return own
+    return INLINE.get(str(model).partition("/")[0], 0)
+
+
+# § Which draw of a reply is wanted: the key that keeps sampling sampling.
+# §
+# § Recorded replies, cached replies and rehearsal randomness are keyed by worker, request
+# § *and*
+# § replicate. Keyed by the request alone, self-consistency@5 would be one call counted five
+# § times.
+# § `Pool` numbers the requests of one sample; providers read the number from this context
+# § variable,
+# § because nothing in a request that reaches a real provider may depend on it.
+
+
+@dataclass(frozen=True, slots=True)
+class SampleIndex:
+    """The k-th time (from 0) that the same request is put to the same worker in an epoch."""
+
+    epoch: int
+    occurrence: int
+
+
+CURRENT: ContextVar[SampleIndex | None] = ContextVar("podium_replicate", default=None)
+"""Set by `Pool.ask` around one call; None when a model is called outside a pool."""
+
+
+def request_digest(messages: Sequence[ChatMessage]) -> str:
+    """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
+    turns = [[message.role, storable(message.text)] for message in messages]
+    return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
+
+
+# § How a provider is asked to serve a call, as far as it changes the bill or escapes the
+# § books.
+
+
+STANDARD: Service = "standard"
+ORDINARY = (None, "auto", "default", "standard", "standard_only")
+"""Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
+
+
+RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
+"""Providers whose own clients try up to three times before Inspect hears of it: all within one
+event, and the tries before the last one in no total. They take `max_retries`; Inspect retries what
+they do not, each try with an event and, in our journal, a line of its own."""
+
+
+def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
+    """Return `batch`, or the tier that a worker's settings name, else `standard`.
+
+    `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
+    called: such calls then have no price, where "standard" would give them a wrong one.
+
+    >>> service_of(GenerateConfig(), {"service_tier": "flex"})
+    'flex'
+    >>> service_of(GenerateConfig(batch=True), {})
+    'batch'
+    """
+    if config.batch:
+        return "batch"
+    named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
+    return STANDARD if named in ORDINARY else cast(Service, str(named))
+
+
+def recorded_settings(
+    model: str, config: GenerateConfig, args: Mapping[str, Any]
+) -> tuple[GenerateConfig, dict[str, Any]]:
+    """Return a worker's settings such that each HTTP request of it has an event of its own.
+
+    What a pool file says for itself stays as it is.
+    """
+    provider = model.split("/", 1)[0]
+    quiet = {"max_retries": 0} if provider in RETRYING else {}
+    return without_probe(model, config), {**quiet, **args}
+
+
+def without_probe(model: str, config: GenerateConfig) -> GenerateConfig:
+    """Return a worker's settings such that Inspect makes no call that no log has.
+
+    To find out whether an account may see summaries of reasoning, Inspect's `openai/` provider asks
+    each reasoning model once per client to say hello: a request that is billed, retried, and in no
+    event and no total. It does not ask where the settings say whether they are wanted; podium reads
+    replies, so where a pool does not say they are not.
+    """
+    if model.startswith("openai/") and config.reasoning_summary is None:
+        return config.model_copy(update={"reasoning_summary": "none"})
+    return config

@@ -1,0 +1,321 @@
+"""What a reward is asked and what it says: items in, outcomes out, and what a status is worth.
+
+Standard library only: it is imported in a trainer's own environment.
+"""
+
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from threading import Lock
+from typing import Protocol, runtime_checkable
+
+from harness.errors import TooManyMasked
+from harness.records import EMPTY, Question, Usage
+
+# § What a reward is asked and what it says: items in, outcomes out, in the same order.
+
+
+class Status(StrEnum):
+    """Why an outcome has its value, or none. The first three are the policy's own doing."""
+
+    SCORED = "scored"
+    INVALID_ACTION = "invalid_action"
+    """The completion is no workflow, where one was wanted: valued, as the settings say."""
+    POLICY_FAULT = "policy_fault"
+    """A workflow that cannot be carried out, by its own making (a context too long): valued."""
+    WORKER_ERROR = "worker_error"
+    """A worker gave no reply after its retries."""
+    SCORER_ERROR = "scorer_error"
+    """Grading failed: a sandbox is down, a disk is full, only a model could judge."""
+    TIMEOUT = "timeout"
+    """The item's deadline passed and what ran for it was ended (a program's own limits: graded)."""
+    BUDGET = "budget"
+    """The money was spent before this item's turn."""
+
+
+VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
+"""The statuses that say something about the policy; all others have no value and are masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardItem:
+    """One completion to reward, for a question that is addressed by id, never by its text."""
+
+    suite: str
+    question: str
+    """The question's id."""
+    completion: str
+    """A reply to the question, or a workflow where the reward carries workflows out."""
+    epoch: int = 1
+    """Which epoch's form of the question was asked, in suites that vary it."""
+    replicate: int = 0
+    """The k-th equal completion of a group: carried out anew, though graded once."""
+    workers: tuple[str, ...] = ()
+    """The workers that the policy was shown, in the order of their numbers; empty: the pool's."""
+    first: str = ""
+    """Where the policy was asked again: the id of the first round (conductor/policy.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrace:
+    """The workflow that was carried out for an item, for logs."""
+
+    workers: tuple[str, ...]
+    """Who does its steps, in order; empty where an earlier answer is kept."""
+    plan: str = ""
+    """The workflow as JSON; empty where the suite's questions may not be published."""
+    cached: int = 0
+    """Calls that were not made, for the same reply had been paid for."""
+    leaked: bool | None = None
+    """Whether a subtask already holds the answer (leaks.py); None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardOutcome:
+    """What one item came to."""
+
+    value: float | None
+    """None exactly when the status is not one of `VALUED`: no statement about the policy."""
+    status: Status
+    components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
+    """Always the keys `correct` and `parsed`; None where unknown, never a silent 0."""
+    usage: Usage | None = None
+    """Worker tokens; None when a worker reported none. All zero when no worker was asked."""
+    usd: Decimal | None = None
+    """Would-be dollars; None when a call had no price."""
+    calls: int = 0
+    latency_s: float = 0.0
+    grading_s: float = 0.0
+    """Seconds of `latency_s` that went by until it was graded, after it was answered."""
+    shared: bool = False
+    """True when an equal item's grade was used again."""
+    reason: str = ""
+    """One sentence; never a question's text."""
+    work: PlanTrace | None = None
+    """None where no workflow was read, or the completion is the answer."""
+
+
+class RewardScorer(Protocol):
+    """Anything that rewards: `core.Reward` in this process, `client.RewardClient` in another."""
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order.
+
+        Raises `TooManyMasked` when the share without a value is beyond its limit, and UserError for
+        an item that names no known question; nothing else.
+        """
+        ...
+
+
+# § What an outcome is worth: the grade itself, the paper's three values, or anything that
+# § fits.
+# §
+# § A reward asks its `Valuing` with how an item ended and what it took. Not here: values that
+# § look at
+# § dollars (conductor/reward.py) and who grades (grading.py). Standard library only.
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What an item took, for values that look at more than its grade."""
+
+    usd: Decimal | None = Decimal(0)
+    """Would-be dollars; None when a call had no price."""
+    calls: int = 0
+    again: bool = False
+    """True in a later round, where the policy saw what its first plan came to."""
+
+
+NO_EFFORT = Effort()
+
+
+class RewardRule(Protocol):
+    """Anything that says what an outcome is worth."""
+
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
+        """Return the reward; None where it is not known, as for a status that is not the policy's.
+
+        `grade` is from 0 to 1, and means something only where the status is `SCORED`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeValues:
+    """What is worth how much, whatever it cost; a right answer is worth 1."""
+
+    wrong: float = 0.0
+    """A reply that was graded and is wrong, or has no answer in it."""
+    invalid_action: float = 0.0
+    policy_fault: float = 0.0
+
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
+        """Return the reward, None for a status that says nothing about the policy.
+
+        >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
+        (0.5, 0.0)
+        """
+        if status is Status.SCORED:
+            return self.wrong + (1 - self.wrong) * grade
+        if status is Status.INVALID_ACTION:
+            return self.invalid_action
+        return self.policy_fault if status is Status.POLICY_FAULT else None
+
+
+PLAIN = OutcomeValues()
+"""The grade itself: what an evaluation's mean is made of."""
+
+PAPER = OutcomeValues(wrong=0.5)
+"""1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
+
+
+# § How a completion becomes an answer, before anybody grades it.
+# §
+# § `as_reply` takes the completion itself; a conductor's workflows are carried out by an
+# § `Answerer` of
+# § conductor/reward.py. Not here: grading and what an answer is worth (core.py).
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What became of a completion before it is graded."""
+
+    text: str | None
+    """The answer; None exactly when the status is not `SCORED`."""
+    status: Status = Status.SCORED
+    """`SCORED`: grade the text. Any other: there is nothing to grade, and this is why."""
+    usage: Usage | None = field(default_factory=Usage)
+    usd: Decimal | None = Decimal(0)
+    calls: int = 0
+    reason: str = ""
+    work: PlanTrace | None = None
+    """What was carried out; None where the completion is the answer, or is no workflow."""
+    again: bool = False
+    """True in a later round."""
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.status is Status.SCORED):
+            raise ValueError(f"an answer that is {self.status} has text {self.text is not None}")
+
+
+@runtime_checkable
+class ItemCheck(Protocol):
+    """An answerer that can tell beforehand which items it could never answer."""
+
+    def check(self, item: RewardItem) -> None:
+        """Raise UserError for an item that names what is not there, before anything is done."""
+        ...
+
+
+Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
+"""Makes an item's completion into an answer; the question comes sealed. WorkerError is a worker's
+failure, SpendLimit the money's; a malformed completion is a status, never an exception."""
+
+
+async def as_reply(item: RewardItem, question: Question) -> Rollout:
+    """Answer with the completion itself."""
+    return Rollout(item.completion)
+
+
+# § Count what rewards came to, add up their dollars, and say when too many have no value.
+
+
+WINDOW = 512
+"""The latest outcomes that the masked share looks back on: in a long run an outage must not hide
+behind all that went well before, and a busy hour must not end a run by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardCounts:
+    """What a reward has done so far."""
+
+    by_status: Mapping[Status, int]
+    """Always every status, so that a trainer's log has the same keys at every step."""
+    usd: Decimal
+    """Would-be dollars of all answers, those with no price left out."""
+    shared: int
+    """Items whose grade was already known, or being made."""
+    abandoned: int
+    """Gradings that outlasted their time and could not be ended: each may still keep a thread."""
+
+    @property
+    def items(self) -> int:
+        """All items so far."""
+        return sum(self.by_status.values())
+
+    @property
+    def masked(self) -> int:
+        """Items without a value."""
+        return self.items - sum(self.by_status[status] for status in VALUED)
+
+
+class RewardCounter:
+    """The running counts, safe to use from several threads."""
+
+    def __init__(self, max_masked: float, masked_after: int) -> None:
+        """Refuse once more than `max_masked` of the latest outcomes, if so many, have no value."""
+        self._max_masked = max_masked
+        self._after = masked_after
+        self._by_status: Counter[Status] = Counter()
+        self._latest: deque[bool] = deque(maxlen=max(WINDOW, masked_after))
+        self._usd = Decimal(0)
+        self._shared = 0
+        self._reason = ""
+        self._refusal = ""
+        """Once too many have no value: work was cut short, whatever comes of the rest meanwhile."""
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type["RewardCounter"], tuple[float, int]]:
+        """Begin anew in another process."""
+        return RewardCounter, (self._max_masked, self._after)
+
+    def counts(self, abandoned: int = 0) -> RewardCounts:
+        """Return what has been counted."""
+        with self._lock:
+            by_status = {status: self._by_status[status] for status in Status}
+            return RewardCounts(by_status, self._usd, self._shared, abandoned)
+
+    @property
+    def usd(self) -> Decimal:
+        """Dollars so far."""
+        return self._usd
+
+    def pay(self, usd: Decimal | None) -> None:
+        """Add the price of an answer; None is unknown and adds nothing."""
+        with self._lock:
+            self._usd += usd or 0
+
+    def note(self, outcome: RewardOutcome, *, latest: bool = True) -> None:
+        """Count one outcome, and unless told otherwise for the share without a value too."""
+        masked = outcome.value is None
+        with self._lock:
+            self._by_status[outcome.status] += 1
+            if latest:
+                self._latest.append(masked)
+            self._shared += outcome.shared
+            if masked:
+                self._reason = f"{outcome.status}: {outcome.reason}"
+
+    @property
+    def too_many(self) -> bool:
+        """Whether the share without a value is beyond its limit, or once was."""
+        with self._lock:
+            return self._beyond()
+
+    def _beyond(self) -> bool:
+        seen, masked = len(self._latest), sum(self._latest)
+        if not self._refusal and seen >= self._after and masked > self._max_masked * seen:
+            self._refusal = (
+                f"{masked} of the latest {seen} rewards have no value, more than the share of "
+                f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that and "
+                "resume: what is learned from the rest is noise."
+            )
+        return bool(self._refusal)
+
+    def refuse(self) -> None:
+        """Raise TooManyMasked when the share is, or ever was, found beyond its limit."""
+        with self._lock:
+            if self._beyond():
+                raise TooManyMasked(self._refusal)

@@ -1,0 +1,450 @@
+"""Every suite and system by name, what a run may ask of them, and how they are listed."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import groupby
+from pathlib import Path
+from textwrap import fill
+from typing import Any, Literal, get_args
+
+from inspect_ai import Task
+from inspect_ai.solver import Solver
+
+from harness.api_keys import shown
+from harness.boxes import Boxes, OpenBox
+from harness.bridge import sandbox_of
+from harness.cassette import prompts_recorded
+from harness.errors import UserError
+from harness.inspect_adapters import as_task
+from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from harness.prices import Book
+from harness.run.experiment import Entry, Experiment, task_name
+from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
+from harness.system import Group, Need, SystemCard, card_header
+from harness.text import columns, format_range
+
+# § From a request (suites, systems, a pool) to the entries of an experiment, refusals
+# § included.
+# §
+# § Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli/
+# § fills, so
+# § this file imports no spoke. Everything that can be refused is refused here, before the
+# § first call.
+
+
+SINGLE = "single"
+ANY_SINGLE = "single:<worker>"
+"""The one manifest of all single workers."""
+BEST_SINGLE = "best-single"
+ORACLE = "oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every part that can be named on the command line, by name."""
+
+    suites: Mapping[str, Suite[Any]]
+    systems: Mapping[str, SystemCard]
+    """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
+    solver: Callable[[str, Mapping[str, Any]], Solver]
+    """Registry name and plain arguments -> solver."""
+    parameters: Callable[[str], Collection[str]]
+    """Registry name -> the arguments that solver takes."""
+    boxes: Boxes
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What `podium run` was asked for."""
+
+    suites: tuple[str, ...]
+    systems: tuple[str, ...]
+    pool: str
+    log_dir: Path
+    limit: int | None = None
+    """First questions of each suite. This and the next five: None is what the experiment has, or
+    for a new one the default (harness/run/request.py)."""
+    epochs: int | None = None
+    seed: int | None = None
+    split: Split | None = None
+    prompt: Prompt | None = None
+    time_scale: float | None = None
+    max_usd: Decimal | None = None
+    max_usd_per_query: Decimal | None = None
+    box: str | None = None
+    max_sandboxes: int | None = None
+    """Programs that run at once; None is the number of cores."""
+    selection_limit: int = 40
+    """Train questions on which each worker is tried alone, unless `train_calls` says otherwise."""
+    train_calls: int | None = None
+    """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
+    train_on: tuple[str, ...] = ()
+    """Suites whose train splits teach; none is the exam's own."""
+    match: str | None = None
+    """System that `compute-matched-*` are matched with; None is the conductor."""
+    worker_cards: Literal["shown", "hidden"] | None = None
+    """Whether models that choose workers read their role cards; None is shown."""
+    display: str = "line"
+
+
+def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
+    """Return the named suites; UserError lists the known ones."""
+    suites: list[Suite[Any]] = []
+    for name in request.suites:
+        if name not in catalogue.suites:
+            known = ", ".join(sorted(catalogue.suites))
+            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
+        suites.append(catalogue.suites[name])
+    return suites
+
+
+def split_k(system: str) -> tuple[str, str]:
+    """Return the name of a system and what stands behind its `@`; empty where there is none.
+
+    >>> split_k("self-consistency@8"), split_k("single:a@b")
+    (('self-consistency', '8'), ('single:a@b', ''))
+    """
+    if system.startswith(f"{SINGLE}:"):
+        return system, ""
+    name, _, k = system.partition("@")
+    return name, k
+
+
+def manifest_key(system: str) -> str:
+    """Return the key of a system's manifest: one serves every `single:NAME`, one every `NAME@K`."""
+    return ANY_SINGLE if system.startswith(f"{SINGLE}:") else split_k(system)[0]
+
+
+def runs_on_best(system: str, catalogue: Catalogue) -> bool:
+    """Say whether a system's worker is the best single one of the train split."""
+    return catalogue.systems[manifest_key(system)].on_best
+
+
+def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
+    """Return the conductor that a system brings along; None for systems that bring none."""
+    manifest = catalogue.systems[manifest_key(system)]
+    return manifest.seat(split_k(system)[1]) if manifest.seat else None
+
+
+def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
+    """Return the entry of one system on one suite."""
+    manifest = catalogue.systems[manifest_key(system)]
+    return Entry(
+        suite=suite,
+        system=system,
+        solver=manifest.solver,
+        args=dict(args),
+        uses_targets=manifest.uses_targets,
+    )
+
+
+def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "HeaderFacts") -> Task:
+    """Return the Inspect task of one entry, with everything a report needs in its header."""
+    suite = catalogue.suites[row.suite]
+    box = facts.box if suite.needs_box else None
+    manifest = catalogue.systems[manifest_key(row.system)]
+    promised = card_header(manifest, len(facts.spec.names), row.args)
+    said = tuple(note for note in row.notes if note not in manifest.deviations)  # as older ones are
+    spec = with_conductor(facts.spec, conductor_override(row.system, catalogue))
+    notes = (*facts.notes, *_label_notes(manifest, spec))
+    facts = replace(facts, box=box, spec=spec, notes=notes)
+    return as_task(
+        suite,
+        split=facts.split,
+        epochs=experiment.epochs[row.suite],
+        box=box.box if box else None,
+        max_sandboxes=box.most if box else None,
+        solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
+        name=task_name(row.suite, row.system, facts.purpose, row.part),
+        sandbox=sandbox_of(manifest),
+        only=facts.only.get(row.suite),
+        metadata={**log_header(replace(row, notes=said), experiment, facts), **promised},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderFacts:
+    """What every header of a run says alike."""
+
+    spec: PoolSpec
+    book: Book
+    split: Split = "eval"
+    purpose: str = "eval"
+    """`eval`, or `selection` for calls that only choose the best single worker."""
+    box: OpenBox | None = None
+    notes: tuple[str, ...] = ()
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Suite -> the ids of those questions that are asked, in order; others ask all of them."""
+
+
+def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return model arguments without folders and keys, which a log tells nobody."""
+    named = {name: Path(value).name for name, value in args.items() if name == "cassette"}
+    return shown({**args, **named})
+
+
+def _label_notes(manifest: SystemCard, spec: PoolSpec) -> list[str]:
+    """Return the footnotes that depend on where replies come from."""
+    notes = [manifest.on_label[spec.label]] if spec.label in manifest.on_label else []
+    replayed = spec.replayed and not prompts_recorded(spec)
+    return [*notes, "prompt not recorded"] if replayed else notes
+
+
+JOURNAL = 1
+"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
+
+
+def log_header(row: Entry, experiment: Experiment, facts: HeaderFacts) -> dict[str, Any]:
+    """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
+    box = facts.box
+    return {
+        "system": row.system,
+        "args": dict(row.args),
+        "notes": [*row.notes, *facts.notes],
+        "uses_targets": row.uses_targets,
+        "reference_allowed": row.reference_allowed,
+        "purpose": facts.purpose,
+        "learnt": dict(row.learnt),
+        "order": row.order,
+        "journal": JOURNAL,
+        "pool": facts.spec.name,
+        "pool_sha256": facts.spec.sha256,
+        "label": facts.spec.label,
+        "prices": facts.book.as_json(),
+        "workers": {
+            slot.name: {
+                "model": slot.model,
+                "price": slot.price_ref,
+                "card": slot.card,
+                "knowledge_cutoff": slot.knowledge_cutoff,
+                "config": slot.config.model_dump(exclude_none=True),
+                "args": _without_folders(slot.args),
+                **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),
+            }
+            for slot in facts.spec.slots
+        },
+        "box": box.name if box else None,
+        "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
+        "seed": experiment.seed,
+        "time_scale": experiment.time_scale,
+    }
+
+
+# § What there is: suites and workers as plain text for the terminal (systems:
+# § manifest_text.py).
+
+
+WIDTH = 100
+_HANGING: Mapping[str, Any] = {
+    "subsequent_indent": " " * 15,
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}
+
+DESCRIBED = (
+    "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
+    "of contest dates."
+)
+
+
+def show_suites(
+    suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
+) -> str:
+    """Return the list of suites, or the card of one with what its data is pinned to.
+
+    UserError for an unknown name.
+    """
+    if name is None:
+        rows = [
+            (
+                suite.name,
+                suite.version,
+                "/".join(suite.splits),
+                "yes" if suite.needs_box else "no",
+                suite.dates,
+            )
+            for suite in suites.values()
+        ]
+        table = columns(("suite", "version", "splits", "box", "dates"), rows)
+        return f"{table}\n\n{DESCRIBED}"
+    suite = _named(suites, name, "suite")
+    facts = [
+        *_of_the_card(suite.card),
+        *_of_the_suite(suite),
+        *(("source", one) for one in sources),
+    ]
+    lines = (fill(value, WIDTH, initial_indent=f"  {key:<12} ", **_HANGING) for key, value in facts)
+    return "\n".join((name, *lines, "", fill(suite.card.about, WIDTH)))
+
+
+def _of_the_card(card: Card) -> list[tuple[str, str]]:
+    sizes = ", ".join(f"{split} {size}" for split, size in card.sizes.items())
+    return [
+        ("title", card.title),
+        ("paper", card.paper),
+        ("questions", sizes or "known when they are loaded"),
+        ("licence", card.licence),
+        ("people", card.human),
+    ]
+
+
+def _of_the_suite(suite: Suite[Any]) -> list[tuple[str, str]]:
+    prompts = suite.prompts if isinstance(suite, Prompted) else (prompt_of(suite),)
+    return [
+        ("version", suite.version),
+        *(("", change) for change in suite.card.changes),
+        ("data", suite.data_revision),
+        ("dates", suite.dates),
+        ("splits", ", ".join(suite.splits)),
+        ("prompts", ", ".join(prompts)),
+        ("epochs", str(usual_epochs(suite))),
+        ("box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"),
+        (
+            "publishable",
+            "yes" if suite.publishable else "no: its text stays in no report or export",
+        ),
+    ]
+
+
+def show_workers(spec: PoolSpec, book: Book) -> str:
+    """Return a pool's workers with what identifies and what prices them."""
+    rows = [
+        (slot.name, slot.model, _price(slot, book), slot.knowledge_cutoff, _settings(slot))
+        for slot in spec.slots
+    ]
+    heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
+    title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
+    cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
+    return "\n".join((title, "", columns(heads, rows), "", *cards))
+
+
+def _price(slot: WorkerSpec, book: Book) -> str:
+    price = book.price(slot.price_ref)
+    if price is None:
+        return "unpriced"
+    said = {"carried-back": " (carried back)", "built in": " (built in)"}
+    return f"{price.input}, {price.output}{said.get(book.evidence(slot.price_ref), '')}"
+
+
+def _settings(slot: WorkerSpec) -> str:
+    settings = shown({**slot.config.model_dump(exclude_none=True), **slot.args})
+    return ", ".join(f"{key}={value}" for key, value in settings.items()) or "provider's defaults"
+
+
+def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
+    if name not in known:
+        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+    return known[name]
+
+
+# § `podium systems`: which systems there are, a line each, and all that one's manifest says.
+
+
+LABEL = 13
+NEEDS: Mapping[Need, str] = {
+    "conductor": "a [conductor] table in the pool file",
+    "public tests": "a suite whose questions show tests",
+    "train": "a train split to learn from",
+    "match": "a conductor's row in the same run",
+    "sandbox": "a sandbox of Inspect's for programs of its own",
+}
+POOLS = (1, 7)
+"""Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""
+
+
+def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
+    """Return the list of systems, or the manifest of one; UserError for an unknown name."""
+    if name is None:
+        return _listed(systems.values())
+    key = manifest_key(name)
+    if key not in systems:
+        known = ", ".join(sorted(systems))
+        raise UserError(f"There is no system {name!r}; known systems: {known}.")
+    return _whole(systems[key])
+
+
+def _listed(manifests: Collection[SystemCard]) -> str:
+    """Return a line per system, aligned over all groups, each group under its name."""
+    order = get_args(Group)
+    ranked = sorted(manifests, key=lambda one: order.index(one.group))
+    heads = ("system", "calls", "what it does")
+    first, *lines = columns(heads, [_line(one) for one in ranked]).splitlines()
+    found = [f"  {first}"]
+    pairs = zip(ranked, lines, strict=True)
+    for group, members in groupby(pairs, key=lambda pair: pair[0].group):
+        found += ["", group, *(f"  {line}" for _, line in members)]
+    return "\n".join(found)
+
+
+def _line(manifest: SystemCard) -> Sequence[str]:
+    calls = manifest.calls
+    for mark in ",;:":
+        calls = calls.partition(mark)[0].strip()
+    return (manifest.name, calls, manifest.summary)
+
+
+def _whole(manifest: SystemCard) -> str:
+    hanging: dict[str, Any] = {
+        "subsequent_indent": " " * (LABEL + 2),
+        "break_long_words": False,
+        "break_on_hyphens": False,
+    }
+    facts = (
+        fill(value, WIDTH, initial_indent=f"  {label:<{LABEL}}", **hanging)
+        for label, value in _facts(manifest)
+    )
+    return "\n".join((manifest.name, *facts, "", fill(manifest.summary, WIDTH)))
+
+
+def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
+    """Yield everything a manifest says but its name and summary, as label and text."""
+    yield "group", manifest.group
+    yield "solver", manifest.solver
+    yield "source", manifest.source
+    yield "calls", manifest.calls
+    if (said := _expected(manifest)) != manifest.calls:
+        yield "", said
+    yield "prompts", _prompts(manifest)
+    if manifest.on_best:
+        yield "worker", "the best single one of the train split, where there is one"
+    yield "learns", _learning(manifest)
+    yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
+    yield "extra", f"pip install '.[{manifest.extra}]'" if manifest.extra else "none"
+    yield "@K", _behind(manifest)
+    yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
+    yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"
+    for deviation in manifest.deviations:
+        yield "deviation", deviation
+    yield from manifest.on_label.items()
+
+
+def _behind(manifest: SystemCard) -> str:
+    """Return what stands behind the @ of a system's name."""
+    if not manifest.k:
+        return "sets nothing"
+    sets = f"sets {manifest.k}: {manifest.name}"
+    return f"{sets}@{'3' if manifest.brings is None else 'FOLDER'}"
+
+
+def _expected(manifest: SystemCard) -> str:
+    if manifest.expected is None:
+        return "cannot be said beforehand, so the audit does not check them"
+    one, seven = (format_range(manifest.expected(n, {})) for n in POOLS)
+    return one if one == seven else f"{one} with one worker, {seven} with seven"
+
+
+def _prompts(manifest: SystemCard) -> str:
+    if not manifest.prompts:
+        return "none of its own: workers get the question alone"
+    return f"{len(manifest.prompts)}, sha256 {manifest.prompt_sha256}"
+
+
+def _learning(manifest: SystemCard) -> str:
+    """Return how a system learns; what has two ways says both."""
+    ways: list[str] = []
+    if manifest.learn is not None:
+        ways.append("from single workers' results on a train split")
+    if manifest.explorer is not None:
+        ways.append("by trying on a train split")
+    return " and ".join(ways) or "nothing"

@@ -1,0 +1,118 @@
+"""`podium doctor`: what is missing before anything is spent, all of it at once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.boxes import inspect_box
+from harness.errors import UserError
+from harness.inspect_adapters import pick
+from harness.pool_config import PoolSpec, read_pool
+from harness.prices import read_book
+from harness.run.catalogue import Catalogue, RunRequest, manifest_key, split_k
+from harness.run.evaluate import Controls
+from harness.run.preflight import one_at_a_time, package_problems, problems, unpriced
+from harness.run.run import Preparation, prepare_run
+from harness.run.systems import moved_graders
+from harness.text import pluralise
+
+# § `podium doctor`: what is missing before anything is spent, all of it at once.
+# §
+# § A pool alone is looked at as it is (harness/run/preflight.py). A run goes through the very
+# § checks of
+# § `podium run` (harness/run/run.py): what it would refuse is a problem here, and so is every
+# § later reason
+# § that the run would never have come to. What is odd and not refused is a note.
+
+
+NEW = Path("/dev/null/run")
+"""The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a doctor has found."""
+
+    what: str
+    """What was looked at."""
+    problems: tuple[str, ...]
+    """A sentence each, with the fix: `podium run` would refuse any of them."""
+    facts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is odd or good to know, and refused by nobody."""
+
+
+def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
+    """Return what a pool lacks for any run; UserError where it cannot be read."""
+    spec = read_pool(pool)
+    found = [*package_problems(), *problems(spec, read_book(spec.prices))]
+    facts: list[str] = []
+    if box:
+        facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
+        found += missing
+    return Diagnosis(_named(spec), tuple(found), tuple(facts), (*_unpriced(spec), *_serial(spec)))
+
+
+def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
+    """Return all that speaks against a run, and what will be odd about it."""
+    with prepare_run(request, catalogue, controls) as made:
+        found = tuple(dict.fromkeys((*package_problems(), *_reasons(made.reasons))))
+        if not made.reader.is_read:
+            return Diagnosis("This run", found)
+        what = f"{_named(made.asked.spec)}, {pluralise(len(made.asked.systems), 'system')}"
+        spec = made.asked.spec
+        notes = (*_notes(made), *_unpriced(spec), *_serial(spec))
+        return Diagnosis(what, found, tuple(_facts(made)), notes)
+
+
+def _reasons(yielded: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """Yield the reasons of a preparation, the one that ends it included."""
+    try:
+        yield from yielded()
+    except UserError as error:
+        yield str(error)
+
+
+def _facts(made: Preparation) -> Iterator[str]:
+    """Yield what would be asked of whom."""
+    asked = made.asked
+    for suite in asked.suites:
+        try:
+            count = len(pick(suite, asked.scope.split, asked.scope.limit))
+        except UserError:
+            continue  # a problem says so
+        epochs = asked.scope.epochs[suite.name]
+        asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
+        yield f"{suite.name} {suite.version} ({asked.scope.split}): {asks}."
+    if asked.systems:
+        yield f"Systems: {', '.join(asked.systems)}."
+
+
+def _notes(made: Preparation) -> Iterator[str]:
+    """Yield who of a group is left out, whose graders have moved, and what systems say here."""
+    asked = made.asked
+    yield from (f"left out: {line}" for line in asked.left_out)
+    yield from moved_graders(asked.systems, asked.catalogue)
+    for name in asked.systems:
+        remarks = asked.catalogue.systems[manifest_key(name)].remarks
+        if remarks is not None:
+            yield from (f"{name} {said}" for said in remarks(split_k(name)[1], asked.spec))
+
+
+def _unpriced(spec: PoolSpec) -> Iterator[str]:
+    """Yield whose calls will have no dollars; of live workers only those that the pool excuses."""
+    book = read_book(spec.prices)
+    excused = {slot.name for slot in spec.slots if slot.not_auditable}
+    free = [one for one in unpriced(spec, book) if spec.label != "live" or one in excused]
+    if free:
+        yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
+
+
+def _serial(spec: PoolSpec) -> Iterator[str]:
+    """Yield who is asked one call at a time where dollars are limited, and why."""
+    for name, why in one_at_a_time(spec, read_book(spec.prices)).items():
+        yield f"under --max-usd {name!r} is asked one call at a time: {why}."
+
+
+def _named(spec: PoolSpec) -> str:
+    return f"Pool {spec.name!r} ({spec.label})"

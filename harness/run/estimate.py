@@ -1,0 +1,648 @@
+"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from harness.context import RunContext, run_context
+from harness.errors import UserError
+from harness.inspect_adapters import pick, system_of
+from harness.judge import judged_among
+from harness.ledger.runs import has_sittings
+from harness.ledger.totals import spent
+from harness.pool_config import PoolSpec, with_conductor
+from harness.records import Question
+from harness.run.catalogue import (
+    BEST_SINGLE,
+    Catalogue,
+    RunRequest,
+    conductor_override,
+    make_entry,
+    manifest_key,
+)
+from harness.run.entries import (
+    arguments_of,
+    is_chosen,
+    is_deferred,
+    is_given_best,
+    refuse_taught,
+    refuse_untriable,
+)
+from harness.run.evaluate import Controls, Job, answered_pairs
+from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
+from harness.run.forecast import (
+    CallTotals,
+    CountedCall,
+    Estimator,
+    PastRuns,
+    Unplannable,
+    by_cost,
+    counted_all,
+    mean_of,
+    p95,
+    read_past,
+    worst_case,
+)
+from harness.run.lessons import (
+    FitTask,
+    TrainingQuestions,
+    questions_for,
+    questions_per_worker,
+    single_entries,
+)
+from harness.run.request import read_request
+from harness.suite import Split, Suite, at_epoch
+from harness.system import SystemCard
+from harness.text import columns, pluralise
+from harness.workflow import MAX_STEPS
+
+# § What a run has left to ask: the pairs of each entry that is there, and of those it will
+# § make.
+# §
+# § The same order and the same choices as harness/run/run.py makes, without making them.
+
+
+Pair = tuple[Question, int]
+"""A sealed question as an epoch asks it, and the epoch."""
+CHOOSING = "choosing best-single"
+TRAINING = "training"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWork:
+    """Pairs to ask, by one entry; several entries are alternatives, of which nobody knows which."""
+
+    suite: Suite[Any]
+    title: str
+    pairs: tuple[Pair, ...]
+    entries: tuple[Entry, ...]
+    purpose: str = "eval"
+    budget: int | None = None
+    """Worker calls, where what is tried with them is not known beforehand; `pairs` are then some
+    of the questions."""
+    steps: int | None = None
+    """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The run that is estimated."""
+
+    job: Job
+    experiment: Experiment
+    """As its directory has it, else as it will begin."""
+
+
+def pending_work(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> Iterator[PendingWork]:
+    """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
+
+    A run finishes every entry of its directory, whatever it was asked for.
+    """
+    run = _Run(job, experiment)
+    rows = {row.name: row for row in experiment.entries}
+    known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
+    for row in rows.values():
+        if row.suite in known:
+            yield _entry_work(run, known[row.suite], (row,))
+    for suite in suites:
+        new = [one for one in systems if task_name(suite.name, one) not in rows]
+        yield from _new_works(run, suite, new)
+
+
+def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[PendingWork]:
+    experiment, parts = run.experiment, run.job.catalogue
+    lessons = questions_for(run.job, suite, experiment)
+    choosing = any(is_chosen(run.job, name) for name in systems)
+    if choosing and lessons:
+        yield from _selection(run, lessons)
+    for system in systems:
+        manifest = parts.systems[manifest_key(system)]
+        if manifest.explorer is not None and lessons:
+            yield _training(run, suite, system, lessons)
+        pending = choosing and lessons is not None
+        made = _entry_work(run, suite, _choices(run, suite, system, pending=pending))
+        if manifest.learns and manifest.expected is not None:
+            made = replace(made, steps=manifest.expected(len(run.job.spec.names), {})[1])
+        yield made
+    late = [one for one in systems if one == BEST_SINGLE or is_deferred(one, run.job)]
+    if late and lessons is None:  # chosen in hindsight, among all of them
+        known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
+        for row in single_entries(run.job, suite):
+            if row.system not in known:
+                yield _entry_work(run, suite, (row,))
+
+
+def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tuple[Entry, ...]:
+    """Return the entry of a new system: one per worker where the best one is not known yet."""
+    job, seed = run.job, run.experiment.seed
+    best: list[dict[str, Any]] = [{}]
+    if system == BEST_SINGLE or (pending and is_given_best(job, system)):
+        facts = {"chosen_on": "train", "n": 1}
+        best = [{"worker": name, **facts} for name in job.spec.names]
+    made = (arguments_of(job, suite, system, one, seed) for one in best)
+    return tuple(make_entry(suite.name, system, job.catalogue, args) for args in made)
+
+
+def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> PendingWork:
+    experiment = run.experiment
+    questions = pick(suite, cast(Split, experiment.split), experiment.limit)
+    done = answered_pairs(run.job.request.log_dir).get(entries[0].name, frozenset())
+    pairs = tuple(
+        (at_epoch(suite, one, epoch).sealed(), epoch)
+        for epoch in range(1, experiment.epochs[suite.name] + 1)
+        for one in questions
+        if (one.id, epoch) not in done
+    )
+    return PendingWork(suite, entries[0].system, pairs, entries)
+
+
+def _selection(run: _Run, lessons: TrainingQuestions) -> Iterator[PendingWork]:
+    """Yield, per worker, the train questions on which the best single will be chosen."""
+    done = answered_pairs(run.job.request.log_dir / SELECTION)
+    each = questions_per_worker(run.job, run.experiment, lessons)
+    for suite in lessons.suites:
+        questions = lessons.questions[suite.name][:each]
+        for row in single_entries(run.job, suite):
+            asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
+            pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
+            yield PendingWork(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
+
+
+def _training(run: _Run, suite: Suite[Any], system: str, lessons: TrainingQuestions) -> PendingWork:
+    """Return the tries by which a system will learn: their number is known, and no more."""
+    training = FitTask(run.job, run.experiment, suite, system, lessons)
+    refuse_untriable(training)
+    task = training.given
+    left = max(0, task.calls - training.spent)
+    pairs = tuple((question, 1) for question in task.questions[: left or 0])
+    made = make_entry(suite.name, system, run.job.catalogue, {})
+    return PendingWork(suite, f"{TRAINING} {system}", pairs, (made,), SELECTION, left)
+
+
+# § One line of an estimate, and the lines of systems that have not learnt yet what they will
+# § ask.
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCall:
+    """A call that a question begins with: whose it is, and what it can cost."""
+
+    worker: str
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateLine:
+    """One suite and system."""
+
+    suite: str
+    system: str
+    left: int
+    """Questions times epochs without an answer."""
+    expected: CallTotals
+    most: CallTotals
+    most_calls: int
+    """95th percentile of past answers times those left, or what the plan can come to."""
+    basis: str
+    one: CallTotals
+    """What one question is expected to take; where that is not known, at most."""
+    dearest: Decimal | None = Decimal(0)
+    """Dollars that one question can cost at most; None is unknown."""
+    usual: Decimal | None = None
+    """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
+    first: FirstCall | None = None
+    """The cheapest call that it may begin with; None where nothing bounds one."""
+
+
+def untrained_line(work: PendingWork, estimator: Estimator) -> EstimateLine:
+    """Return the line of tries to learn by, or of a system that has not learnt yet.
+
+    At most: the dearest worker makes every call on the longest question, and each reads the replies
+    before it; of tries, each call reads four.
+    """
+    if work.budget is not None:
+        whole, before = _chain(MAX_STEPS, work, estimator), _chain(MAX_STEPS - 1, work, estimator)
+        one = whole + before.times(Decimal(-1))
+        calls, basis = work.budget, "its budget of worker calls; at most: each reads four replies"
+        most, left = one.times(Decimal(calls)), calls
+    else:
+        steps = work.steps or 1
+        one, left = _chain(steps, work, estimator), len(work.pairs)
+        calls, most = steps * left, one.times(Decimal(left))
+        basis = f"not trained yet; at most {pluralise(steps, 'call')} a question"
+    expected = CallTotals(Decimal(calls), None, None, None)
+    past = estimator.past.of_system(work.suite.name, work.title)
+    if work.budget is not None and (usual := _usual_call(work, estimator)):
+        expected = usual.times(Decimal(calls))
+        basis = "its budget, at its workers' mean past call; at most: each reads four replies"
+    elif work.budget is None and past:
+        expected = mean_of(past).times(Decimal(left))
+        basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
+    usual_usd = None if expected.usd is None else expected.usd / left if left else None
+    return EstimateLine(
+        work.suite.name, work.title, left, expected, most, calls, basis, one, one.usd, usual_usd
+    )
+
+
+def _usual_call(work: PendingWork, estimator: Estimator) -> CallTotals | None:
+    """Return what one call takes in the mean over workers; None where one was never called."""
+    names = estimator.spec.names
+    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
+    known = [mean_of([one]).times(1 / Decimal(one.calls)) for one in found if one is not None]
+    if len(known) < len(names):
+        return None
+    return sum(known, CallTotals()).times(1 / Decimal(len(names)))
+
+
+def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
+    """Return the dearest chain of calls on the longest question, each reading all before it."""
+    question = max((one for one, _ in work.pairs), key=lambda one: len(one.text.encode()))
+    found: list[CallTotals] = []
+    for name in estimator.spec.names:
+        size = len(question.text.encode())
+        chained = [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
+        found.append(estimator.at_most(chained))
+    return max(found, key=by_cost)
+
+
+# § `podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
+# §
+# § Per suite and system: questions left to ask, calls, tokens and dollars, expected and at
+# § most. It
+# § refuses what `podium run` would, keys, servers and sandboxes apart, which it does not
+# § need. Expected
+# § is what past answers of the same system took (`--log-dir`, `--like`), else its plan at
+# § what its
+# § workers' past calls took, else unknown. Not here: what is left to ask (work.py), how a
+# § plan is
+# § counted (plans.py) and priced (cost.py), what the past says (past.py), the table
+# § (text.py).
+
+
+JUDGING = "grader"
+PLANNED = "its plan, at its workers' past calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will take."""
+
+    lines: tuple[EstimateLine, ...]
+    unknown: tuple[str, ...]
+    already: Decimal
+    """Dollars that earlier attempts of the experiment have spent."""
+    label: str
+    book: str
+
+    @property
+    def expected(self) -> CallTotals:
+        """All lines together."""
+        return sum((line.expected for line in self.lines), CallTotals())
+
+    @property
+    def most(self) -> CallTotals:
+        """All lines together, at most."""
+        return sum((line.most for line in self.lines), CallTotals())
+
+
+def estimate(
+    request: RunRequest, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
+) -> Estimate:
+    """Return what a request will take; UserError where `podium run` would refuse it."""
+    asked = read_request(request, catalogue, ready=False)
+    spec, book = asked.spec, asked.book
+    for folder in like:
+        if not folder.is_dir():
+            raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
+        if not has_sittings(folder):
+            raise UserError(f"There is no run in {folder}; name a directory that holds one.")
+    experiment = check_experiment(request.log_dir, asked.experiment)
+    job = Job(request, asked.catalogue, controls, spec, book, None)
+    refuse_taught(job, asked.suites, asked.systems, experiment)
+    past = read_past([request.log_dir, *like], spec, book)
+    unknown: dict[str, None] = {}
+    lines: list[EstimateLine] = []
+    for work in pending_work(job, asked.suites, asked.systems, experiment):
+        here = with_conductor(spec, conductor_override(work.entries[0].system, asked.catalogue))
+        estimator = Estimator(here, book, past, work.suite.name)
+        lines.append(_line(job, work, estimator))
+        if work.purpose == "eval" and work.pairs:
+            lines.extend(_judging(work, past))
+        unknown.update(estimator.unknown if work.pairs else {})
+    already = spent(request.log_dir, book) if request.log_dir.is_dir() else Decimal(0)
+    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name)
+
+
+def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
+    count = Decimal(len(work.pairs))
+    if not work.pairs:
+        return EstimateLine(
+            work.suite.name,
+            work.title,
+            0,
+            CallTotals(),
+            CallTotals(),
+            0,
+            "nothing left",
+            CallTotals(),
+        )
+    if work.budget is not None or work.steps is not None:
+        return untrained_line(work, estimator)
+    options = [_option(job, row, work, estimator) for row in work.entries]
+    each = (take for option in options for take in option.most)
+    most = max((sum(one.most, CallTotals()) for one in options), key=by_cost)
+    expected = sum((one.expected for one in options), CallTotals()).times(1 / Decimal(len(options)))
+    basis = options[0].basis
+    if len(options) > 1:
+        basis = f"mean and dearest of {len(options)} workers; {basis}"
+    calls = int(most.calls)
+    past = estimator.past.of_system(work.suite.name, work.title)
+    if past:
+        expected = mean_of(past).times(count)
+        basis = f"{len(past)} past answers of the same system"
+        calls = p95([one.calls for one in past]) * len(work.pairs)
+    return EstimateLine(
+        work.suite.name,
+        work.title,
+        len(work.pairs),
+        expected,
+        most,
+        max(calls, 1),
+        basis,
+        (most if expected.usd is None else expected).times(1 / count),
+        max(each, key=by_cost).usd,
+        None if expected.usd is None else expected.usd / count,
+        _cheapest(options),
+    )
+
+
+def _cheapest(options: Sequence["_Option"]) -> FirstCall | None:
+    """Return the cheapest first call of all options; None where one of them knows none."""
+    found = [one.first for one in options if one.first is not None]
+    return min(found, key=lambda one: one.usd) if len(found) == len(options) else None
+
+
+def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
+    """Return the cheapest call that a question begins with; None if one is unbounded."""
+    found: list[FirstCall] = []
+    for calls in each:
+        usd = estimator.first(calls)
+        if usd is None:
+            return None
+        found.append(FirstCall(calls[0].worker, usd))
+    return min(found, key=lambda one: one.usd, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """What an entry takes, and how that is known."""
+
+    expected: CallTotals
+    """All questions together."""
+    most: tuple[CallTotals, ...]
+    """Each question, at most."""
+    basis: str
+    first: FirstCall | None = None
+    """The cheapest call that a question begins with."""
+
+
+def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
+    try:
+        each = _planned(job, row, work.pairs)
+    except Unplannable as stop:
+        manifest = job.catalogue.systems[manifest_key(row.system)]
+        steps = _most_steps(manifest, row, estimator)
+        found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
+        none = CallTotals(sum((one.calls for one in found), Decimal(0)), None, None, None)
+        planning, answering = pluralise(manifest.conductor_calls, "conductor call"), "step"
+        basis = f"at most: {planning} and {pluralise(steps, answering)} a question"
+        return _Option(none, found, basis, _first([(stop.first,)], estimator))
+    except Exception as error:  # plans not made yet, a solver of others: the run itself may do
+        why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
+        estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
+        none = CallTotals(Decimal(1), None, None, None)
+        return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
+    expected = sum((estimator.expected(calls) for calls in each), CallTotals())
+    manifest = job.catalogue.systems[manifest_key(row.system)]
+    most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
+    blind = {call.worker for calls in each for call in calls} & estimator.bounded
+    basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
+    return _Option(expected, most, basis, _first(each, estimator))
+
+
+def _at_most(
+    calls: tuple[CountedCall, ...], manifest: SystemCard, row: Entry, estimator: Estimator
+) -> CallTotals:
+    """Return the most that one question can take.
+
+    Where replies decide whom a system asks next, that is as many calls as it may make, each as long
+    as the longest that was counted, all of the dearest worker.
+    """
+    if not (manifest.adaptive and calls):
+        return estimator.at_most(calls)
+    workers = estimator.spec.names
+    allowed = manifest.expected(len(workers), row.args)[1] if manifest.expected else 0
+    longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
+    count = max(allowed, len(calls))
+    asked = ((replace(longest, worker=name),) * count for name in workers)
+    return max(map(estimator.at_most, asked), key=by_cost)
+
+
+def _most_steps(manifest: SystemCard, row: Entry, estimator: Estimator) -> int:
+    """Return the most worker calls of a question, by a manifest that says it."""
+    said = manifest.expected(len(estimator.spec.names), row.args) if manifest.expected else None
+    return said[1] if said else MAX_STEPS
+
+
+def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
+    spec: PoolSpec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
+    with run_context(RunContext(job.request.log_dir, spec)):
+        args = {**row.args, "pool": spec.name}
+        system = system_of(lambda: job.catalogue.solver(row.solver, args))
+    return counted_all(system, pairs, spec.names, spec)
+
+
+def _worst(
+    work: PendingWork, first: CountedCall, estimator: Estimator, shape: tuple[int, int]
+) -> tuple[CallTotals, ...]:
+    """Return the most that a model's plan can take, per question: the dearest worker does it all.
+
+    `shape` says how often a conductor may be asked, and how many steps its plans may have.
+    The first request is the first question's; others are longer by what their question is longer.
+    """
+    base = len(work.pairs[0][0].text.encode())
+    found: list[CallTotals] = []
+    for question, _ in work.pairs:
+        longer = max(0, len(question.text.encode()) - base)
+        request = replace(first, prompt_bytes=first.prompt_bytes + longer)
+        asked = (
+            worst_case(worker, request, question, planning=shape[0], steps=shape[1])
+            for worker in estimator.spec.names
+        )
+        found.append(max(map(estimator.at_most, asked), key=by_cost))
+    return tuple(found)
+
+
+def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
+    """Yield the line of a judge, where only a model can grade; its prompts are not known before."""
+    questions = [question for question, _ in work.pairs]
+    judged = judged_among(work.suite, questions)
+    if not judged:
+        return
+    known = past.judges.get(work.suite.name)
+    one = CallTotals(Decimal(1), None, None, None)
+    if known is not None and known.calls:
+        one = mean_of([known]).times(1 / Decimal(known.calls))
+    most = CallTotals(Decimal(judged), None, None, None)
+    basis = "past judgements" if known else "a judge reads replies that are not there yet"
+    title = f"{JUDGING} of {work.title}"
+    yield EstimateLine(
+        work.suite.name, title, judged, one.times(Decimal(judged)), most, judged, basis, one
+    )
+
+
+# § A dry run as text: a row per suite and system, a total, and the `--max-usd` that would do.
+
+
+COLUMNS = (
+    "suite",
+    "system",
+    "left",
+    "calls",
+    "tokens in",
+    "tokens out",
+    "usd",
+    "usd at most",
+    "from",
+)
+CENT = Decimal("0.01")
+
+
+def estimate_text(found: Estimate, request: RunRequest | None = None) -> str:
+    """Return the table of a dry run and what the limits of a request allow; a dash is unknown."""
+    limits = limits_note(found, request) if request else ()
+    return "\n".join((*_lines(found), *limits)) + "\n"
+
+
+def _lines(found: Estimate) -> Iterator[str]:
+    yield columns(COLUMNS, [*(_row(line) for line in found.lines), _total(found)])
+    yield ""
+    yield (
+        f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
+        "At most, as a limit counts it: every prompt byte a token and some for a chat template,\n"
+        "every reply as long as max_tokens lets it be; HTTP retries come on top."
+    )
+    if found.label != "live":
+        yield f"This pool is labelled {found.label}: nothing will be paid."
+    for reason in found.unknown:
+        yield f"Unknown: {reason}."
+    yield _safe(found)
+
+
+def _row(line: EstimateLine) -> tuple[str, ...]:
+    cells = _cells(line.expected, line.most)
+    return (line.suite, line.system, str(line.left), *cells, line.basis)
+
+
+def _total(found: Estimate) -> tuple[str, ...]:
+    left = sum(line.left for line in found.lines)
+    return ("total", "", str(left), *_cells(found.expected, found.most), "")
+
+
+def _cells(expected: CallTotals, most: CallTotals) -> tuple[str, ...]:
+    counts = (expected.calls, expected.input, expected.output)
+    return (*(_count(one) for one in counts), _dollars(expected.usd), _dollars(most.usd))
+
+
+def _count(value: Decimal | None) -> str:
+    return "-" if value is None else f"{value.to_integral_value():,}"
+
+
+def _dollars(value: Decimal | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _safe(found: Estimate) -> str:
+    most = found.most.usd
+    if most is None:
+        return "No --max-usd is known to be enough: see what is unknown above."
+    enough = (most + found.already).quantize(CENT, rounding=ROUND_UP)
+    spent = f", ${found.already:.4f} of it spent already" if found.already else ""
+    return f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+
+
+def limits_note(found: Estimate, request: RunRequest) -> Iterator[str]:
+    """Yield a line for each limit of a request that may stop something before its end."""
+    if said := too_little(found, request):
+        yield said
+        return
+    if request.max_usd is not None:
+        left = request.max_usd - found.already
+        if said := _too_little((found.expected.usd, found.most.usd), left, "the run"):
+            spent = f" (${found.already:.4f} of it is spent)" if found.already else ""
+            yield f"--max-usd {request.max_usd:f}{spent} {said}."
+    left = [line for line in found.lines if line.left]
+    limit = request.max_usd_per_query
+    if limit is not None and left:
+        one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
+        known = max(line.usual or Decimal(0) for line in left)
+        if said := _too_little((known, one.dearest), limit, "questions"):
+            yield f"--max-usd-per-query {limit:f} {said} ({one.system} on {one.suite})."
+
+
+def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, what: str) -> str:
+    """Return how a limit stands to what is expected and at most; empty where it is enough."""
+    expected, most = takes
+    if expected is not None and expected > left:
+        return f"is too little: ${expected:.4f} is expected"
+    if most is None:
+        return f"may stop {what} before the end: nothing bounds the cost"
+    return f"may stop {what} before the end: up to ${most:.4f} is possible" if most > left else ""
+
+
+def refuse_too_little(found: Estimate, request: RunRequest) -> None:
+    """Raise UserError where a limit is less than the first call of every question can cost."""
+    if said := too_little(found, request):
+        raise UserError(said)
+
+
+def too_little(found: Estimate, request: RunRequest) -> str:
+    """Return why a limit would let no call go out; empty where it lets one, or may."""
+    left = [line for line in found.lines if line.left]
+    firsts = [line.first for line in left if line.first is not None]
+    if not firsts or len(firsts) < len(left):
+        return ""
+    first = min(firsts, key=lambda one: one.usd)
+    limits = (
+        ("--max-usd", request.max_usd, found.already),
+        ("--max-usd-per-query", request.max_usd_per_query, Decimal(0)),
+    )
+    for name, limit, already in limits:
+        if limit is not None and limit - already < first.usd:
+            leaves = f"leaves ${limit - already:.4f}" if already else "allows"
+            return (
+                f"One call of {first.worker!r} can cost ${first.usd:.4f}, more than {name} "
+                f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
+            )
+    return ""
+
+
+def limit_warning(found: Estimate, request: RunRequest) -> str:
+    """Return a line when a limit does not pay for one question; empty when it does, or may."""
+    left = [line for line in found.lines if line.left and line.one.usd is not None]
+    if not left:
+        return ""
+    cheapest = min(left, key=lambda line: line.one.usd or Decimal(0))
+    cost = cheapest.one.usd or Decimal(0)
+    what = f"one question of {cheapest.system} on {cheapest.suite} may cost ${cost:.4f}"
+    if request.max_usd is not None and cost > request.max_usd - found.already:
+        spent = f", of which ${found.already:.4f} is spent" if found.already else ""
+        return f"{what}, more than --max-usd {request.max_usd:f} leaves{spent} ({cheapest.basis})."
+    if request.max_usd_per_query is not None and cost > request.max_usd_per_query:
+        limit = f"--max-usd-per-query {request.max_usd_per_query:f}"
+        return f"{what}, more than {limit} ({cheapest.basis})."
+    return ""

@@ -1,0 +1,274 @@
+"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError, ValidationInfo
+
+from harness.errors import UserError
+from harness.files import DOCUMENT, read_limited, replace_file
+from harness.suite import OFFICIAL, Prompt
+
+SELECTION = "selection"
+
+
+# § What a log directory is about: one pool, one seed, suites at one version, the systems run
+# § so far.
+# §
+# § `podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or
+# § a suite's
+# § epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
+# § experiment and is refused, because its rows could not be compared. The record is
+# § `DIR/experiment.json`.
+
+
+FILE = "experiment.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One system on one suite: what becomes one Inspect task."""
+
+    suite: str
+    system: str
+    solver: str
+    """Registry name: `baselines/moa_lite`."""
+    args: Mapping[str, Any]
+    """Plain solver arguments, kept so that a resumed run is the same run."""
+    notes: tuple[str, ...] = ()
+    reference_allowed: bool = True
+    """False for a best single that was chosen in hindsight."""
+    uses_targets: bool = False
+    order: int | None = None
+    """Place among the experiment's entries, from 1, in which they are begun: see `ordered`."""
+
+    part: str = ""
+    """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
+    show."""
+    learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the system learnt from (harness/learning/fit.py), without the questions' digests."""
+
+    @property
+    def name(self) -> str:
+        """What the Inspect task is called."""
+        return task_name(self.suite, self.system, part=self.part)
+
+
+def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") -> str:
+    """Return the name of an Inspect task, unique below a log directory.
+
+    An eval set looks for finished tasks in subdirectories too, and knows them by their names.
+    """
+    name = f"{suite} {system} {part}".rstrip()
+    return name if purpose == "eval" else f"{name} ({purpose})"
+
+
+def _of_each_suite(stored: object, info: ValidationInfo) -> object:
+    """Return the one number of an older file once per suite; ValueError for a suite without one."""
+    suites: Mapping[str, str] = info.data.get("suite_versions", {})
+    if isinstance(stored, int):
+        return dict.fromkeys(suites, stored)
+    if not isinstance(stored, Mapping):
+        return stored
+    named = cast(Mapping[str, object], stored)
+    lacking = suites.keys() - named.keys()
+    if lacking:
+        raise ValueError(f"it has none for {min(lacking)}")
+    return named
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The identity and extent of one log directory."""
+
+    pool: str
+    """The pool's name; where its file lies is nobody's business a week later."""
+    pool_sha256: str
+    recordings: Mapping[str, str]
+    """sha256 of each cassette that a recorded pool replays."""
+    book_sha256: str
+    seed: int
+    split: str
+    box: str | None
+    time_scale: float
+    limit: int | None
+    suite_versions: Mapping[str, str]
+    data_revisions: Mapping[str, str]
+    epochs: Annotated[Mapping[str, PositiveInt], BeforeValidator(_of_each_suite)]
+    """Suite -> how often each question is asked; older files hold one number for all suites."""
+    entries: tuple[Entry, ...]
+    prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
+    """Suite -> how its questions are put; officially where an older file does not say."""
+    images: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Suite -> digest of the image its programs run in, where the box has images."""
+    train_calls: int | None = None
+    """Worker calls that each system may learn with; None until `--train-calls` says it."""
+    train_on: tuple[str, ...] = ()
+    """Suites whose train splits teach; empty is each exam's own."""
+    schema: Literal[1] = 1
+
+    def joined(self, new: "Experiment") -> "Experiment":
+        """Return this experiment extended by `new`; UserError when they cannot share a table."""
+        for name in IDENTITY:
+            _same(name, getattr(self, name), getattr(new, name))
+        if self.box and new.box:
+            _same("box", self.box, new.box)
+        for suite in self.suite_versions.keys() & new.suite_versions.keys():
+            _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
+            _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
+            _same(f"prompt of {suite}", self._prompt(suite), new._prompt(suite))
+            _not_fewer_epochs(suite, self.epochs[suite], new.epochs[suite])
+        for suite in self.images.keys() & new.images.keys():
+            _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
+        _not_less("limit", self.limit or inf, new.limit or inf)
+        for name in LEARNING:
+            if getattr(self, name) and getattr(new, name):
+                _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
+        entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
+        return replace(
+            self,
+            box=self.box or new.box,
+            limit=new.limit,
+            epochs={**self.epochs, **new.epochs},
+            prompts={**self.prompts, **new.prompts},
+            suite_versions={**self.suite_versions, **new.suite_versions},
+            data_revisions={**self.data_revisions, **new.data_revisions},
+            entries=tuple(entries.values()),
+            images={**self.images, **new.images},
+            train_calls=self.train_calls or new.train_calls,
+            train_on=self.train_on or new.train_on,
+        )
+
+    def _prompt(self, suite: str) -> Prompt:
+        return self.prompts.get(suite, OFFICIAL)
+
+
+IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
+LEARNING = ("train_calls", "train_on")
+"""What is settled once it was said: all systems of a table learn alike."""
+_FILE = TypeAdapter(Experiment)
+
+
+@contextmanager
+def lock_experiment(log_dir: Path) -> Generator[None]:
+    """Hold a directory for one run; UserError when another run of this machine holds it."""
+    log_dir.mkdir(parents=True, exist_ok=True)
+    handle = os.open(log_dir, os.O_RDONLY)
+    try:
+        _lock(handle, log_dir)
+        yield
+    finally:
+        os.close(handle)
+
+
+def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
+    """Return the experiment of a directory with `new` added, and write nothing.
+
+    UserError when the directory holds another experiment or files that are not ours.
+    """
+    if log_dir.exists() and not log_dir.is_dir():
+        raise UserError(f"{log_dir} is no directory; name another --log-dir.")
+    stored = read_experiment(log_dir)
+    if stored is None and log_dir.is_dir() and any(log_dir.iterdir()):
+        raise UserError(
+            f"{log_dir} is not empty and holds no podium experiment; name another --log-dir."
+        )
+    try:
+        return stored.joined(new) if stored else new
+    except UserError as error:
+        raise UserError(
+            f"{log_dir} holds another experiment: {error}; name another --log-dir."
+        ) from None
+
+
+def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
+    """Return the experiment of a directory with `new` added, and write it down.
+
+    Every entry has its place in the order from then on. Raises what `check_experiment` raises.
+    """
+    stored = read_experiment(log_dir)
+    experiment = order_entries(check_experiment(log_dir, new), stored.entries if stored else ())
+    log_dir.mkdir(parents=True, exist_ok=True)
+    _write(log_dir, experiment)
+    return experiment
+
+
+def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment:
+    """Return an experiment whose entries all have a place in the order in which they are begun.
+
+    The order is a shuffle that its seed decides, because a provider's cache serves later systems
+    the prefixes that earlier ones have sent. Entries keep their place; new ones come behind.
+    """
+    places = {row.name: row.order for row in stored if row.order}
+    new = [row.name for row in experiment.entries if row.name not in places]
+    new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())
+    first = max(places.values(), default=0) + 1
+    places |= {name: place for place, name in enumerate(new, first)}
+    entries = tuple(replace(row, order=places[row.name]) for row in experiment.entries)
+    return replace(experiment, entries=entries)
+
+
+def note_graders(
+    log_dir: Path, versions: Mapping[str, str], box: str | None, images: Mapping[str, str]
+) -> None:
+    """Write down who graded whole logs again, so that the run can be resumed."""
+    for path in sorted(log_dir.rglob(FILE)):
+        experiment = read_experiment(path.parent)
+        assert experiment is not None, "rglob has just found it"
+        known = {
+            suite: versions.get(suite, old) for suite, old in experiment.suite_versions.items()
+        }
+        kept = {suite: image for suite, image in images.items() if suite in known}
+        changed = replace(experiment, suite_versions=known, box=box or experiment.box, images=kept)
+        _write(path.parent, changed)
+
+
+def _write(log_dir: Path, experiment: Experiment) -> None:
+    replace_file(log_dir / FILE, _FILE.dump_json(experiment, indent=1) + b"\n")
+
+
+def read_experiment(log_dir: Path) -> Experiment | None:
+    """Return the experiment of a directory, None when it has none; UserError when it is damaged."""
+    path = log_dir / FILE
+    if not path.is_file():
+        return None
+    try:
+        return _FILE.validate_json(read_limited(path, DOCUMENT))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"{path} is damaged or of another version of podium (field {where}: {first['msg']}); "
+            "restore it or name another --log-dir."
+        ) from error
+
+
+def _lock(handle: int, log_dir: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"Another podium run is writing to {log_dir}; wait for its end.") from None
+
+
+def _not_fewer_epochs(suite: str, stored: int, asked: int) -> None:
+    if asked < stored:
+        epochs = f"{stored} epochs of {suite}"
+        raise UserError(f"it has {epochs}, not {asked}; leave --epochs out or raise it")
+
+
+def _not_less(field: str, stored: float, asked: float) -> None:
+    if asked < stored:
+        said = "all questions" if stored == inf else f"--{field} {stored}"
+        raise UserError(f"it has {said}; leave --{field} out or raise it")
+
+
+def _same(field: str, stored: object, asked: object) -> None:
+    if stored != asked:
+        raise UserError(f"its {field} is {stored!r}, not {asked!r}")

@@ -1,0 +1,448 @@
+"""What a system would ask, counted without asking, and what counted calls will cost."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import ceil
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from inspect_ai.model import ChatMessage, Model
+
+from harness.errors import PodiumError
+from harness.ledger.call import Attempted, Call, upper_bound
+from harness.ledger.join import rows_of
+from harness.ledger.runs import has_sittings, sittings_below
+from harness.pool import Pool
+from harness.pool_config import PoolSpec
+from harness.prices import Book
+from harness.prices.cost import cost
+from harness.records import CONDUCTOR, Grade, Question, Reply, Usage
+from harness.request import service_tier
+from harness.run.experiment import SELECTION, task_name
+from harness.system import System
+from harness.workflow import Sampling
+
+# § What a system would ask, found without asking: its plan is run over a pool that only
+# § counts.
+# §
+# § A hand-written plan is a pure function of the question and the workers' names, so a pool
+# § whose
+# § replies are empty places shows every request it makes: which worker, how many bytes, which
+# § replies
+# § it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
+
+
+OPEN, CLOSE = "\ue000", "\ue001"
+"""Around the number of a reply that is not there yet: private characters, in no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCall:
+    """A request that would be made."""
+
+    worker: str
+    prompt_bytes: int
+    """UTF-8 bytes of its texts, replies that it reads not included."""
+    reads: tuple[int, ...] = ()
+    """The calls whose replies are in it, by their number from 0; one twice if it is there twice."""
+    times_max_tokens: int = 1
+    """How many of its worker's token limits the reply may have (`Sampling`)."""
+
+
+class Unplannable(PodiumError):
+    """What a system does depends on what a model says; holds the request to that model."""
+
+    def __init__(self, first: CountedCall) -> None:
+        """Keep the first request to the conductor."""
+        super().__init__("a model writes this system's plans")
+        self.first = first
+
+
+@dataclass(slots=True)
+class CountingPool(Pool):
+    """A pool that calls nobody and keeps every request."""
+
+    counted: list[CountedCall] = field(default_factory=list[CountedCall])
+
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
+        """Count one request; its reply is a place for what is not known.
+
+        Raises `Unplannable` when a conductor is asked, UserError for a worker the pool lacks.
+        """
+        if worker != CONDUCTOR:
+            self._known(worker)
+        call = _counted(worker, "\n".join(message.text for message in messages))
+        if worker == CONDUCTOR:
+            raise Unplannable(call)
+        times = sampling.times_max_tokens if sampling else 1
+        self.counted.append(replace(call, times_max_tokens=times))
+        return Reply(worker, f"{OPEN}{len(self.counted) - 1}{CLOSE}", None)
+
+    def _known(self, worker: str) -> None:
+        self._model(worker)
+
+
+async def _failing_trial(question: Question, reply: str) -> Grade:
+    """Return that no public test passes: who asks until they do, asks the most it may."""
+    return Grade(0.0, None)
+
+
+def _counted(worker: str, text: str) -> CountedCall:
+    reads: list[int] = []
+    own = 0
+    for number, piece in enumerate(text.split(OPEN)):
+        place, closed, rest = piece.partition(CLOSE) if number else ("", "", piece)
+        if closed:
+            reads.append(int(place))
+        own += len(rest.encode(errors="surrogatepass"))
+    return CountedCall(worker, own, tuple(reads))
+
+
+def counted_calls(
+    system: System, question: Question, workers: Iterable[str], spec: PoolSpec | None = None
+) -> tuple[CountedCall, ...]:
+    """Return the calls that a system makes for one question at its first epoch.
+
+    Raises `Unplannable` where a model writes the plan.
+    """
+    ((found,),) = (counted_all(system, [(question, 1)], tuple(workers), spec),)
+    return found
+
+
+def counted_all(
+    system: System,
+    pairs: Sequence[tuple[Question, int]],
+    workers: Sequence[str],
+    spec: PoolSpec | None = None,
+) -> list[tuple[CountedCall, ...]]:
+    """Return the calls of each (sealed question, epoch); raises what `counted_calls` raises."""
+    models = dict.fromkeys(workers, cast(Model, None))
+    if spec and spec.conductor:
+        models[CONDUCTOR] = cast(Model, None)
+
+    async def each() -> list[tuple[CountedCall, ...]]:
+        made: list[tuple[CountedCall, ...]] = []
+        for question, epoch in pairs:
+            pool = CountingPool(
+                models=cast(Any, models), spec=spec, epoch=epoch, trial=_failing_trial
+            )
+            await system(question, pool)
+            made.append(tuple(pool.counted))
+        return made
+
+    return anyio.run(each)
+
+
+def worst_case(
+    worker: str, first: CountedCall, question: Question, *, planning: int = 2, steps: int = 5
+) -> tuple[CountedCall, ...]:
+    """Return the most that a written plan can ask of one worker, its conductor's calls included.
+
+    Steps that read everything before them; a subtask is part of what the conductor wrote. The
+    retry has the first request, its reply, and a reason about as long as the first request. Of
+    `planning` calls of the conductor those after two belong to later rounds, which see the first
+    one's plan and last reply.
+    """
+    calls = [first]
+    if planning > 1:
+        calls.append(CountedCall(CONDUCTOR, 2 * first.prompt_bytes, (0,)))
+    written = len(calls) - 1
+    size = len(question.text.encode())
+    for index in range(steps):
+        before = tuple(range(written + 1, written + 1 + index))
+        calls.append(CountedCall(worker, size, (written, *before)))
+    seen = (*range(written + 1), len(calls) - 1)
+    for later in range(len(calls), len(calls) + planning - 2):
+        calls.append(CountedCall(CONDUCTOR, 3 * first.prompt_bytes, seen))
+        seen = (*seen, later)
+    return tuple(calls)
+
+
+# § What past runs say of the next one: calls and tokens per question, and per call of a
+# § worker.
+# §
+# § Read from the rows of ledgers (journals and logs) below directories; nothing is asked.
+# § Only calls of
+# § the very models that the pool has now count: another model's tokens say nothing.
+
+
+SuiteAndSystem = tuple[str, str]
+"""Suite and system."""
+
+
+@dataclass(slots=True)
+class PastCalls:
+    """Calls with their tokens and dollars."""
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    usd: Decimal | None = Decimal(0)
+    """None when one of them has no price."""
+    sized: int = 0
+    """Input tokens of the calls whose prompts' bytes are known, and those bytes."""
+    bytes: int = 0
+
+    def add(self, row: Call, usd: Decimal | None) -> None:
+        """Add one call."""
+        prompt = row.input_total or 0
+        self.calls += 1
+        self.input += prompt
+        self.output += row.output or 0
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+        if row.prompt_bytes:
+            self.sized += prompt
+            self.bytes += row.prompt_bytes
+
+
+@dataclass(slots=True)
+class PastRuns:
+    """What was found."""
+
+    answers: dict[SuiteAndSystem, dict[tuple[str, int, str], PastCalls]] = field(
+        default_factory=lambda: defaultdict[SuiteAndSystem, dict[tuple[str, int, str], PastCalls]](
+            dict
+        )
+    )
+    """Per suite and system, what each graded answer took."""
+    workers: dict[tuple[str, str], PastCalls] = field(
+        default_factory=lambda: defaultdict[tuple[str, str], PastCalls](PastCalls)
+    )
+    """Per suite and worker; the suite `` is all of them."""
+    judges: dict[str, PastCalls] = field(
+        default_factory=lambda: defaultdict[str, PastCalls](PastCalls)
+    )
+    """Per suite, what judging took."""
+    strangers: set[SuiteAndSystem] = field(default_factory=set[SuiteAndSystem])
+    """Suites and systems that ran on other models: their totals say nothing."""
+
+    def of_system(self, suite: str, system: str) -> list[PastCalls]:
+        """Return what each answer of a system took on a suite; empty when it never sat it so."""
+        if (suite, system) in self.strangers or (suite, system) not in self.answers:
+            return []
+        return list(self.answers[suite, system].values())
+
+    def of_worker(self, suite: str, worker: str) -> PastCalls | None:
+        """Return a worker's calls on a suite, else on all; None when it was never called."""
+        for key in ((suite, worker), ("", worker)):
+            if key in self.workers and self.workers[key].calls:
+                return self.workers[key]
+        return None
+
+
+def p95(counts: Sequence[int]) -> int:
+    """Return the 95th percentile by nearest rank.
+
+    >>> p95([1] * 95 + [9] * 5)
+    1
+    """
+    ordered = sorted(counts)
+    return ordered[ceil(0.95 * len(ordered)) - 1]
+
+
+def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
+    """Return what ledgers below directories say of this pool's workers, at this book's prices.
+
+    A directory without logs and journals says nothing; UserError for one that is damaged.
+    """
+    past = PastRuns()
+    models = {slot.name: slot.model for slot in spec.slots}
+    refs = {slot.name: slot.price_ref for slot in spec.slots}
+    for row in _rows(dirs):
+        if row.billable != "yes" or row.input_total is None or row.output is None:
+            continue
+        if models.get(row.role) != row.model:
+            past.strangers.add((row.suite, row.system))
+            continue
+        usd = _price(row, book, refs[row.role])
+        if row.scope == "scoring":
+            past.judges[row.suite].add(row, usd)
+        elif row.scope == "inference":
+            past.workers[row.suite, row.role].add(row, usd)
+            past.workers["", row.role].add(row, usd)
+            if row.counted and not _is_try(row):
+                pair = (row.question, row.epoch, row.sample)
+                found = past.answers[row.suite, row.system].setdefault(pair, PastCalls())
+                found.add(row, usd)
+    return past
+
+
+def _rows(dirs: Sequence[Path]) -> Iterator[Call]:
+    for folder in dirs:
+        for files in sittings_below(folder) if has_sittings(folder) else ():
+            yield from rows_of(files)
+
+
+def _is_try(row: Call) -> bool:
+    """Say whether a system only tried something to learn by: its answers are other ones."""
+    alone = task_name(row.suite, row.system, SELECTION)
+    return row.task.endswith(f"({SELECTION})") and row.task != alone
+
+
+def _price(row: Call, book: Book, ref: str) -> Decimal | None:
+    usage, price = row.usage, book.price(ref)
+    return cost(usage, price) if usage and price else None
+
+
+# § What counted calls will cost: expected, by a worker's past calls, and at most, by its
+# § limits.
+# §
+# § At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
+# § every reply
+# § as long as `max_tokens` lets it be, at the dearest rates that may hold. A reply that is
+# § read again
+# § takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a
+# § worker without
+# § a price, or without `max_tokens`; and what is expected of one of whom no past call is
+# § known, for a
+# § bound is no expectation.
+
+
+@dataclass(frozen=True, slots=True)
+class CallTotals:
+    """What some calls take; None is unknown."""
+
+    calls: Decimal = Decimal(0)
+    input: Decimal | None = Decimal(0)
+    output: Decimal | None = Decimal(0)
+    usd: Decimal | None = Decimal(0)
+
+    def __add__(self, other: "CallTotals") -> "CallTotals":
+        return CallTotals(
+            self.calls + other.calls,
+            add_known(self.input, other.input),
+            add_known(self.output, other.output),
+            add_known(self.usd, other.usd),
+        )
+
+    def times(self, factor: Decimal) -> "CallTotals":
+        """Return the take of so many such things."""
+        return CallTotals(
+            self.calls * factor,
+            _scaled(self.input, factor),
+            _scaled(self.output, factor),
+            _scaled(self.usd, factor),
+        )
+
+
+def _scaled(value: Decimal | None, factor: Decimal) -> Decimal | None:
+    return None if value is None else value * factor
+
+
+def add_known(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    """Return a sum; unknown when either part is."""
+    return None if one is None or other is None else one + other
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Prices calls of one pool; notes why something stayed unknown."""
+
+    spec: PoolSpec
+    book: Book
+    past: PastRuns
+    suite: str
+    unknown: dict[str, None] = field(default_factory=dict[str, None])
+    """Reasons, in order."""
+    bounded: set[str] = field(default_factory=set[str])
+    """Workers of whom no past call is known, so that nothing is expected of them."""
+
+    def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
+        """Return the most that one question's calls can take."""
+        return self._sum(calls, [self._limit(call) for call in calls], None)
+
+    def expected(self, calls: Sequence[CountedCall]) -> CallTotals:
+        """Return what one question's calls take when workers go on as they did."""
+        outputs: list[int | None] = []
+        for call in calls:
+            past = self.past.of_worker(self.suite, call.worker)
+            if past is None:
+                self.bounded.add(call.worker)
+            outputs.append(None if past is None else _mean_output(past))
+        return self._sum(calls, outputs, self.past)
+
+    def _sum(
+        self, calls: Sequence[CountedCall], outputs: Sequence[int | None], past: PastRuns | None
+    ) -> CallTotals:
+        total = CallTotals()
+        for call, output in zip(calls, outputs, strict=True):
+            own = call.prompt_bytes
+            known = past.of_worker(self.suite, call.worker) if past else None
+            if past and known is None:
+                total += CallTotals(Decimal(1), None, None, None)
+                continue
+            if known is not None and known.bytes:
+                own = ceil(Decimal(own) * known.sized / known.bytes)
+            read = [outputs[one] for one in call.reads]
+            said = [one for one in read if one is not None]
+            prompt = own + sum(said) if len(said) == len(read) else None
+            total += self._one(call.worker, prompt, output, at_most=past is None)
+        return total
+
+    def first(self, calls: Sequence[CountedCall]) -> Decimal | None:
+        """Return the most that a question's first call can cost; None where nothing bounds it."""
+        return self.at_most(calls[:1]).usd if calls else None
+
+    def _one(
+        self, worker: str, prompt: int | None, output: int | None, *, at_most: bool
+    ) -> CallTotals:
+        ref = self.spec.worker(worker).price_ref
+        price = self.book.price(ref)
+        if price is None:
+            self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
+        usd = None
+        if at_most:
+            usd = self._bound(worker, prompt, output)
+        elif price is not None and prompt is not None and output is not None:
+            usd = cost(Usage(input=prompt, output=output), price)
+        return CallTotals(
+            Decimal(1),
+            None if prompt is None else Decimal(prompt),
+            None if output is None else Decimal(output),
+            usd,
+        )
+
+    def _bound(self, worker: str, prompt: int | None, output: int | None) -> Decimal | None:
+        slot = self.spec.worker(worker)
+        service = service_tier(slot.config, slot.args)
+        attempted = Attempted("unknown", "none", None, service, prompt, output)
+        return upper_bound(attempted, self.book.price(slot.price_ref))
+
+    def _limit(self, call: CountedCall) -> int | None:
+        limit = self.spec.worker(call.worker).config.max_tokens
+        if limit is None:
+            self.unknown[f"{call.worker} sets no max_tokens"] = None
+            return None
+        return limit * call.times_max_tokens
+
+
+def _mean_output(past: PastCalls) -> int:
+    return ceil(Decimal(past.output) / past.calls)
+
+
+def mean_of(found: Sequence[PastCalls]) -> CallTotals:
+    """Return what a past answer took on average."""
+    count = Decimal(len(found))
+    usd: Decimal | None = Decimal(0)
+    for one in found:
+        usd = add_known(usd, one.usd)
+    return CallTotals(
+        Decimal(sum(one.calls for one in found)) / count,
+        Decimal(sum(one.input for one in found)) / count,
+        Decimal(sum(one.output for one in found)) / count,
+        None if usd is None else usd / count,
+    )
+
+
+def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
+    """Return a sort key: what is unknown may be the dearest."""
+    return take.usd is None, take.usd or Decimal(0)

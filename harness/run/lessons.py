@@ -1,0 +1,503 @@
+"""What systems learn from: train questions, single workers tried on them, and rounds of tries."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from inspect_ai.log import EvalLog
+
+from harness.context import RunContext, run_context
+from harness.errors import UserError, WorkerError
+from harness.inspect_adapters import pick, system_of
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
+from harness.learning.matrix import Matrix, matrix_of_logs
+from harness.ledger.logs import Json, naming, open_log
+from harness.ledger.totals import SystemRun, load_runs
+from harness.records import PODIUM, Question
+from harness.rewards.splits import BareText, SuiteSplit, load_split, overlaps
+from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry, manifest_key
+from harness.run.evaluate import EvalPurpose, Job, mean_score, run_entries
+from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
+from harness.run.forecast import counted_all
+from harness.suite import Split, Suite, prompt_of
+from harness.workflow import MAX_STEPS
+
+# § What may teach the systems of a run: declared train questions, and how many calls they may
+# § take.
+# §
+# § An exam's systems learn from its own train split, or from those that `--train-on` names. A
+# § question
+# § that an exam of the run asks teaches nothing: it is left out. Not here: asking the
+# § questions
+# § (harness/run/lessons.py, harness/run/lessons.py), and learning (baselines/).
+
+
+TRAIN: Split = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingQuestions:
+    """What teaches for one exam."""
+
+    suites: tuple[Suite[Any], ...]
+    questions: Mapping[str, tuple[Question, ...]]
+    """Suite -> its questions that no exam of the run asks, in the suite's order."""
+    shared: int = 0
+    """Questions that were left out, because an exam of the run asks them."""
+
+    def first(self, each: int) -> dict[str, tuple[str, ...]]:
+        """Return the ids of the first `each` questions of every suite."""
+        return {name: tuple(one.id for one in all_[:each]) for name, all_ in self.questions.items()}
+
+    def in_turn(self) -> tuple[tuple[str, Question], ...]:
+        """Return suites and questions, one of each suite after the other, so that a few are of all.
+
+        Questions are sealed.
+        """
+        longest = max((len(all_) for all_ in self.questions.values()), default=0)
+        return tuple(
+            (name, all_[at].sealed())
+            for at in range(longest)
+            for name, all_ in self.questions.items()
+            if at < len(all_)
+        )
+
+
+def training_suites(
+    suite: Suite[Any], experiment: Experiment, catalogue: Catalogue
+) -> list[Suite[Any]]:
+    """Return the suites whose train splits teach for an exam; empty when there is none.
+
+    UserError for a name of `--train-on` that is no suite, or that has no train split.
+    """
+    found: list[Suite[Any]] = []
+    for name in experiment.train_on or (suite.name,):
+        if name not in catalogue.suites:
+            known = ", ".join(sorted(catalogue.suites))
+            raise UserError(f"--train-on: there is no suite {name!r}; known suites: {known}.")
+        teacher = catalogue.suites[name]
+        if TRAIN in teacher.splits:
+            found.append(teacher)
+        elif experiment.train_on:
+            raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
+    if experiment.split == TRAIN and suite.name in {one.name for one in found}:
+        return []  # what is learnt on the exam itself is learnt in hindsight
+    return found
+
+
+def must_learn(system: str, catalogue: Catalogue) -> bool:
+    """Say whether a system cannot run without a train split."""
+    manifest = catalogue.systems[manifest_key(system)]
+    return manifest.learns or "train" in manifest.needs
+
+
+def refuse_untaught(
+    suites: Sequence[Suite[Any]],
+    systems: Sequence[str],
+    experiment: Experiment,
+    catalogue: Catalogue,
+) -> None:
+    """Raise UserError for a system that has nothing to learn from on some exam."""
+    learners = [name for name in systems if must_learn(name, catalogue)]
+    for suite in suites:
+        if not training_suites(suite, experiment, catalogue) and learners:
+            other = "other " if suite.name in experiment.train_on else ""
+            raise UserError(
+                f"{learners[0]} must learn before it can sit {suite.name!r}, and there is no train "
+                f"split of it apart from the exam: name {other}suites to learn from with "
+                "--train-on SUITE."
+            )
+
+
+def calls_to_learn(experiment: Experiment, selection_limit: int, workers: int) -> int:
+    """Return the worker calls that each system of a run may spend on learning."""
+    return experiment.train_calls or selection_limit * workers
+
+
+def questions_each(calls: int, workers: int, suites: int) -> int:
+    """Return how many questions of each train split every worker is asked alone.
+
+    >>> questions_each(320, 8, 1), questions_each(320, 8, 3)
+    (40, 13)
+    """
+    return calls // workers // max(suites, 1)
+
+
+def refuse_too_few(calls: int | None, workers: int, suites: int) -> None:
+    """Raise UserError for a budget that does not ask every worker once."""
+    if calls is not None and questions_each(calls, workers, suites) < 1:
+        least = workers * max(suites, 1)
+        raise UserError(
+            f"--train-calls {calls} does not ask each of {workers} workers once on every suite "
+            f"that teaches: make it at least {least}."
+        )
+
+
+def training_questions(
+    taught: Sequence[Suite[Any]],
+    exams: Sequence[Suite[Any]],
+    experiment: Experiment,
+    bare: BareText,
+) -> TrainingQuestions:
+    """Return the questions that teach, without those that an exam asks.
+
+    The same question is known by its id within a suite, and by its text's digest across suites
+    (harness/rewards/splits.py). UserError when nothing is left of a train split.
+    """
+    split = cast(Split, experiment.split)
+    asked = [load_split(suite, split if split in suite.splits else "eval") for suite in exams]
+    left: dict[str, tuple[Question, ...]] = {}
+    shared = 0
+    for teacher in taught:
+        whole = load_split(teacher, TRAIN)
+        gone = {one.question for one in overlaps([whole], asked, bare)} | _same_ids(whole, asked)
+        shared += len(gone)
+        left[teacher.name] = tuple(q for id, q in whole.questions.items() if id not in gone)
+        if not left[teacher.name]:
+            raise UserError(
+                f"Every train question of {teacher.name!r} is asked by an exam of this run: name "
+                "other suites with --train-on."
+            )
+    return TrainingQuestions(tuple(taught), left, shared)
+
+
+def _same_ids(training: SuiteSplit, exams: Sequence[SuiteSplit]) -> set[str]:
+    same = [exam for exam in exams if exam.suite.name == training.suite.name]
+    return {id for exam in same for id in exam.questions} & training.questions.keys()
+
+
+# § Which single worker is the best: chosen on train questions, or in hindsight and labelled
+# § so.
+# §
+# § Every worker is asked the same train questions alone. The calls are logged below
+# § `LOG_DIR/selection`, billed apart from every table row, and made once: the best single
+# § worker is
+# § chosen by them, and routers learn from the same matrix. Not here: what may teach
+# § (harness/run/lessons.py), and learning by trying (harness/run/lessons.py).
+
+
+@dataclass(frozen=True, slots=True)
+class SingleScores:
+    """What single workers did on the train questions of one exam."""
+
+    best: Mapping[str, Any]
+    """The arguments of `best_single`."""
+    matrix: Matrix
+    """Workers in pool order."""
+    lessons: TrainingQuestions
+
+    @property
+    def of(self) -> str:
+        """Name the suites that taught."""
+        return ", ".join(suite.name for suite in self.lessons.suites)
+
+
+def choose_on_train(
+    job: Job, suites: Sequence[Suite[Any]], experiment: Experiment
+) -> dict[str, SingleScores]:
+    """Return what single workers did, by exam, for exams that have train questions.
+
+    None for an experiment *on* the train split: a choice on the exam itself is one in hindsight.
+    """
+    found = {suite.name: questions_for(job, suite, experiment) for suite in suites}
+    teachable = {name: one for name, one in found.items() if one is not None}
+    if not teachable:
+        return {}
+    only: dict[str, tuple[str, ...]] = {}
+    for one in teachable.values():
+        only |= one.first(questions_per_worker(job, experiment, one))
+    asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
+    log_dir = job.request.log_dir / SELECTION
+    rows = tuple(row for suite in asked.values() for row in single_entries(job, suite))
+    plan = learning_experiment(experiment, list(asked.values()), rows)
+    plan = replace(plan, limit=max(map(len, only.values())))
+    how = EvalPurpose(SELECTION, "choosing the best single worker", only)
+    outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, how)
+    if not outcome.finished:
+        reasons = "; ".join(outcome.trouble)
+        raise WorkerError(f"the best single worker could not be chosen: {reasons}")
+    whole = matrix_of_logs([log_dir])
+    return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
+
+
+def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
+    """Return what teaches for an exam; None when there is nothing."""
+    taught = training_suites(suite, experiment, job.catalogue)
+    if not taught:
+        return None
+    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
+    exams = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
+    return training_questions(taught, exams, experiment, job.controls.bare)
+
+
+def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestions) -> int:
+    """Return how many questions of each train split every worker is asked alone."""
+    workers = len(job.spec.names)
+    calls = calls_to_learn(experiment, job.request.selection_limit, workers)
+    return questions_each(calls, workers, len(one.suites))
+
+
+def learning_experiment(
+    experiment: Experiment, suites: Sequence[Suite[Any]], rows: Sequence[Entry]
+) -> Experiment:
+    """Return the experiment that sits train splits once, beside the exam's."""
+    return replace(
+        experiment,
+        split=TRAIN,
+        limit=None,
+        epochs={suite.name: 1 for suite in suites},
+        prompts={suite.name: prompt_of(suite) for suite in suites},
+        entries=tuple(rows),
+        suite_versions={suite.name: suite.version for suite in suites},
+        data_revisions={suite.name: suite.data_revision for suite in suites},
+    )
+
+
+def _taught(
+    job: Job, one: TrainingQuestions, only: Mapping[str, Sequence[str]], whole: Matrix
+) -> SingleScores:
+    ids = {f"{suite.name}/{id}" for suite in one.suites for id in only[suite.name]}
+    found = _in_order(whole.where(lambda asked: asked.id in ids), job.spec.names)
+    known = {
+        name: float(mean)
+        for name, mean in zip(job.spec.names, found.mean_scores(), strict=True)
+        if not np.isnan(mean)
+    }
+    best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
+    return SingleScores(best, found, one)
+
+
+def _in_order(matrix: Matrix, workers: Sequence[str]) -> Matrix:
+    at = [matrix.workers.index(name) for name in workers]
+    return replace(
+        matrix,
+        workers=tuple(workers),
+        scores=matrix.scores[:, at],
+        usd=matrix.usd[:, at],
+        tokens_out=matrix.tokens_out[:, at],
+    )
+
+
+def choose_in_hindsight(
+    job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
+) -> Entry:
+    """Return best-single as chosen on the exam itself: labelled, and never the reference row."""
+    args = {
+        "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
+        "chosen_on": "hindsight",
+        "n": len(pick(suite, cast(Split, experiment.split), experiment.limit)),
+    }
+    made = make_entry(suite.name, BEST_SINGLE, job.catalogue, args)
+    notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
+    return replace(made, notes=notes, reference_allowed=False)
+
+
+def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
+    """Return one entry per worker, in pool order."""
+    return [
+        make_entry(suite.name, f"{SINGLE}:{name}", job.catalogue, {"worker": name})
+        for name in job.spec.names
+    ]
+
+
+def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
+    """Return the mean grade of each worker that sat a suite alone, in pool order."""
+    alone: dict[str, float | None] = {}
+    for log in logs:
+        facts: dict[str, Any] = (log.eval.metadata or {})[PODIUM]
+        if facts["suite"] == suite.name and facts["system"].startswith(f"{SINGLE}:"):
+            alone[facts["args"]["worker"]] = mean_score(log)
+    found = {name: alone.get(name) for name in job.spec.names}
+    return {name: accuracy for name, accuracy in found.items() if accuracy is not None}
+
+
+# § Learning by trying: the rounds of a `Manifest.explorer`, as Inspect samples with a budget.
+# §
+# § A round is an experiment of its own below `LOG_DIR/tuning/EXAM/SYSTEM/ROUND`: logged,
+# § priced,
+# § journaled at the root of the run, billed apart from every table row. A finished round is
+# § read from
+# § its logs, an interrupted one goes on, so the same command learns the same. What is tried
+# § is each
+# § baseline's own; what may teach is harness/run/lessons.py.
+
+
+TUNING = "tuning"
+MOST_ROUNDS = 1000
+"""An explorer that never has enough is wrong; nobody waits for so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitTask:
+    """One system that learns for one exam."""
+
+    job: Job
+    experiment: Experiment
+    exam: Suite[Any]
+    system: str
+    lessons: TrainingQuestions
+
+    @property
+    def folder(self) -> Path:
+        """Where its rounds lie."""
+        names = (file_name(self.exam.name), file_name(self.system))
+        return self.job.request.log_dir.joinpath(TUNING, *names)
+
+    @property
+    def spent(self) -> int:
+        """Worker calls of the tries that have been made so far."""
+        if not any(self.folder.glob("*/*.eval")):
+            return 0
+        return sum(sum(one.calls for one in read_tries(made)) for made in self.folder.iterdir())
+
+    @property
+    def given(self) -> TrainingBudget:
+        """What there is to learn from, and with how much."""
+        asked = self.lessons.in_turn()
+        workers = tuple(self.job.spec.names)
+        limit = self.job.request.selection_limit
+        return TrainingBudget(
+            questions=tuple(question for _, question in asked),
+            workers=workers,
+            calls=calls_to_learn(self.experiment, limit, len(workers)),
+            seed=self.experiment.seed,
+            suites=tuple(suite.name for suite in self.lessons.suites),
+            publishable=all(suite.publishable for suite in self.lessons.suites),
+        )
+
+
+def file_name(system: str) -> str:
+    """Return a name as part of a path.
+
+    >>> file_name("single:a b"), file_name("trinity@3")
+    ('single_a_b', 'trinity_3')
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", system)
+
+
+def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
+    """Return what a system has learnt by its rounds, and how many worker calls they took.
+
+    No round is begun that could pass the budget: it is cut to the questions that fit. WorkerError
+    when a try stays without a reply; what has been answered is kept.
+    """
+    manifest = training.job.catalogue.systems[manifest_key(training.system)]
+    assert manifest.explorer is not None, "only systems with an explorer are trained so"
+    explorer, given = manifest.explorer(), training.given
+    done: list[Sequence[TrialResult]] = []
+    spent = 0
+    for number in range(1, MOST_ROUNDS + 1):
+        wanted = explorer.next_round(given, done)
+        fitting = _cut(training, given, wanted, given.calls - spent) if wanted else None
+        if fitting is None:
+            return explorer.learnt(given, done), spent
+        tried = _run(training, number, fitting)
+        spent += sum(one.calls for one in tried)
+        done.append(tried)
+    raise AssertionError(f"{training.system} wants more than {MOST_ROUNDS} rounds")
+
+
+def _cut(training: FitTask, given: TrainingBudget, wanted: Round, left: int) -> Round | None:
+    """Return a round of as many questions as the calls that are left allow; None when of none."""
+    asked = given.questions[wanted.first : wanted.first + wanted.questions]
+    each = _calls_per_question(training, wanted, asked)
+    fits = 0
+    for calls in each:
+        if calls > left:
+            break
+        left -= calls
+        fits += 1
+    return replace(wanted, questions=fits) if fits else None
+
+
+def _calls_per_question(
+    training: FitTask, wanted: Round, asked: Sequence[Question]
+) -> Sequence[int]:
+    """Return the worker calls of each question of a round, by its plans; else the most they are."""
+    if wanted.most_calls is not None:
+        return [wanted.most_calls * wanted.epochs] * len(asked)
+    job = training.job
+    pairs = [(one, epoch) for one in asked for epoch in range(1, wanted.epochs + 1)]
+    try:
+        with run_context(RunContext(job.request.log_dir, job.spec)):
+            args = {**wanted.args, "pool": job.spec.name}
+            system = system_of(lambda: job.catalogue.solver(wanted.solver, args))
+        counts = [len(calls) for calls in counted_all(system, pairs, job.spec.names, job.spec)]
+    except UserError:
+        raise
+    except Exception:  # its plans depend on replies
+        return [MAX_STEPS * wanted.epochs] * len(asked)
+    return [sum(counts[at : at + wanted.epochs]) for at in range(0, len(counts), wanted.epochs)]
+
+
+def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]:
+    """Make the tries of one round, or read them where they have been made."""
+    job, folder = training.job, training.folder / str(number)
+    only = _questions(training.lessons, round_)
+    used = [suite for suite in training.lessons.suites if suite.name in only]
+    part = f"for {training.exam.name}, round {number}"
+    rows = [_entry(training, suite, round_, part) for suite in used]
+    plan = learning_experiment(training.experiment, used, rows)
+    plan = replace(plan, epochs={suite.name: round_.epochs for suite in used})
+    title = f"training {training.system}, round {number}"
+    outcome = run_entries(
+        job, open_experiment(folder, plan), folder, EvalPurpose(SELECTION, title, only)
+    )
+    if not outcome.finished:
+        reasons = "; ".join(outcome.trouble)
+        raise WorkerError(f"{training.system} could not be trained: {reasons}")
+    return read_tries(folder)
+
+
+def _entry(training: FitTask, suite: Suite[Any], round_: Round, part: str) -> Entry:
+    made = make_entry(suite.name, training.system, training.job.catalogue, round_.args)
+    return replace(made, solver=round_.solver, part=part)
+
+
+def _questions(lessons: TrainingQuestions, round_: Round) -> Mapping[str, Sequence[str]]:
+    """Return suite -> ids of the questions of a round."""
+    found: dict[str, list[str]] = {}
+    for name, question in lessons.in_turn()[round_.first : round_.first + round_.questions]:
+        found.setdefault(name, []).append(question.id)
+    return found
+
+
+def read_tries(folder: Path) -> tuple[TrialResult, ...]:
+    """Return the tries of one round, sorted by question and epoch."""
+    sittings, _ = load_runs([folder], recursive=False)
+    found = [one for sitting in sittings for one in _tries(sitting)]
+    return tuple(sorted(found, key=lambda one: (one.question, one.epoch)))
+
+
+def _tries(sitting: SystemRun) -> list[TrialResult]:
+    shapes = _shapes(sitting.paths[0])
+    found: list[TrialResult] = []
+    for attempt in sitting.attempts:
+        shape = shapes.get((attempt.question, attempt.epoch), {})
+        totals = attempt.totals
+        found.append(
+            TrialResult(
+                question=attempt.question,
+                epoch=attempt.epoch,
+                value=attempt.value,
+                calls=attempt.steps if attempt.steps is not None else totals.calls,
+                usd=None if totals.usd is None else float(totals.usd),
+                plan=str(shape.get("plan") or ""),
+                noted=cast(Mapping[str, Any], shape.get("noted") or {}),
+            )
+        )
+    return found
+
+
+def _shapes(path: Path) -> dict[tuple[str, int], Json]:
+    """Return what each sample's system wrote down of its work."""
+    with open_log(path) as log, naming(path):
+        return {(str(one["id"]), int(one["epoch"])): _shape(one) for one in log.samples()}
+
+
+def _shape(sample: Json) -> Json:
+    metadata: Json = sample.get("metadata") or {}
+    return cast(Json, metadata.get(PODIUM) or {})

@@ -1,0 +1,257 @@
+"""What is missing before anything is spent: keys, servers, prices, packages, and who listens."""
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from inspect_ai._util.entrypoints import ensure_entry_points
+from inspect_ai._util.registry import registry_info
+from inspect_ai.hooks._hooks import Hooks, get_all_hooks
+
+from harness.errors import UserError
+from harness.ledger.call import Attempted, upper_bound
+from harness.pool import slot_model
+from harness.pool_config import PoolSpec, WorkerSpec
+from harness.prices import Book
+from harness.records import CONDUCTOR, GRADER
+from harness.request import STANDARD, max_tokens_of, service_tier
+from harness.suite import Suite
+
+# § Hooks of other packages, which Inspect hands every question to, kept from private exams.
+# §
+# § MLflow, Weights & Biases and others subscribe to Inspect's events as soon as they are
+# § installed, and
+# § send what they hear to a server. What podium keeps to itself is harness/suite.py.
+
+
+TRUSTED = ("inspect_ai", "harness", "suites", "baselines", "conductor")
+"""Packages whose hooks keep to this machine: Inspect's own and ours."""
+TELEMETRY = "INSPECT_TELEMETRY"
+"""Names a function of another package that Inspect sends whole logs to."""
+
+
+def listeners() -> Iterator[tuple[str, str]]:
+    """Yield each active hook of another package by name, and how it is switched off."""
+    ensure_entry_points()
+    for hook in get_all_hooks():
+        package = type(hook).__module__.partition(".")[0]
+        if package not in TRUSTED and _is_active(hook):
+            off = f"uninstall {package!r}, or switch it off as its makers say"
+            yield registry_info(hook).name, off
+    if function := os.environ.get(TELEMETRY, "").strip():
+        yield function, f"unset {TELEMETRY}"
+
+
+def _is_active(hook: Hooks) -> bool:
+    try:
+        return hook.enabled()
+    except Exception:  # whoever cannot say that it is off may listen
+        return True
+
+
+def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
+    """Raise UserError for an exam that must not be published while somebody else listens."""
+    private = next((suite.name for suite in suites if not suite.publishable), None)
+    if private is None:
+        return
+    for name, off in listeners():
+        raise UserError(
+            f"The questions of {private} must not be published, and Inspect would hand them to the "
+            f"hook {name!r}: {off}, for this run."
+        )
+
+
+# § What is missing before anything is spent: keys, servers, prices, packages.
+# §
+# § `podium doctor` prints these findings and `podium run` refuses to start on any of them.
+# § Each finding
+# § is one sentence that names the fix. Nothing here makes a paid call: a provider is only
+# § constructed.
+
+
+PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
+"""Providers that talk to a server of the user's own, with the variable that holds its address.
+They are asked for a connection instead of being constructed, which could start a server."""
+OWN = "http://"
+"""How the address of a server of the user's own begins, whichever provider asks it; what is sold is
+behind https, and may be behind a proxy that no plain connection passes."""
+IN_PROCESS = {"hf": "transformers"}
+"""Providers whose construction loads weights, with the package they need: looked up, not built."""
+
+
+def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
+    """Return every reason why this pool cannot be run and paid for, one sentence each.
+
+    `conductor` and `grader` say whether the run will call that role, where the pool has it.
+    """
+    called = {CONDUCTOR: conductor, GRADER: grader}
+    found: list[str] = []
+    for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
+        found.extend(_model_problems(slot))
+        if spec.label == "live":
+            found.extend(_price_problems(slot, book))
+    return found
+
+
+def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
+    """Yield why the calls of a worker would have no price: no entry, or none for its service."""
+    price = book.price(slot.price_ref)
+    if slot.not_auditable:
+        return  # the pool says that it has none, and every table says it again
+    if price is None and not book.prices:
+        yield (
+            f"Worker {slot.name!r} has no price: book {book.name!r} states none, so name another "
+            "book at `prices` in the pool file."
+        )
+        return
+    if price is None:
+        yield (
+            f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
+            f"{book.name!r}, or name another `price` in the pool file."
+        )
+        return
+    service = service_tier(slot.config, slot.args)
+    if service != STANDARD and service not in price.services:
+        yield (
+            f"Worker {slot.name!r} is served as {service!r}, and price book {book.name!r} has no "
+            f"factor for it: add one to the services of {slot.price_ref!r}, or leave it out of the "
+            "worker's settings."
+        )
+
+
+def unpriced(spec: PoolSpec, book: Book) -> list[str]:
+    """Return the slots whose calls will have no dollar figure."""
+    return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
+
+
+def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
+    """Return the slots that are asked one call at a time under a limit of dollars, and why.
+
+    Nothing says before a call of theirs what it can cost. What has no price at all is no matter of
+    a limit: `problems` and `unpriced` name it.
+    """
+    return {slot.name: why for slot in spec.slots if (why := _without_bound(slot, book))}
+
+
+def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int) -> None:
+    """Raise UserError where no call of any worker fits into what one process may spend."""
+    bounds = {slot.name: _bound(slot, book) for slot in spec.workers}
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    if len(known) < len(bounds):
+        return
+    name = min(known, key=lambda one: known[one])
+    if known[name] > part:
+        who = f"each of {processes} processes" if processes > 1 else "all calls together"
+        raise UserError(
+            f"One call of {name!r} can cost ${known[name]:.4f}, more than the ${part:.4f} that "
+            f"{who} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
+        )
+
+
+def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
+    """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
+    service = service_tier(slot.config, slot.args)
+    attempted = Attempted("unknown", "none", None, service, 0, _max_tokens(slot))
+    return upper_bound(attempted, book.price(slot.price_ref))
+
+
+def _without_bound(slot: WorkerSpec, book: Book) -> str:
+    price = book.price(slot.price_ref)
+    if price is None:
+        return ""
+    if _bound(slot, book) is not None:
+        return ""
+    service = service_tier(slot.config, slot.args)
+    if service != STANDARD and service not in price.services:
+        return f"the book has no factor for service {service!r}"
+    if _max_tokens(slot) is None:
+        return "it has no max_tokens; set one in its config to have its calls side by side"
+    return "it spends tokens of its own, which nothing limits"
+
+
+def _max_tokens(slot: WorkerSpec) -> int | None:
+    """Return the limit of a slot's replies: its own, else its provider's, where that can be set up.
+
+    A provider that loads weights or starts a server when it is set up has no default of its own.
+    """
+    if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
+        return slot.config.max_tokens
+    try:
+        return max_tokens_of(slot_model(slot), slot.config)
+    except Exception:  # `problems` says what keeps it from being set up
+        return None
+
+
+def package_problems() -> list[str]:
+    """Return the top-level packages that do not come from this distribution.
+
+    The names are generic, and another distribution on the package index also installs
+    `conductor/`; whichever was installed last would win without a word.
+    """
+    owners = metadata.packages_distributions()
+    home = Path(__file__).parents[2]
+    found: list[str] = []
+    for package in PACKAGES:
+        others = sorted(set(owners.get(package, [])) - {"podium"})
+        if others:
+            found.append(
+                f"Package {package!r} is also installed by {others[0]!r}: "
+                f"uninstall it (pip uninstall {others[0]})."
+            )
+        spec = util.find_spec(package)
+        origin = Path(spec.origin) if spec and spec.origin else None
+        if origin is None or origin.parent.parent != home:
+            found.append(
+                f"Package {package!r} resolves to {origin}, not to {home}: reinstall podium."
+            )
+    return found
+
+
+def _model_problems(slot: WorkerSpec) -> Iterator[str]:
+    if slot.provider in SERVED:
+        yield from _server_problems(slot, SERVED[slot.provider])
+        return
+    if slot.provider in IN_PROCESS:
+        if util.find_spec(IN_PROCESS[slot.provider]) is None:
+            yield (
+                f"Worker {slot.name!r} ({slot.model}) runs in this process: install the train "
+                "extra (pip install '.[train]')."
+            )
+        return
+    try:
+        model = slot_model(slot)
+    except Exception as error:  # whatever a provider's constructor raises is the finding
+        said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
+        yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
+        return
+    address = str(model.api.base_url or "")
+    if address.startswith(OWN):
+        yield from _unanswered(slot, address)
+
+
+def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
+    address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
+    if not address:
+        yield (
+            f"Worker {slot.name!r} ({slot.model}) needs a running server: "
+            f"start it and set {variable}=http://HOST:PORT/v1."
+        )
+        return
+    yield from _unanswered(slot, address)
+
+
+def _unanswered(slot: WorkerSpec, address: str) -> Iterator[str]:
+    """Yield that nothing listens at an address: Inspect would try again for ever."""
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=2).close()
+    except OSError as error:
+        yield f"Worker {slot.name!r} ({slot.model}): nothing answers at {address} ({error})."

@@ -1,0 +1,175 @@
+"""Text as others see it: counts in words, aligned columns, and what foreign text may not do."""
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, NoReturn, cast
+
+from pydantic import BaseModel
+
+from harness.api_keys import without_keys
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as aligned columns; the last one is not padded."""
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
+    return "\n".join(lines)
+
+
+# § Lone surrogates: half a character, which JSON can spell, Python can hold and no file can
+# § keep.
+# §
+# § A provider may send `"\ud800"`. Inspect's log keeps it as those six characters, backslash
+# § and all,
+# § and fails on one in the name of a field. So a reply is rewritten that way before anybody
+# § uses it,
+# § once (harness/ledger/recorder.py): whoever reads it later, a worker, a judge, the scorer
+# § or an export,
+# § reads the text that the log has, and the journal's digest is of that text.
+
+
+DEEPEST = 200
+"""Levels of a reply that are looked at; pydantic writes no more than 255."""
+
+
+def storable(text: str) -> str:
+    r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
+
+    >>> storable("half a \ud83d")
+    'half a \\ud83d'
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def make_storable(value: Any, depth: int = 0) -> Any:
+    """Return JSON with storable texts and names; a pydantic model is changed in place."""
+    if isinstance(value, str):
+        return storable(value)
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, BaseModel):
+        if _has_utf8(value):  # nearly all
+            return value
+        vars(value).update(make_storable(dict(vars(value)), depth + 1))
+        return value
+    if isinstance(value, Mapping):
+        found = cast(Mapping[Any, Any], value).items()
+        return {
+            make_storable(name, depth + 1): make_storable(one, depth + 1) for name, one in found
+        }
+    if isinstance(value, list):
+        return [make_storable(one, depth + 1) for one in cast(list[Any], value)]
+    return value
+
+
+def _has_utf8(value: BaseModel) -> bool:
+    try:
+        type(value).__pydantic_serializer__.to_json(value)
+    except ValueError:
+        return False
+    return True
+
+
+# § How counts are put into words: nouns by number, and ranges.
+
+
+def pluralise(count: int, noun: str) -> str:
+    """Return a count and what is counted.
+
+    >>> counted(1, "sitting"), counted(1200, "sitting")
+    ('1 sitting', '1,200 sittings')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def format_range(span: tuple[int, int] | None) -> str:
+    """Return a range in figures; empty where there is none.
+
+    >>> from_to((8, 8)), from_to((1, 5)), from_to(None)
+    ('8', '1-5', '')
+    """
+    if span is None:
+        return ""
+    least, most = span
+    return str(least) if least == most else f"{least}-{most}"
+
+
+# § What others wrote, made harmless where it is shown: on a terminal, and in Markdown.
+# §
+# § A log header, a price book or a model's reply may hold bytes that move a terminal's
+# § cursor, ring its
+# § bell or set its title, marks that turn the direction of text, and HTML. `say` is the only
+# § way in
+# § which a command prints, and `markdown` cleans whatever goes into an `.md` file. Files of
+# § data (CSV,
+# § JSON, Parquet) keep texts as they are: what reads them must not lose a character.
+
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and newline
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of text
+    "\u2028\u2029\ufeff"
+    "\ud800-\udfff]"  # halves of characters, which no stream can encode
+)
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_SCHEME = re.compile(r"\]\((?=\s*(?:javascript|data|vbscript)\s*:)", re.IGNORECASE)
+
+
+def escape_controls(text: str) -> str:
+    r"""Return a text in which what would steer a terminal stands as JSON writes it.
+
+    >>> visible("red \x1b[31m, bell \x07")
+    'red \\u001b[31m, bell \\u0007'
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
+
+
+def escape_markdown(text: str) -> str:
+    """Return Markdown in which no tag, entity or link of another's begins.
+
+    >>> markdown("p <0.01 <script>alert(1)</script>")
+    'p <0.01 &lt;script>alert(1)&lt;/script>'
+    """
+    plain = _TAG.sub("&lt;", _ENTITY.sub("&amp;", escape_controls(text)))
+    return _SCHEME.sub(r"]\\(", plain)
+
+
+def markdown_cell(text: str) -> str:
+    """Return a text as one cell of a Markdown table: on one line, without a bar that ends it.
+
+    The table, or the whole file that it stands in, goes through `markdown`, once.
+    """
+    return " ".join(text.split("\n")).replace("|", "\\|")
+
+
+def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:
+    """Print texts as `print` does, made visible and without keys.
+
+    What a stream cannot encode is spelt out.
+    """
+    stream = file or sys.stdout
+    line = escape_controls(without_keys(" ".join(map(str, texts)) + end))
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(line.encode(encoding, "backslashreplace").decode(encoding))
+    if flush:
+        stream.flush()
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2 and one sentence, in place of the whole usage."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            say(message, file=file or sys.stderr, end="")

@@ -1,0 +1,427 @@
+"""The ablation table, from training folders and logs of evaluations: rows, terminal and files."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from harness.ledger import QuestionResult
+from harness.ledger.logs import open_log
+from harness.ledger.totals import SystemRun, load_runs
+from harness.records import CONDUCTOR
+from reports.blocks import refuse_mixed_versions
+from reports.intervals import Difference, accuracy, accuracy_interval, difference, holm_adjusted
+from reports.plot import read_run
+from reports.render import (
+    UNKNOWN,
+    aligned,
+    count,
+    interval,
+    markdown_file,
+    percent,
+    points,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    usd_about,
+    write_files,
+)
+
+# § Rows of the ablation table, from files alone: training folders, and logs of evaluations.
+# §
+# § A variant is trained once per seed; its seeds are taken as epochs are, averaged by
+# § question before
+# § anything is compared. Held-out questions that picked a checkpoint are left out: the first
+# § of each
+# § suite, as many as the training's manifest says. Not here: how it looks
+# § (ablation_table.py).
+
+
+ALL = "all"
+"""The suites together, every question alike."""
+CPU = "cpu.jsonl"
+"""Beside a training's metrics: CPU seconds of each of its sittings, `{"cpu_s": ...}`."""
+
+Grades = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class AblationRuns:
+    """One ablation: what is said of it, and where its files are."""
+
+    name: str
+    says: str
+    not_run: str = ""
+    """Why there are no files; empty where there are, or will be."""
+    runs: tuple[Path, ...] = ()
+    """Training folders, a seed each."""
+    logs: tuple[Path, ...] = ()
+    """Evaluations of their best checkpoints, in the same order."""
+    words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    """What its plans say: columns of `WORDS`."""
+
+    @cached_property
+    def sittings(self) -> tuple[SystemRun, ...]:
+        """Return its evaluations, read once."""
+        return tuple(one for path in self.logs for one in load_runs([path])[0])
+
+
+WORDS = ("subtasks", "distinct", "new", "foreign", "share_new", "leaked", "accuracy_unleaked")
+"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar, those of
+them with a word that it does not have, and the share of new ones in all; plans that hold the
+answer, and the accuracy without those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRow:
+    """One variant on one suite, or on all of them. None is unknown."""
+
+    ablation: str
+    suite: str
+    seeds: int = 0
+    n: int = 0
+    """Questions that did not pick the checkpoint."""
+    accuracy: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    paired_diff: float | None = None
+    """Less the unablated row's, on the same questions."""
+    paired_low: float | None = None
+    paired_high: float | None = None
+    verdict: str = ""
+    """Adjusted for the number of ablations (Holm)."""
+    calls: float | None = None
+    """Worker calls of a question."""
+    conductor_tokens: float | None = None
+    steps: float | None = None
+    usd: float | None = None
+    """Would-be, of a question."""
+    workers: str = ""
+    """Share of the worker calls, largest first; of all questions that were asked."""
+    parsed: float | None = None
+    """Share of plans that could be read."""
+    cpu_s: float | None = None
+    """Of one seed's training; a shared warm start is counted where it was made."""
+    trained: int | None = None
+    """GRPO steps of the shortest seed."""
+    best_step: str = ""
+    """Of the kept checkpoint, by seed."""
+    subtasks: float | None = None
+    distinct: float | None = None
+    new: float | None = None
+    foreign: float | None = None
+    share_new: float | None = None
+    leaked: float | None = None
+    accuracy_unleaked: float | None = None
+    says: str = ""
+    not_run: str = ""
+
+
+def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
+    """Return a row per variant and suite, `all` first; one row for a variant without logs.
+
+    UserError where two versions of a grader evaluated them.
+    """
+    refuse_mixed_versions([sitting for one in variants for sitting in one.sittings])
+    found = {one.name: _attempts_by_suite(one) for one in variants}
+    rows = [_rows(one, found[one.name]) for one in variants]
+    flat = [row for each in rows for row in each]
+    for suite in dict.fromkeys(row.suite for row in flat if row.accuracy is not None):
+        flat = _compared(flat, suite, reference, found)
+    return flat
+
+
+def _compared(
+    rows: list[AblationRow],
+    suite: str,
+    reference: str,
+    found: Mapping[str, Mapping[str, list[QuestionResult]]],
+) -> list[AblationRow]:
+    """Return the rows with the differences of one suite's to the reference."""
+    base = _grades(found[reference].get(suite, []))
+    family = [row for row in rows if row.suite == suite and row.ablation != reference]
+    raw = [difference(_grades(found[row.ablation].get(suite, [])), base) for row in family]
+    told = {row.ablation: one for row, one in zip(family, holm_adjusted(raw), strict=True)}
+    return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
+
+
+def _against(row: AblationRow, found: Difference | None) -> AblationRow:
+    if found is None:
+        return row
+    low, high = found.interval or (None, None)
+    return replace(
+        row, paired_diff=found.mean, paired_low=low, paired_high=high, verdict=found.verdict
+    )
+
+
+def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
+    """Return the attempts that count, by suite and together, over all seeds."""
+    found: dict[str, list[QuestionResult]] = {ALL: []}
+    for sitting in variant.sittings:
+        picked = _picked(sitting, variant)
+        kept = [one for one in sitting.attempts if one.question not in picked]
+        found.setdefault(sitting.facts.suite, []).extend(kept)
+        found[ALL].extend(kept)
+    return found if found[ALL] else {}
+
+
+def _picked(sitting: SystemRun, variant: AblationRuns) -> set[str]:
+    """Return the questions that picked the checkpoint: the split's first ones."""
+    manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
+    most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
+    with open_log(sitting.paths[0]) as log:
+        ids: list[Any] = log.header["eval"]["dataset"]["sample_ids"]
+    return {str(one) for one in ids[:most]}
+
+
+def _rows(
+    variant: AblationRuns, found: Mapping[str, Sequence[QuestionResult]]
+) -> list[AblationRow]:
+    if not found:
+        why = variant.not_run or "not trained and evaluated yet"
+        return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]
+    return [_row(variant, suite, attempts) for suite, attempts in found.items()]
+
+
+def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) -> AblationRow:
+    grades = _grades(attempts)
+    bounds = accuracy_interval(grades)
+    graded = [one for one in attempts if one.graded]
+    row = AblationRow(
+        ablation=variant.name,
+        suite=suite,
+        seeds=len(variant.logs),
+        n=len(grades),
+        accuracy=accuracy(grades),
+        ci_low=bounds and bounds.low,
+        ci_high=bounds and bounds.high,
+        calls=_mean([one.totals.worker_calls for one in graded]),
+        conductor_tokens=_mean([one.totals.conductor_tokens for one in graded]),
+        steps=_mean([one.steps for one in graded if one.steps]),
+        usd=_mean([one.totals.usd for one in graded]),
+        parsed=_mean([bool(one.steps) for one in graded]),
+        workers=_shares([one for one in variant.sittings if suite in (ALL, one.facts.suite)]),
+        says=variant.says,
+    )
+    return replace(row, **_training(variant), **variant.words) if suite == ALL else row
+
+
+def _grades(attempts: Sequence[QuestionResult]) -> Grades:
+    found: Grades = {}
+    for one in attempts:
+        if one.value is not None:
+            found.setdefault(one.question, []).append(one.value)
+    return found
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    """Return the mean; None of nothing, or as soon as one is unknown."""
+    return None if None in values or not values else fmean(float(one) for one in values)
+
+
+def _shares(sittings: Sequence[SystemRun]) -> str:
+    calls: dict[str, int] = {}
+    for sitting in sittings:
+        for kind, tally in sitting.spend.items():
+            if kind.role != CONDUCTOR:
+                calls[kind.role] = calls.get(kind.role, 0) + tally.calls
+    total, ranked = sum(calls.values()), sorted(calls.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{name} {count / total:.0%}" for name, count in ranked if count)
+
+
+def _training(variant: AblationRuns) -> dict[str, Any]:
+    lines = [read_run(folder) for folder in variant.runs]
+    return {
+        "cpu_s": _mean([_cpu_seconds(folder) for folder in variant.runs]),
+        "trained": min(one[-1]["step"] for one in lines),
+        "best_step": ", ".join(str(_best_step(one)) for one in lines),
+    }
+
+
+def _cpu_seconds(folder: Path) -> float | None:
+    path = folder / CPU
+    if not path.is_file():
+        return None
+    return sum(json.loads(line)["cpu_s"] for line in path.read_text().splitlines())
+
+
+def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
+    """Return the step of the best validation, the earliest of equals; no grade is not right."""
+    found = [(one["validation"], one["step"]) for one in lines if "validation" in one]
+    judged = [
+        (one["correct"] * (1 - (one.get("masked") or 0.0)), -step)
+        for one, step in found
+        if one["correct"] is not None
+    ]
+    return -max(judged, default=(0.0, 0))[1]
+
+
+# § The ablation table: on a terminal, and as ablations.md and ablations.csv.
+# §
+# § Not here: the figures (reports/ablations.py).
+
+
+MARK = "<!-- podium ablations -->"
+COLUMNS = tuple(one.name for one in fields(AblationRow))
+MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
+
+ACCURACY = ("ablation", "acc %", "95 % interval", "vs unablated", "95 % interval", "verdict")
+WORK = ("ablation", "read %", "calls", "steps", "cond. tokens", "USD", "CPU s", "best step")
+SAID = (
+    "ablation", "subtasks", "distinct", "new", "new words", "new % of all", "leaked %",
+    "acc % without",
+)  # fmt: skip
+LEGEND = (
+    "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
+    "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
+    "plans that could be read. new: subtasks that the warm start's grammar cannot have "
+    "written; new words: those of them with a word that it does not have. "
+    "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
+    "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
+    "Validation questions of generated suites; no exam was opened."
+)
+
+
+def write_ablations(
+    variants: Sequence[AblationRuns], reference: str, out: Path
+) -> tuple[str, tuple[Path, ...]]:
+    """Write ablations.md and .csv; return the text for a terminal, and the files.
+
+    UserError for foreign files in `out`, and one that cannot be written.
+    """
+    refuse_foreign_ablations(out)
+    rows = ablation_rows(variants, reference)
+    files = {
+        "ablations.md": markdown_file(ablation_markdown(rows), MARK),
+        "ablations.csv": text_file(ablation_csv(rows)),
+    }
+    return ablation_text(rows), write_files(out, files)
+
+
+def refuse_foreign_ablations(out: Path) -> None:
+    """Raise UserError, before anything is trained, when the files could not be written."""
+    refuse_unwritable(out)
+    refuse_foreign(out, MARKS)
+
+
+def ablation_text(rows: Sequence[AblationRow]) -> str:
+    """Return the tables for a terminal."""
+    tables = ["\n".join(aligned(table)) for table in _tables(rows)]
+    return "\n\n".join([*tables, *_without(rows), LEGEND])
+
+
+def ablation_markdown(rows: Sequence[AblationRow]) -> str:
+    """Return the same as a page, with what each row is and whom it asks."""
+    names = ("Accuracy", "By suite", "Work", "What subtasks say")
+    parts = [MARK, "# Ablations of the conductor"]
+    for name, table in zip(names, _tables(rows), strict=True):
+        parts += [f"## {name}", _markdown(table)]
+    parts += ["## Whom it asks", _markdown(_asked(rows)), "## What they are"]
+    parts.append("\n".join(f"- {row.ablation}: {row.says}" for row in _whole(rows)))
+    return "\n\n".join([*parts, *_without(rows), LEGEND]) + "\n"
+
+
+def ablation_csv(rows: Sequence[AblationRow]) -> str:
+    """Return the rows as CSV; an empty cell is an unknown figure."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = asdict(row).items()
+        writer.writerow({name: "" if value is None else _plain(value) for name, value in cells})
+    return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _whole(rows: Sequence[AblationRow]) -> list[AblationRow]:
+    return [row for row in rows if row.suite == ALL]
+
+
+def _trained(rows: Sequence[AblationRow]) -> list[AblationRow]:
+    return [row for row in _whole(rows) if not row.not_run]
+
+
+def _tables(rows: Sequence[AblationRow]) -> list[list[Sequence[str]]]:
+    """Return accuracy, suites, work and words, headers first."""
+    trained = _trained(rows)
+    return [
+        [ACCURACY, *map(_accuracy, trained)],
+        _suite_table(rows),
+        [WORK, *map(_work, trained)],
+        [SAID, *map(_word_cells, trained)],
+    ]
+
+
+def _accuracy(row: AblationRow) -> Sequence[str]:
+    return (
+        row.ablation,
+        percent(row.accuracy),
+        interval(row.ci_low, row.ci_high),
+        points(row.paired_diff),
+        interval(row.paired_low, row.paired_high, signed=True),
+        row.verdict or UNKNOWN,
+    )
+
+
+def _suite_table(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
+    """Return accuracy with its interval and steps, a pair of columns per suite."""
+    suites = list(dict.fromkeys(row.suite for row in rows if row.suite != ALL))
+    cells = {(row.ablation, row.suite): row for row in rows}
+    table: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
+    for row in _trained(rows):
+        line = [row.ablation]
+        for suite in suites:
+            found = cells.get((row.ablation, suite))
+            line += _suite_cells(found) if found else [UNKNOWN] * 3
+        table.append(line)
+    return table
+
+
+def _suite_cells(row: AblationRow) -> list[str]:
+    return [percent(row.accuracy), interval(row.ci_low, row.ci_high), count(row.steps, 2)]
+
+
+def _work(row: AblationRow) -> Sequence[str]:
+    return (
+        row.ablation,
+        percent(row.parsed),
+        count(row.calls, 2),
+        count(row.steps, 2),
+        count(row.conductor_tokens),
+        usd_about(row.usd),
+        count(row.cpu_s),
+        row.best_step,
+    )
+
+
+def _word_cells(row: AblationRow) -> Sequence[str]:
+    counts = (count(one) for one in (row.subtasks, row.distinct, row.new, row.foreign))
+    shares = (row.share_new, row.leaked, row.accuracy_unleaked)
+    return (row.ablation, *counts, *map(percent, shares))
+
+
+def _asked(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
+    trained = {row.ablation for row in _trained(rows)}
+    return [
+        ("ablation", "suite", "worker calls"),
+        *((row.ablation, row.suite, row.workers) for row in rows if row.ablation in trained),
+    ]
+
+
+def _without(rows: Sequence[AblationRow]) -> list[str]:
+    """Return a line for each ablation that has no figures, and why."""
+    lines = [f"Not run: {row.ablation}: {row.not_run}." for row in _whole(rows) if row.not_run]
+    return ["\n".join(lines)] if lines else []
+
+
+def _markdown(table: Sequence[Sequence[str]]) -> str:
+    ruler = ["---", *["---:"] * (len(table[0]) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (table[0], ruler, *table[1:]))

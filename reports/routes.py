@@ -1,0 +1,524 @@
+"""The router table: every system against the best single worker, on a terminal and as files."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+from textwrap import wrap
+from typing import Literal
+
+import numpy as np
+
+from harness.errors import UserError
+from harness.text import markdown_cell
+from reports.costs import aiq
+from reports.intervals import Difference, Values, accuracy_interval, difference, holm_adjusted
+from reports.render import (
+    UNKNOWN,
+    aligned,
+    interval,
+    markdown_file,
+    percent,
+    points,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    write_files,
+)
+from reports.stats import Floats, clustered_error, standard_error
+
+# § The figures of a router table: every system against the best single worker, question by
+# § question.
+# §
+# § The reference is the best single worker as chosen on the questions that teach. Verdicts
+# § are for
+# § routers alone, adjusted for their number; anchors and single workers get intervals, for a
+# § worker
+# § that is best on the questions it is judged on was picked there. Takes plain records: what
+# § a router
+# § is, nobody here knows. Not here: how a table looks (reports/routes.py).
+
+
+RouteKind = Literal["router", "anchor", "single"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSystem:
+    """One system on all judged questions; arrays are (questions,), NaN is unknown."""
+
+    system: str
+    kind: RouteKind
+    scores: Floats
+    usd: Floats
+    tokens_out: Floats
+    elsewhere: float | None
+    """Share of the questions that it sends elsewhere than the reference does; None for a mix."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """A router at one willingness to pay, in US dollars per right answer; None: scores alone."""
+
+    willingness: float | None
+    score: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class RouteComparison:
+    """What was judged, and how."""
+
+    name: str
+    source: str
+    label: str
+    split: str
+    workers: int
+    questions: tuple[str, ...]
+    draws: int
+    seed: int
+    embedder: str
+    refits: int
+    reference: str
+    hindsight: str
+    """The best single worker on the questions that are judged: the reference that nobody has."""
+    oracle: str
+    """The system that knows every verdict."""
+    systems: tuple[RoutedSystem, ...]
+    frontiers: Mapping[str, tuple[FrontierPoint, ...]]
+    notes: tuple[str, ...]
+    clusters: tuple[str, ...] = ()
+    """Of each question what it came with: its contest or its subject; empty where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRow:
+    """One system; None is unknown or does not apply. Shares, not points."""
+
+    system: str
+    kind: RouteKind
+    n: int
+    accuracy: float
+    ci_low: float | None
+    ci_high: float | None
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    detectable: float | None
+    verdict: str
+    """Against the reference; empty for what is no router."""
+    hindsight: float | None
+    """A router's difference to the best single worker in hindsight: the careful side."""
+    hindsight_low: float | None
+    hindsight_high: float | None
+    p_value: float | None
+    p_holm: float | None
+    usd_per_query: float | None
+    tokens_out_per_query: float | None
+    gap_closed: float | None
+    """Of the way from the reference to the oracle; None where there is no way to go."""
+    elsewhere: float | None
+    aiq: float | None
+    note: str
+    difference_se: float | None = None
+    """Standard error of `difference`, questions apart."""
+    difference_se_clustered: float | None = None
+    """The same with the questions of a cluster taken together (CR1): a sensitivity check."""
+
+
+def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
+    """Return one row per system, in the order given."""
+    reference = _system_named(routing, routing.reference)
+    oracle = float(_system_named(routing, routing.oracle).scores.mean())
+    hindsight = _system_named(routing, routing.hindsight)
+    routers = [one.system for one in routing.systems if one.kind == "router"]
+    found = {one.system: _difference(routing, one, reference) for one in routing.systems}
+    held = dict(zip(routers, holm_adjusted([found[name] for name in routers]), strict=True))
+    base = float(reference.scores.mean())
+    way = oracle - base
+    rows: list[RouteRow] = []
+    for one in routing.systems:
+        score = float(one.scores.mean())
+        interval = accuracy_interval(_values(routing, one))
+        delta = held.get(one.system) or found[one.system]
+        judged = delta if one.kind == "router" else None
+        later = _difference(routing, one, hindsight) if judged else None
+        rows.append(
+            RouteRow(
+                system=one.system,
+                kind=one.kind,
+                n=len(routing.questions),
+                accuracy=score,
+                ci_low=interval and interval.low,
+                ci_high=interval and interval.high,
+                difference=delta.mean,
+                difference_low=delta.interval and delta.interval.low,
+                difference_high=delta.interval and delta.interval.high,
+                detectable=delta.detectable,
+                verdict=judged.verdict if judged else "",
+                hindsight=later and later.mean,
+                hindsight_low=later and later.interval and later.interval.low,
+                hindsight_high=later and later.interval and later.interval.high,
+                p_value=judged.p_value if judged else None,
+                p_holm=judged.p_holm if judged else None,
+                usd_per_query=_mean(one.usd),
+                tokens_out_per_query=_mean(one.tokens_out),
+                gap_closed=(score - base) / way if way > 0 else None,
+                elsewhere=one.elsewhere,
+                aiq=router_aiq(routing, one.system),
+                note=one.note,
+                difference_se=standard_error(one.scores - reference.scores),
+                difference_se_clustered=_clustered(routing, one.scores - reference.scores),
+            )
+        )
+    return tuple(rows)
+
+
+def _system_named(routing: RouteComparison, name: str) -> RoutedSystem:
+    found = next((one for one in routing.systems if one.system == name), None)
+    if found is None:
+        raise UserError(f"There is no row {name!r} to compare with.")
+    return found
+
+
+def _values(routing: RouteComparison, one: RoutedSystem) -> Values:
+    scores: list[float] = one.scores.tolist()
+    return {name: [score] for name, score in zip(routing.questions, scores, strict=True)}
+
+
+def _difference(routing: RouteComparison, one: RoutedSystem, reference: RoutedSystem) -> Difference:
+    found = difference(_values(routing, one), _values(routing, reference))
+    if found is None:
+        raise UserError(f"{routing.name}: no question is judged.")
+    return found
+
+
+def _clustered(routing: RouteComparison, deltas: Floats) -> float | None:
+    """Return the error of a mean difference by cluster; None where every question is its own."""
+    several = 1 < len(set(routing.clusters)) < len(routing.clusters)
+    return clustered_error(deltas, routing.clusters) if several else None
+
+
+def clustering(
+    routing: RouteComparison, rows: Sequence[RouteRow]
+) -> tuple[int, float, float] | None:
+    """Return how many clusters there are, and the least and the most that they change an error.
+
+    Of routers, as a ratio to the error of questions apart; None where it cannot be said.
+    """
+    found = [
+        row.difference_se_clustered / row.difference_se
+        for row in rows
+        if row.kind == "router" and row.difference_se and row.difference_se_clustered
+    ]
+    return (len(set(routing.clusters)), min(found), max(found)) if found else None
+
+
+def _mean(values: Floats) -> float | None:
+    """Return the mean, None as soon as one question's is unknown."""
+    return None if not values.size or np.isnan(values).any() else float(values.mean())
+
+
+def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
+    """Return the median, least and greatest detectable difference of routers that go elsewhere.
+
+    Without a router, of the single workers. None where nobody differs from the reference.
+    """
+    for kind in ("router", "single"):
+        found = [row.detectable for row in rows if row.kind == kind and row.detectable]
+        if found:
+            return median(found), min(found), max(found)
+    return None
+
+
+def singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
+    """Return the dollars per query of the cheapest and the dearest single worker, if known."""
+    usd = [_mean(one.usd) for one in routing.systems if one.kind == "single"]
+    known = [one for one in usd if one is not None]
+    return (min(known), max(known)) if known and len(known) == len(usd) else None
+
+
+def router_aiq(routing: RouteComparison, name: str) -> float | None:
+    """Return AIQ of a router's frontier between the cheapest and the dearest single worker."""
+    points, between = routing.frontiers.get(name), singles_usd(routing)
+    if not points or between is None:
+        return None
+    costs, scores = (
+        np.array(part) for part in zip(*((one.usd, one.score) for one in points), strict=True)
+    )
+    return aiq(costs, scores, *between)
+
+
+def singles_aiq(routing: RouteComparison) -> float | None:
+    """Return AIQ of the single workers mixed at random: what a coin reaches without reading."""
+    between = singles_usd(routing)
+    if between is None:
+        return None
+    singles = [one for one in routing.systems if one.kind == "single"]
+    costs = np.array([one.usd.mean() for one in singles])
+    return aiq(costs, np.array([one.scores.mean() for one in singles]), *between)
+
+
+# § The router table: on a terminal, and as route.md, route.csv and route.json.
+# §
+# § What can be told apart at all stands first. Not here: the figures (reports/routes.py).
+
+
+SCHEMA = "podium-route-1"
+MARK = "<!-- podium route -->"
+COLUMNS = tuple(field.name for field in fields(RouteRow))
+MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
+WIDTH = 120
+NAME = 44
+HEADER = (
+    "system", "acc %", "95 % interval", "vs best", "95 % interval", "verdict", "Holm p",
+    "gap %", "moved %",
+)  # fmt: skip
+SINGLES = ("single worker", *HEADER[1:5])
+DOLLARS = "USD/query"
+ABOUT = (
+    "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
+    "reference", "hindsight", "oracle", "notes",
+)  # fmt: skip
+LEGEND = (
+    "vs best: against best-single, which was chosen on the questions that teach. Verdicts are for "
+    "routers: paired by question; better and worse need an interval without 0, a difference of at "
+    "least what can be detected, and both a sign test and a p-value adjusted for the number of "
+    "routers (Holm) below 5 %; all else is inconclusive. gap %: of the way from best-single to "
+    "oracle-router. moved %: questions sent to another worker."
+)
+DECIDES_NOTHING = 50
+"""Below so many questions a table says that it decides nothing: a choice of ours."""
+
+
+def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
+    """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
+    refuse_foreign_route(out)
+    rows = route_rows(routing)
+    return write_files(
+        out,
+        {
+            "route.md": markdown_file(route_markdown(routing, rows), MARK),
+            "route.csv": text_file(_csv(rows)),
+            "route.json": text_file(_json(routing, rows)),
+        },
+    )
+
+
+def refuse_foreign_route(out: Path) -> None:
+    """Raise UserError, before anything is computed, when the files could not be written."""
+    refuse_unwritable(out)
+    refuse_foreign(out, MARKS)
+
+
+def route_text(routing: RouteComparison) -> str:
+    """Return the tables for a terminal, no line longer than 120 characters."""
+    rows = route_rows(routing)
+    tables = [[line[:WIDTH].rstrip() for line in aligned(one)] for one in _tables(rows, NAME)]
+    above = _wrapped([*_about(routing), *headline(routing, rows)])
+    below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
+    return "\n\n".join("\n".join(part) for part in (above, *tables, below))
+
+
+def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
+    """Return two tables, headers first: routers with anchors, and single workers by accuracy."""
+    priced = any(row.usd_per_query is not None for row in rows)
+    last = (DOLLARS,) if priced else ()
+    singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
+    named = [
+        _shortened(_cells(row, priced=priced), longest) for row in rows if row.kind != "single"
+    ]
+    alone = [_shortened(_shorter(row, priced=priced), longest) for row in singles]
+    return [[(*HEADER, *last), *named], [(*SINGLES, *last), *alone]]
+
+
+def _shortened(cells: Sequence[str], longest: int | None) -> Sequence[str]:
+    """Return cells with a name that is no longer than it may be."""
+    name = cells[0]
+    if longest is None or len(name) <= longest:
+        return cells
+    return (name[: longest - 1] + "~", *cells[1:])
+
+
+def _wrapped(sentences: Sequence[str]) -> list[str]:
+    return [line for one in sentences for line in wrap(one, WIDTH, subsequent_indent="  ")]
+
+
+def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
+    """Return what so many questions can show."""
+    n, found = len(routing.questions), detectable_effect(rows)
+    if found is None:
+        asked = f"{n} question" if n == 1 else f"{n} questions"
+        return [
+            f"What {asked} could show is unknown: nobody differs from best-single, or on all "
+            "questions alike."
+        ]
+    usual, least, most = found
+    span = f", {100 * least:.1f} to {100 * most:.1f} by system" if most > least else ""
+    told = (
+        f"With {n} questions a difference under {100 * usual:.1f} points cannot be told from "
+        f"chance (80 % power{span})."
+    )
+    return [told, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [told]
+
+
+def _about(routing: RouteComparison) -> list[str]:
+    learnt = f", embedder {routing.embedder}, {routing.refits} refits" if routing.refits else ""
+    drawn = f"{routing.draws} draws" if routing.draws > 1 else "1 draw"
+    return [
+        f"{routing.name} ({routing.label}): {routing.workers} workers, {drawn} a question; "
+        f"{routing.split}; seed {routing.seed}{learnt}"
+    ]
+
+
+def _cells(row: RouteRow, *, priced: bool) -> Sequence[str]:
+    router = row.kind == "router"
+    gap = row.gap_closed if router else None
+    return (
+        row.system,
+        *_figures(row),
+        row.verdict or UNKNOWN,
+        UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
+        percent(gap),
+        percent(row.elsewhere if router else None),
+        *((usd_mean(row.usd_per_query),) if priced else ()),
+    )
+
+
+def _shorter(row: RouteRow, *, priced: bool) -> Sequence[str]:
+    name = row.system.removeprefix("single:")
+    return (name, *_figures(row), *((usd_mean(row.usd_per_query),) if priced else ()))
+
+
+def _figures(row: RouteRow) -> Sequence[str]:
+    return (
+        percent(row.accuracy),
+        interval(row.ci_low, row.ci_high),
+        points(row.difference),
+        interval(row.difference_low, row.difference_high, signed=True),
+    )
+
+
+def usd_mean(value: float | None) -> str:
+    """Return mean dollars with three significant digits; a dash where they are unknown.
+
+    >>> usd_mean(0.00012345), usd_mean(1.5), usd_mean(None)
+    ('0.000123', '1.50', '-')
+    """
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    places = max(2, 2 - int(f"{value:e}".partition("e")[2]))
+    return f"{value:.{places}f}"
+
+
+def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
+    """Return AIQ of each router, and of single workers mixed at random; nothing without dollars."""
+    between, mixed = singles_usd(routing), singles_aiq(routing)
+    found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
+    if between is None or mixed is None or not found:
+        return []
+    low, high = map(usd_mean, between)
+    return [
+        f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
+        f"the willingness to pay, points in route.json): {', '.join(found)}; single workers mixed "
+        f"at random, picked in hindsight, {mixed:.3f}."
+    ]
+
+
+def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
+    own = [f"{row.system}: {row.note}." for row in rows if row.note]
+    costless = [] if singles_usd(routing) else ["No dollars: some worker's are unknown."]
+    return [
+        *_in_hindsight(rows),
+        *_together(routing, rows),
+        *own,
+        *costless,
+        *routing.notes,
+        f"Source: {routing.source}.",
+    ]
+
+
+def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
+    """Say what becomes of the errors when questions that came together are taken together."""
+    found = clustering(routing, rows)
+    if found is None:
+        return []
+    clusters, least, most = found
+    return [
+        f"Questions that came together (one contest, one subject: {clusters} clusters) taken "
+        f"together, a router's difference has {least:.2f} to {most:.2f} times the standard error "
+        "that intervals and verdicts here go by (CR1; a check, and too small with few clusters)."
+    ]
+
+
+def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
+    """Say of each router that is better how it does against the best single worker there was."""
+    return [
+        f"{row.system} is better than best-single; against the best single worker in hindsight it "
+        f"is {points(row.hindsight)} "
+        f"{interval(row.hindsight_low, row.hindsight_high, signed=True)}."
+        for row in rows
+        if row.verdict == "better"
+    ]
+
+
+def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
+    """Return route.md: the same table, its notes, and the points of every frontier."""
+    above = [MARK, f"# Routers on {routing.name}", *_about(routing), *headline(routing, rows)]
+    tables = [_table(one) for one in _tables(rows)]
+    below = [LEGEND, *_by_price(routing, rows)]
+    notes = [f"- {note}" for note in _notes(routing, rows)]
+    parts = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _frontiers(routing: RouteComparison) -> list[str]:
+    parts: list[str] = []
+    for name, found in routing.frontiers.items():
+        head = [_line(("USD per right answer", "acc %", "USD/query")), _line(["---:"] * 3)]
+        parts += [f"## {name}: what it would pay", "\n".join([*head, *map(_point, found)])]
+    return parts
+
+
+def _point(one: FrontierPoint) -> str:
+    paid = "any price" if one.willingness is None else usd_mean(one.willingness)
+    return _line((paid, percent(one.score), usd_mean(one.usd)))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    ruler = ["---", *["---:"] * (len(rows[0]) - 1)]
+    return "\n".join(map(_line, (rows[0], ruler, *rows[1:])))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
+
+
+def _csv(rows: Sequence[RouteRow]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = asdict(row).items()
+        writer.writerow({name: "" if value is None else _number(value) for name, value in cells})
+    return text.getvalue()
+
+
+def _json(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
+    data = {
+        "schema": SCHEMA,
+        "about": {name: getattr(routing, name) for name in ABOUT},
+        "headline": headline(routing, rows),
+        "rows": [{name: _number(value) for name, value in asdict(row).items()} for row in rows],
+        "frontiers": {name: list(map(asdict, found)) for name, found in routing.frontiers.items()},
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _number(value: object) -> object:
+    return round(value, 9) if isinstance(value, float) else value

@@ -1,0 +1,542 @@
+"""Statistics of a comparison on plain arrays: one entry per question, not-a-number where unknown.
+
+The question is the unit everywhere: whoever calls averages the epochs of a question first
+(Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be rebuilt.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, comb, sqrt
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+# § Statistics of a comparison on plain arrays: one entry per question, not-a-number where
+# § unknown.
+# §
+# § Belongs here: errors and intervals of means (`means`, `proportions`), resampling
+# § (`resampling`),
+# § paired comparisons (`paired`), many systems at once (`many`), what can be detected
+# § (`power`),
+# § several tries (`tries`), costs (`costs`) and frontiers (`frontier`). Pure functions, numpy
+# § and scipy
+# § alone. Does not belong here: logs, rows, verdict words of a table (reports/intervals.py),
+# § printing.
+# §
+# § The question is the unit everywhere: whoever calls averages the epochs of a question first
+# § (Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be
+# § rebuilt.
+
+
+# § Types of this package, and one array made from what a caller has.
+
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.95
+"""Of every interval, two-sided."""
+SEED = 20260101
+"""Resampling starts from here unless a caller says otherwise: the same logs, the same report."""
+RESAMPLES = 10_000
+
+
+class Bounds(NamedTuple):
+    """A two-sided interval."""
+
+    low: float
+    high: float
+
+
+def without_gaps(values: Sequence[float] | Floats) -> Floats:
+    """Return the values that are numbers, as an array."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[~np.isnan(array)]
+
+
+# § The few distribution functions that statistics here need, from scipy, with types.
+
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# scipy ships no types.
+
+
+def normal_quantile(share: float) -> float:
+    """Return the standard normal's quantile; an infinity at 0 and 1."""
+    return float(special.ndtri(share))
+
+
+def normal_shares(quantiles: Floats) -> Floats:
+    """Return the share of the standard normal below each quantile."""
+    return np.asarray(special.ndtr(quantiles), dtype=np.float64)
+
+
+def t_quantile(share: float, df: float) -> float:
+    """Return the quantile of Student's t."""
+    return float(special.stdtrit(df, share))
+
+
+def t_share(quantile: float, df: int) -> float:
+    """Return the share of Student's t below a quantile."""
+    return float(special.stdtr(df, quantile))
+
+
+def binomial_share(most: int, n: int) -> float:
+    """Return the chance of at most so many heads in n throws of a fair coin."""
+    return float(special.bdtr(most, n, 0.5))
+
+
+def chi_squared_above(value: float, df: int) -> float:
+    """Return the chance of more than `value`."""
+    return float(special.chdtrc(df, value))
+
+
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Return the quantile of the beta distribution."""
+    return float(special.betaincinv(a, b, share))
+
+
+# § Standard errors and Student intervals of a mean over questions, plain and clustered.
+
+
+Correction = Literal["CR0", "CR1"]
+"""`CR0`: none (Miller 2024, equation 4). `CR1`: times G / (G - 1) clusters, as Inspect does."""
+
+
+def standard_error(values: Sequence[float] | Floats) -> float | None:
+    """Return sd / sqrt(n) of the question means; None for fewer than two."""
+    array = without_gaps(values)
+    return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
+
+
+def clustered_error(
+    values: Sequence[float] | Floats,
+    clusters: Sequence[Hashable],
+    correction: Correction = "CR1",
+) -> float | None:
+    """Return the standard error of the mean when questions of one cluster go together.
+
+    Clusters are e.g. contests or subjects, one name for each value. None for fewer than two of
+    them. CR1 is too small with few clusters (below about 20): read it as a sensitivity check.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    there = ~np.isnan(array)
+    names: dict[Hashable, int] = {}
+    codes = np.array([names.setdefault(name, len(names)) for name in clusters])[there]
+    groups = np.unique(codes).size
+    if groups < 2:
+        return None
+    sums = np.bincount(codes, weights=array[there] - array[there].mean())
+    factor = groups / (groups - 1) if correction == "CR1" else 1.0
+    return float(np.sqrt(factor * (sums**2).sum()) / there.sum())
+
+
+def t_interval(values: Sequence[float] | Floats, level: float = LEVEL) -> Bounds | None:
+    """Return Student's interval of the mean with n - 1 degrees of freedom; None without spread."""
+    array, error = without_gaps(values), standard_error(values)
+    if not error:
+        return None
+    half = t_quantile((1 + level) / 2, array.size - 1) * error
+    return Bounds(float(array.mean()) - half, float(array.mean()) + half)
+
+
+# § Intervals of a share: Wilson's, also on an effective sample size, and Clopper and
+# § Pearson's.
+# §
+# § The usual interval (mean and 1.96 standard errors) is wrong near 0 and 1, e.g. at 29 of
+# § 30.
+
+
+def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
+    """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
+
+    Shares of questions answered in part are allowed: the interval is then too wide, never too
+    narrow, because no value within [0, 1] varies more than right and wrong do.
+    """
+    z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
+    below = 1 + z * z / n
+    middle = (share + z * z / (2 * n)) / below
+    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / below
+    return Bounds(max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bounds:
+    """Return Wilson's interval on the sample size that a clustered standard error amounts to.
+
+    Korn and Graubard's size p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
+    degrees of freedom (Franco et al. 2019, PMC6690503).
+    """
+    variance = share * (1 - share)
+    size = min(variance / error**2, n) if variance and error else float(n)
+    return wilson(share, size, t_quantile((1 + LEVEL) / 2, clusters - 1))
+
+
+def clopper_pearson(right: int, n: int, level: float = LEVEL) -> Bounds:
+    """Return the exact interval of `right` of n; it covers at least as often as it says."""
+    tail = (1 - level) / 2
+    low = beta_quantile(tail, right, n - right + 1) if right else 0.0
+    high = beta_quantile(1 - tail, right + 1, n - right) if right < n else 1.0
+    return Bounds(low, high)
+
+
+# § The bootstrap over questions, for many systems at once from one matrix of counts.
+# §
+# § A resample is how often each question is drawn; a mean of a resample is then a product of
+# § two
+# § matrices, and all systems see the same resamples, as paired and joint statements need.
+
+
+TIE = 1e-12
+"""Means that differ by less are equal: they are sums of the same numbers in another order."""
+CELLS = 4_000_000
+"""Draws made at once: 32 MB."""
+
+
+def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+    """Return the means of all columns of `values` (questions, columns): (resamples, columns).
+
+    The counts are made and used some at a time, so that 14,000 questions fit into memory, too.
+    """
+    rng, questions = np.random.default_rng(seed), values.shape[0]
+    step = max(1, CELLS // max(1, questions))
+    sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
+    return np.concatenate(
+        [resampled_means(_counts(rng, size, questions), values) for size in sizes]
+    )
+
+
+def resampled_counts(questions: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+    """Return how often each question is drawn in each resample: (resamples, questions).
+
+    `bootstrap_means` with the same seed draws the same.
+    """
+    return _counts(np.random.default_rng(seed), resamples, questions)
+
+
+def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
+    drawn = rng.integers(0, questions, (rows, questions))
+    drawn += np.arange(rows)[:, None] * questions
+    flat = np.bincount(drawn.ravel(), minlength=rows * questions)
+    return flat.reshape(rows, questions).astype(np.float64)
+
+
+def resampled_means(counts: Floats, values: Floats) -> Floats:
+    """Return the mean of each column of `values` (questions, columns) in each resample.
+
+    Not-a-number is a question without a value: a mean is over those that have one, and is
+    not-a-number itself in a resample that drew none of them.
+    """
+    missing = np.isnan(values)
+    sums = counts @ np.where(missing, 0.0, values)
+    if not missing.any():
+        return sums / counts.shape[1]
+    drawn = counts @ (~missing).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return sums / drawn
+
+
+def bca_interval(values: Floats, resampled: Floats, level: float = LEVEL) -> Bounds | None:
+    """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
+
+    `values`: one per question; `resampled`: their means in each resample. None without spread. The
+    jackknife of a mean has a closed form: leaving one out moves it by that one's distance.
+    """
+    there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
+    if there.size < 2 or np.ptp(there) < TIE or not means.size:
+        return None
+    mean = there.mean()
+    below = (means < mean - TIE).mean() + (np.abs(means - mean) <= TIE).mean() / 2
+    away = there - mean
+    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    return _corrected(means, float(below), float(acceleration), level)
+
+
+def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
+    """Return the interval of mean(top) / mean(below), both (questions,), by BCa.
+
+    `resampled`: the ratio in each resample. None where some resample has no ratio, or no spread.
+    """
+    if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
+        return None
+    ratio = top.sum() / below.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = (top.sum() - top) / (below.sum() - below)
+    if not np.isfinite(left).all() or np.ptp(left) < TIE:
+        return None
+    share = (resampled < ratio - TIE).mean() + (np.abs(resampled - ratio) <= TIE).mean() / 2
+    away = left.mean() - left
+    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    return _corrected(resampled, float(share), float(acceleration), LEVEL)
+
+
+def _corrected(means: Floats, below: float, acceleration: float, level: float) -> Bounds | None:
+    bias, tail = normal_quantile(below), normal_quantile((1 - level) / 2)
+    z = bias + np.array([tail, -tail])
+    at = normal_shares(bias + z / (1 - acceleration * z))
+    if not np.isfinite(at).all():
+        return None
+    low, high = np.quantile(means, at)
+    return Bounds(float(low), float(high))
+
+
+# § Two systems on the same questions: which test fits, its p-value, and how they go together.
+# §
+# § McNemar's exact test is for single binary draws alone. Where cells are averages of several
+# § epochs it
+# § would throw away how far they differ, so random sign flips take its place; Student's t
+# § stands beside
+# § them as a check (tests/test_stats.py).
+
+
+Test = Literal["mcnemar", "sign-flip"]
+MOST_FLIPS = 16
+"""Up to so many differing questions all sign flips are counted instead of drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """How two systems go together on the questions that both were graded on."""
+
+    b: int
+    """Questions on which the first is better."""
+    c: int
+    """Questions on which the second is better."""
+    correlation: float | None
+    """Pearson's, of question means; None where one of them has no spread."""
+
+
+def pairs_of(ours: Floats, theirs: Floats) -> Pairs:
+    """Return discordant counts and correlation of two arrays without gaps."""
+    flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
+    correlation = None if flat else float(np.corrcoef(ours, theirs)[0, 1])
+    return Pairs(int((ours > theirs).sum()), int((ours < theirs).sum()), correlation)
+
+
+def sign_test(deltas: Sequence[float] | Floats) -> float:
+    """Return the two-sided exact p-value of the sign test; equal pairs say nothing.
+
+    >>> sign_test([1, 1, 1, 1, 1, 0])
+    0.0625
+    """
+    array = np.asarray(deltas)
+    return mcnemar(int((array > 0).sum()), int((array < 0).sum()))
+
+
+def mcnemar(b: int, c: int) -> float:
+    """Return the exact two-sided p-value of McNemar's test from its two discordant counts."""
+    if not b + c:
+        return 1.0
+    return min(1.0, 2 * binomial_share(min(b, c), b + c))
+
+
+def t_test(deltas: Sequence[float] | Floats) -> float | None:
+    """Return the two-sided p-value of Student's paired test; None without spread."""
+    array, error = np.asarray(deltas, dtype=np.float64), standard_error(deltas)
+    if not error:
+        return None
+    return 2 * t_share(-abs(float(array.mean())) / error, array.size - 1)
+
+
+def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: int = SEED) -> float:
+    """Return the two-sided p-value of the paired permutation test on the mean difference.
+
+    Under the null each question's difference is as likely with the other sign. All flips are
+    counted for up to `EXACT` differing questions; else `draws` are drawn and the observed one
+    counts as one more (Phipson and Smyth 2010), so that p is never 0.
+    """
+    array = np.asarray(deltas, dtype=np.float64)
+    moved = array[array != 0]
+    if not moved.size:
+        return 1.0
+    observed, slack = abs(moved.sum()), 1e-9
+    if moved.size <= MOST_FLIPS:
+        sums = np.zeros(1)
+        for one in moved:
+            sums = np.concatenate((sums + one, sums - one))
+        return float((np.abs(sums) >= observed - slack).mean())
+    rng, bits = np.random.default_rng(seed), 8 * ((moved.size + 7) // 8)
+    step, hits = max(1, CELLS // bits), 0
+    for start in range(0, draws, step):
+        rows = min(step, draws - start)
+        drawn = np.frombuffer(rng.bytes(rows * bits // 8), dtype=np.uint8)
+        ups = np.unpackbits(drawn).reshape(rows, bits)[:, : moved.size]
+        sums = 2 * (ups.astype(np.float64) @ moved) - moved.sum()
+        hits += int((np.abs(sums) >= observed - slack).sum())
+    return (1 + hits) / (draws + 1)
+
+
+def paired_test(deltas: Floats, *, single: bool) -> tuple[float, Test]:
+    """Return the p-value of the test that fits; `single`: each cell is one binary draw."""
+    return (sign_test(deltas), "mcnemar") if single else (sign_flips(deltas), "sign-flip")
+
+
+# § Many systems on the same questions: is there any difference, and how many looks were
+# § taken.
+
+
+@dataclass(frozen=True, slots=True)
+class Cochran:
+    """Cochran's Q: do k systems have one accuracy? Chi-squared with k - 1 degrees of freedom."""
+
+    q: float
+    df: int
+    p_value: float
+    differing: int
+    """Questions on which not all agree; the others say nothing."""
+
+
+def cochran_q(values: Floats) -> Cochran | None:
+    """Return Cochran's Q of single binary draws, (questions, systems); None where it has no say.
+
+    It has none for fewer than two systems, for values besides 0 and 1, for gaps, and where all
+    systems agree on every question. Cochran 1950; McNemar's test without correction for two.
+    """
+    if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
+        return None
+    columns, rows, k = values.sum(axis=0), values.sum(axis=1), values.shape[1]
+    below = float((rows * (k - rows)).sum())
+    if not below:
+        return None
+    q = k * (k - 1) * float(((columns - columns.mean()) ** 2).sum()) / below
+    differing = int(((rows > 0) & (rows < k)).sum())
+    return Cochran(q, k - 1, chi_squared_above(q, k - 1), differing)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's step-down adjusted p-values, in the order given (Holm 1979).
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    adjusted, floor = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = floor
+    return adjusted
+
+
+# § What so many questions can show, and how many it takes (Miller 2024, arXiv 2411.00640).
+# §
+# § The variance of a paired difference has a part between questions, which only more
+# § questions shrink,
+# § and a part within them, which more epochs shrink as well.
+
+
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """Variance of a question's paired difference, in squared shares of 1."""
+
+    between: float
+    """Of the expected difference of a question, over questions."""
+    within: float
+    """Of one epoch's difference about its question's expectation, averaged over questions."""
+
+    def at(self, epochs: int) -> float:
+        """Return the variance of a question's mean difference over some epochs."""
+        return self.between + self.within / epochs
+
+
+def _power_factor(power: float, level: float) -> float:
+    return normal_quantile((1 + level) / 2) + normal_quantile(power)
+
+
+def detectable(variance: float, n: int, power: float = POWER, level: float = LEVEL) -> float:
+    """Return the smallest true difference that n questions show as often as `power` says."""
+    return _power_factor(power, level) * sqrt(variance / n)
+
+
+def questions_needed(
+    variance: float, effect: float, power: float = POWER, level: float = LEVEL
+) -> int:
+    """Return how many questions show a true difference of `effect` as often as `power` says."""
+    return max(2, ceil(_power_factor(power, level) ** 2 * variance / effect**2))
+
+
+def variance_of_discordant(share: float, effect: float = 0.0) -> Variance:
+    """Return the variance when two systems differ on a share of the questions, one draw each.
+
+    It is share - effect**2, all of it between: one draw cannot tell the two parts apart.
+    """
+    return Variance(max(share - effect**2, 0.0), 0.0)
+
+
+def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
+    """Return the variance for two accuracies whose grades of one draw go together so much."""
+    mine, other = ours * (1 - ours), theirs * (1 - theirs)
+    return Variance(max(mine + other - 2 * correlation * sqrt(mine * other), 0.0), 0.0)
+
+
+def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
+    """Estimate both parts from grades, (questions, epochs) of each system, epochs drawn apart.
+
+    With one epoch the parts cannot be told apart and all counts as between, so more epochs seem to
+    gain nothing: the careful side. The estimate of the between part is cut at 0.
+    """
+    spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
+    noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
+              if one.shape[1] > 1]  # fmt: skip
+    within = float(sum(noise for noise, _ in noises))
+    share = float(sum(noise / epochs for noise, epochs in noises))
+    between = max(spread - share, 0.0)
+    return Variance(between, within if noises else 0.0)
+
+
+# § Several tries at a question: pass@k (one of k is right) and maj@k (the answer of most is
+# § right).
+# §
+# § Both are expectations over k tries drawn without replacement from the n that were made, so
+# § they are
+# § unbiased and use every try. pass@1 and maj@1 are the accuracy.
+
+
+MOST_SUBSETS = 2_000
+"""Up to so many subsets are all counted; above that as many are drawn."""
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """Return the chance that k of n tries, drawn without replacement, hold one of `right` ones.
+
+    1 - C(n - right, k) / C(n, k): Chen et al. 2021, arXiv 2107.03374, equation 1.
+
+    >>> pass_at_k(10, 1, 5), pass_at_k(10, 6, 5), pass_at_k(10, 0, 10)
+    (0.5, 1.0, 0.0)
+    """
+    return 1 - comb(n - right, k) / comb(n, k)
+
+
+def maj_at_k(
+    answers: Sequence[Hashable | None], values: Sequence[float], k: int, seed: int = SEED
+) -> float:
+    """Return the expected grade of the answer that most of k tries give.
+
+    `answers` need only be equal where they mean the same; None is no answer and has no vote. Of
+    answers with equally many votes each wins equally often. A try's grade in `values` goes with
+    its answer; where all k tries have no answer the grade is 0. ValueError for k above the tries.
+    """
+    n = len(answers)
+    if not 1 <= k <= n:
+        raise ValueError(f"maj@{k} needs {k} tries, and there are {n}")
+    names: dict[Hashable, int] = {}
+    codes = np.array([-1 if one is None else names.setdefault(one, len(names)) for one in answers])
+    if not names:
+        return 0.0
+    grades = np.array([np.mean([v for v, c in zip(values, codes, strict=True) if c == at])
+                       for at in range(len(names))])  # fmt: skip
+    if comb(n, k) <= MOST_SUBSETS:
+        picks = np.array(list(combinations(range(n), k)))
+    else:
+        rng = np.random.default_rng(seed)
+        picks = rng.permuted(np.tile(np.arange(n), (MOST_SUBSETS, 1)), axis=1)[:, :k]
+    chosen = codes[picks]
+    votes = (chosen[:, :, None] == np.arange(len(names))).sum(axis=1)
+    most = votes.max(axis=1, keepdims=True)
+    wins = (votes == most) & (most > 0)
+    shares = wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)
+    return float((shares @ grades).mean())

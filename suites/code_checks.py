@@ -1,0 +1,242 @@
+"""Judge a program by a data set's check: published code that calls functions and asserts."""
+
+import ast
+import json
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError
+
+# § Judge a program by a data set's check: published code that calls functions and asserts.
+# §
+# § As published, check and program share a process, and a program can end it early, bend `==`
+# § or read
+# § what is expected. Here they never meet (checked_inside.py): the check runs in the box with
+# § results
+# § in place of the program's calls; when it lacks one, the program is called in a process of
+# § its own,
+# § and the check runs again. So a check runs about twice, whatever its calls, and a verdict
+# § is what a
+# § check said in a process that never held the program, behind a token made for it.
+# §
+# § A few checks make arguments of the program's own classes (`by_text`): there the program's
+# § process
+# § gets the text of the call, which it evaluates, and still nothing of what is expected.
+
+
+LIMITS = Limits()
+"""Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
+execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time for one call here."""
+
+CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
+"""For a run of the check itself, which is the data set's and does little."""
+
+PATIENCE_S = 1.0
+"""Real time of foreseen calls after which the check first looks at what they came to: a slow
+program that is wrong at once fails at once."""
+
+ROUNDS = 1000
+"""Runs of one check: more calls than any check makes one after another."""
+
+
+CHECKS = "# --- the check's process ---"
+"""What follows this line in checked_inside.py is not sent to the program's process: every call
+compiles what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCode:
+    """A data set's check of one problem."""
+
+    text: str
+    """Code that calls the program and asserts."""
+    names: tuple[str, ...]
+    """The program's functions that it calls."""
+    setup: str = ""
+    """The data set's code that it needs: helpers of the prompt, imports."""
+    by_text: bool = False
+    """Whether it makes arguments of the program's own classes, in the calls or in `setup`."""
+
+    def as_json(self) -> str:
+        """Return the check as it is kept in a question's target."""
+        return json.dumps(asdict(self))
+
+    @property
+    def asserts(self) -> list[int]:
+        """The lines of its assertions, in order."""
+        tree = ast.walk(ast.parse(self.text))
+        return sorted(node.lineno for node in tree if isinstance(node, ast.Assert))
+
+
+def read_check(target: str) -> CheckCode:
+    """Return the check kept in a question's target; the inverse of `Check.as_json`."""
+    data: dict[str, Any] = json.loads(target)
+    data["names"] = tuple(data["names"])
+    return CheckCode(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What became of a program."""
+
+    passed: bool
+    reason: str
+    """For people: `all 3 assertions hold`, or what went wrong."""
+    held: int
+    """Assertions before the one that failed; those in a loop count once."""
+    asserts: int
+    calls: int
+    cpu_s: float
+    """CPU time of the program's calls."""
+
+
+@dataclass(slots=True)
+class _CheckRun:
+    """One program before one check, and what is known so far."""
+
+    program: str
+    check: CheckCode
+    box: Box
+    limits: Limits
+    known: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    calls: int = 0
+    cpu_s: float = 0.0
+
+    def verdict(self) -> CheckResult:
+        """Run check and program in turn until the check passes or fails."""
+        for _ in range(ROUNDS):
+            said = self.ask_check()
+            if "calls" not in said:
+                return self.ended(said)
+            del self.known[said["known"] :]
+            reason = self.make_calls(said["calls"])
+            if reason:
+                return self.ended({"failed": reason, "line": 0})
+        return self.ended({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
+
+    def ask_check(self) -> dict[str, Any]:
+        """Run the check with what is known; return what it said."""
+        token = secrets.token_hex(16)
+        order = json.dumps({**asdict(self.check), "token": token, "known": self.known})
+        outcome = self.run_check(order)
+        starved = outcome.status == "time" and outcome.cpu_s < CHECK_LIMITS.cpu_s
+        if starved or outcome.status == "died":  # what others do may have come to this
+            outcome = self.run_check(order, alone=True)
+        said = _check_report(outcome, token)
+        if said is not None:
+            return said
+        why = _end_reason(outcome)
+        if self.known:  # else a program could choose to stay unscored
+            return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
+        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
+
+    def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
+        """Run the check's process on what it is told."""
+        program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
+        given = [order.encode()]
+        with closing(self.box.run(program, given, CHECK_LIMITS, alone=alone)) as outcomes:
+            return next(outcomes)
+
+    def make_calls(self, calls: Sequence[str]) -> str:
+        """Call the program; return why it failed, or nothing.
+
+        Ends early when a call raises (the check may be content with that, or need no more) and
+        when the calls were slow (a wrong result then spares the rest).
+        """
+        slow_s = 0.0
+        setup = self.check.setup if self.check.by_text else None
+        source = (
+            f"{inside_code().partition(CHECKS)[0]}\nanswer = caller({self.program!r}, {setup!r})\n"
+        )
+        program = Program(source, "call", "answer")
+        inputs = (json.dumps([call]).encode() for call in calls)
+        with closing(self.box.run(program, inputs, self.limits)) as outcomes:
+            for call, outcome in zip(calls, outcomes, strict=True):
+                self.calls += 1
+                if outcome.status == "time" and outcome.cpu_s < self.limits.cpu_s:
+                    break
+                reason = self.learn(call, outcome)
+                slow_s += outcome.wall_s
+                raised = not reason and self.known[-1][1]["list"][0] == "raised"
+                if reason or raised or slow_s > PATIENCE_S:
+                    return reason
+            else:
+                return ""
+        return self.call_alone(program, call)
+
+    def call_alone(self, program: Program, call: str) -> str:
+        """Repeat a call that waited rather than computed, while nothing else runs."""
+        given = [json.dumps([call]).encode()]
+        with closing(self.box.run(program, given, self.limits, alone=True)) as outcomes:
+            return self.learn(call, next(outcomes))
+
+    def learn(self, call: str, outcome: ProgramOutcome) -> str:
+        """Keep what a call came to; return why that fails the program, or nothing."""
+        self.cpu_s += outcome.cpu_s
+        result = _returned(outcome)
+        if result is None:
+            return f"call {self.calls}: {_end_reason(outcome)}"
+        self.known.append((call, result))
+        return ""
+
+    def ended(self, said: dict[str, Any]) -> CheckResult:
+        """Return the verdict on a check that has ended."""
+        asserts = self.check.asserts
+        passed = said.get("passed") is True
+        held = len(asserts) if passed else sum(line < said["line"] for line in asserts)
+        reason = f"all {len(asserts)} assertions hold" if passed else str(said["failed"])
+        if said.get("line"):
+            reason = f"line {said['line']} of the check: {reason}"
+        return CheckResult(passed, reason, held, len(asserts), self.calls, round(self.cpu_s, 3))
+
+
+def judge_by_check(
+    program: str, check: CheckCode, box: Box, limits: Limits = LIMITS
+) -> CheckResult:
+    """Judge a program by a check; raise SandboxError when the box fails."""
+    return _CheckRun(program, check, box, limits).verdict()
+
+
+@cache
+def inside_code() -> str:
+    """Return the code that runs in the box."""
+    return (resources.files("suites") / "code_checks_inside.py").read_text(encoding="utf-8")
+
+
+def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
+    """Return what the check's process said: the last line that begins with its token."""
+    for line in reversed(outcome.stdout.splitlines()):
+        if line.startswith(token.encode() + b" ") and outcome.exit_code == 0:
+            try:
+                return json.loads(line[len(token) :])
+            except ValueError:
+                return None
+    return None
+
+
+def _returned(outcome: ProgramOutcome) -> Any | None:
+    """Return what the program's process reported, if it is what `called` makes; else None."""
+    if outcome.status != "exited" or outcome.exit_code != 0:
+        return None
+    try:
+        result = json.loads(outcome.result)["returned"]
+        return result if result["list"][0] in ("returned", "raised") else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _end_reason(outcome: ProgramOutcome) -> str:
+    """Return why a process that reported nothing is the program's failure."""
+    if outcome.status != "exited":
+        return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
+    return _last_line(outcome) or "it ended without a result"
+
+
+def _last_line(outcome: ProgramOutcome) -> str:
+    lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""

@@ -1,0 +1,304 @@
+"""What judges by a check inside the box: two programs that never share a process."""
+
+import ast
+import base64
+import builtins
+import copy
+import json
+import os
+import random
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn, TypeAlias, cast
+
+# § Runs inside a box, sent in as text: a data set's check with results put in for its calls.
+# §
+# § Two processes take turns, and never meet. The check's process knows what is expected; when
+# § it calls
+# § the program once more than results are known, it says which call it wants and ends. The
+# § program's
+# § process is given one call and says what it returned. Nothing but JSON passes between them,
+# § values of
+# § plain builtins only, so no `__eq__` of the program's ever decides a comparison.
+# § The program finds this code in its process; there is nothing to learn here.
+
+
+MOST_CALLS = 256
+"""Calls that a check may foresee at once: one that loops until a result pleases it never ends."""
+
+FRAMES = 20
+"""Calls below the program here: Python counts them as its recursion."""
+
+Space: TypeAlias = dict[str, Any]
+"""The names of a module."""
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "bytes": base64.b64decode,
+    "complex": lambda parts: complex(*parts),
+    "type": lambda name: getattr(builtins, name),
+}
+
+
+def decode(value: Any) -> Any:
+    """Return the value that type-tagged JSON stands for; the inverse of `encode`."""
+    if not isinstance(value, dict):
+        return value
+    ((tag, parts),) = cast(dict[str, Any], value).items()
+    if tag == "dict":
+        return {decode(key): decode(one) for key, one in parts}
+    return KINDS[tag](
+        parts if tag in ("bytes", "complex", "type") else [decode(one) for one in parts]
+    )
+
+
+def loaded(program: str) -> Space:
+    """Execute the program as a module of its own and return its names."""
+    sys.setrecursionlimit(1000 + FRAMES)
+    space: Space = {"__name__": "solution", "__builtins__": builtins}
+    exec(compile(program, "solution.py", "exec"), space)
+    return space
+
+
+def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
+    """Return what makes one call of the program and tells what it returned, or what it raised.
+
+    With a `setup`, that is executed in the program, and what is called is given as text.
+    """
+    space = loaded(program)
+    if setup is not None:
+        exec(compile(setup, "setup.py", "exec"), space)
+
+    def answer(call: str) -> list[Any]:
+        name, args, kwargs = json.loads(call)
+        function, given = space[name], decode(args)
+        named = {key: decode(one) for key, one in kwargs.items()}
+        try:
+            value = function(*given, **named) if setup is None else eval(given[0], space)
+            return ["returned", *plain(value)]
+        except BaseException as error:
+            return ["raised", [kind.__name__ for kind in type(error).__mro__], str(error)]
+
+    return answer
+
+
+def plain(value: Any) -> tuple[str, Any]:
+    """Return a value as one of builtins, and what it is beside that.
+
+    An iterator becomes the list of what it yields and a range its bounds; a subclass of a builtin
+    (a named tuple, a number of numpy) becomes that builtin, whatever its own `__eq__` would say.
+    """
+    if isinstance(value, range):
+        return "range", [value.start, value.stop, value.step]
+    if isinstance(value, (map, filter, zip, reversed)) or type(value).__name__ == "generator":
+        return "iterator", [bare(one) for one in cast(Any, value)]
+    return "value", bare(value)
+
+
+def bare(value: Any) -> Any:
+    """Return a value of plain builtins; what has no such form is left as it is, and refused."""
+    if value is None or isinstance(value, bool):
+        return value
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    for kind in cast("tuple[Any, ...]", (int, float, str, bytes, complex)):
+        if isinstance(value, kind):
+            return kind(value)
+    for kind in cast("tuple[Any, ...]", (list, tuple, set, frozenset)):
+        if isinstance(value, kind):
+            return kind(bare(one) for one in value)
+    if isinstance(value, dict):
+        return {bare(key): bare(one) for key, one in cast(Any, dict).items(value)}
+    return value
+
+
+# --- the check's process ------------------------------------------------------------------------
+
+
+def encode(value: Any) -> Any:
+    """Return a value of plain builtins as type-tagged JSON; TypeError for any other."""
+    kind = cast("type[Any]", type(value))
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind in (list, tuple, set, frozenset):
+        return {kind.__name__: [encode(one) for one in value]}
+    if kind is dict:
+        return {"dict": [[encode(key), encode(one)] for key, one in value.items()]}
+    if kind is bytes:
+        return {"bytes": base64.b64encode(value).decode()}
+    if kind is complex:
+        return {"complex": [value.real, value.imag]}
+    if kind is type and getattr(builtins, value.__name__, None) is value:
+        return {"type": value.__name__}
+    raise TypeError(f"a {kind.__name__} is no plain builtin value")
+
+
+class Unknown:
+    """What a call that was not made yet returns while a check's further calls are foreseen.
+
+    It agrees with everything, so that the check goes on. Whatever comes of it is only a guess: the
+    real check makes sure of each call before it uses a result.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return self._again
+
+    def _again(self, *_: Any) -> Any:
+        return self
+
+    def _agree(self, *_: Any) -> bool:
+        return True
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __hash__(self) -> int:
+        return 0
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _agree
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _again
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _again
+    __neg__ = __abs__ = __round__ = __getitem__ = __call__ = _again
+
+    def __float__(self) -> float:
+        return 0.0
+
+    def __int__(self) -> int:
+        return 0
+
+    __index__ = __len__ = __int__
+
+
+class Foreseen(BaseException):
+    """Enough calls are foreseen."""
+
+
+class Check:
+    """A check, and the results that are known so far."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        """Take the order apart (suites/code_checks.py); what the check prints is thrown away."""
+        self.setup, self.names = order["setup"], order["names"]
+        self.tree = ast.parse(order["text"])
+        if order["by_text"]:
+            self.tree, self.setup = as_text(self.tree, self.names), ""
+        self.known: list[tuple[str, Any]] = order["known"]
+        self.token: str = order["token"]
+        self.used = 0
+        self.stdout = os.dup(1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+    def run(self) -> NoReturn:
+        """Run the check; say that it passed or failed, or which calls it lacks."""
+        try:
+            self.execute(self.tree, self.answer)
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+            self.say({"failed": said[:500], "line": line_of(error), "used": self.used})
+        self.say({"passed": True, "used": self.used})
+
+    def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
+        """Execute a check; its functions of the program are answered by `answer`."""
+        random.seed(0)
+        space: Space = {"__name__": "check", "__builtins__": builtins}
+        exec(compile(self.setup, "setup.py", "exec"), space)
+        for name in self.names:
+            space[name] = replay(name, answer)
+        exec(compile(tree, "check.py", "exec"), space)
+
+    def answer(self, call: str) -> Any:
+        """Return or raise what is known of the next call; without that, ask for it and end."""
+        if self.used == len(self.known) or self.known[self.used][0] != call:
+            del self.known[self.used :]
+            self.say({"known": self.used, "calls": self.foreseen(call)})
+        self.used += 1
+        return revived(self.known[self.used - 1][1])
+
+    def foreseen(self, first: str) -> list[str]:
+        """Return the calls that follow, as far as they do not depend on results."""
+        calls: list[str] = []
+        at = 0
+
+        def guess(call: str) -> Any:
+            nonlocal at
+            at += 1
+            if at <= len(self.known):
+                return revived(self.known[at - 1][1])
+            calls.append(call)
+            if len(calls) == MOST_CALLS:
+                raise Foreseen
+            return Unknown()
+
+        with suppress(BaseException):  # a guess may go wrong in any way; the real check decides
+            self.execute(unasserted(self.tree), guess)
+        return calls if calls[:1] == [first] else [first]
+
+    def say(self, message: dict[str, Any]) -> NoReturn:
+        """Write the message behind the token, and end the process."""
+        data = f"{self.token} {json.dumps(message)}\n".encode()
+        while data:
+            data = data[os.write(self.stdout, data) :]
+        os._exit(0)
+
+
+class _Unasserted(ast.NodeTransformer):
+    """Turns assertions into expressions: what they assert is evaluated, and passes."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        """Return the assertion's expression as a statement."""
+        return ast.copy_location(ast.Expr(node.test), node)
+
+
+def unasserted(tree: ast.Module) -> ast.Module:
+    """Return the check without its assertions, their calls kept."""
+    return ast.fix_missing_locations(_Unasserted().visit(copy.deepcopy(tree)))
+
+
+def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
+    """Return the check with the text of each call of the program in place of its arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            node.args, node.keywords = [ast.Constant(ast.unparse(node))], []
+    return ast.fix_missing_locations(tree)
+
+
+def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
+    """Return a function that stands for the program's."""
+
+    def stands_in(*args: Any, **kwargs: Any) -> Any:
+        given = [name, encode(args), {key: encode(one) for key, one in kwargs.items()}]
+        return answer(json.dumps(given))
+
+    stands_in.__name__ = name
+    return stands_in
+
+
+def revived(result: Any) -> Any:
+    """Return what the program returned; raise what it raised, as the nearest builtin exception."""
+    how, what, value = decode(result)
+    if how == "raised":
+        kinds = [getattr(builtins, name, None) for name in what]
+        kind = next(one for one in [*kinds, Exception] if isinstance(one, type))
+        try:
+            error = kind(value)
+        except TypeError:  # an exception that wants more than a message
+            error = Exception(value)
+        raise error
+    if what == "range":
+        return range(*value)
+    return iter(value) if what == "iterator" else value
+
+
+def line_of(error: BaseException) -> int:
+    """Return the line of the check that was being executed; 0 when none was."""
+    line, trace = 0, error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == "check.py":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

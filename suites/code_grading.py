@@ -1,0 +1,529 @@
+"""Judge a program on tests in a box: hidden ones for the grade, shown ones for a try."""
+
+import ast
+import json
+import signal
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal, cast
+
+from harness.records import Grade, Question
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
+from sandbox.box import decode, read_json, untagged
+
+# § What one outcome says about a program, once it is compared with what was expected.
+
+
+Verdict = Literal[
+    "pass",
+    "wrong answer",
+    "time limit",
+    "memory limit",
+    "output limit",
+    "runtime error",
+    "not run",
+]
+
+NOTE_CHARS = 200
+
+NOT_PLAIN = "returned a value that is no plain builtin"
+
+SLOW = -3
+"""The published evaluator's code for a test that ran out of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What became of a program on one test."""
+
+    verdict: Verdict
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    note: str = ""
+    """Why it failed, for people: the last line on stderr, mostly."""
+
+
+def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
+    """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
+
+    A wrong answer is one however long it took; so a `time limit` might pass when it is run again.
+    A program that ends with an exit code other than 0 failed, whatever it printed before.
+    """
+    verdict, note = _end_verdict(outcome)
+    if verdict == "pass":
+        verdict, note = (
+            _compare_returned(outcome, expected)
+            if method
+            else _compare_stdout(outcome.stdout, expected)
+        )
+    if verdict == "pass" and outcome.cpu_s > cpu_s:
+        verdict = "time limit"
+    return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
+
+
+def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
+    """Return the result of a run the published way; `late` when all time together is used up."""
+    verdict, note = _end_verdict(outcome)
+    if verdict == "pass":
+        verdict, note = _compare_reported(outcome.result, expected)
+    if late and verdict == "pass":
+        verdict, note = "time limit", "all tests together"
+    return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
+
+
+def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
+    """Return what the way a process ended says about its program, before any comparison."""
+    last = _last_line(outcome.stderr)
+    if outcome.status in ("time", "memory", "output"):
+        return cast("Verdict", f"{outcome.status} limit"), ""
+    if outcome.status == "processes":
+        return "runtime error", "too many processes or threads"
+    if outcome.status == "died":
+        return "runtime error", last or "the program ended its sandbox"
+    if outcome.exit_code == 0:
+        return "pass", ""
+    if last.startswith("MemoryError"):
+        return "memory limit", last
+    return "runtime error", last or _exit(outcome.exit_code)
+
+
+def _compare_stdout(stdout: bytes, expected: str) -> tuple[Verdict, str]:
+    got = stdout.decode("utf-8", errors="replace")
+    return ("pass" if same_output(got, expected) else "wrong answer"), ""
+
+
+def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str]:
+    """Compare what a method returned; a report that is none was forged, or never written."""
+    if not outcome.result:
+        return "runtime error", _last_line(outcome.stderr) or "the method never returned"
+    try:
+        got = decode(outcome.result)
+    except ValueError:
+        return "wrong answer", NOT_PLAIN
+    return _compare_values(got, expected)
+
+
+def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
+    """Read what the published evaluator's way came to."""
+    if not result:
+        return "runtime error", "the program ended the evaluator's process"
+    report = _read_report(result)
+    if "error" in report:
+        slow = report.get("code") == SLOW
+        return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
+    if isinstance(report.get("output"), str):
+        return ("pass" if same_output(report["output"], expected) else "wrong answer"), ""
+    try:
+        got = untagged(report["returned"])
+    except (KeyError, ValueError):
+        return "wrong answer", NOT_PLAIN
+    return _compare_values(got, expected)
+
+
+def _compare_values(got: object, expected: str) -> tuple[Verdict, str]:
+    return ("pass" if same_value(got, expected) else "wrong answer"), ""
+
+
+def _read_report(result: bytes) -> dict[str, Any]:
+    """Return a report; empty when it is no JSON object."""
+    with suppress(ValueError):
+        report = read_json(result)
+        if isinstance(report, dict):
+            return cast("dict[str, Any]", report)
+    return {}
+
+
+def _last_line(stderr: bytes) -> str:
+    lines = stderr[-4096:].decode("utf-8", errors="replace").strip().splitlines()
+    return _clipped(lines[-1]) if lines else ""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 3] + "..."
+
+
+def _exit(code: int) -> str:
+    """Name an exit code as a shell would tell of it."""
+    with suppress(ValueError):
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"exit code {code}"
+
+
+# § Judge one program on hidden tests, in a box, by one of two sets of rules.
+# §
+# § `real`, the default: every test is a fresh process with real descriptors, limited in CPU
+# § time, so
+# § that the load of the machine does not decide. `official`: as LiveCodeBench's published
+# § evaluator
+# § runs it (sandbox/inside/runners.py), which fails some correct programs; it exists to be
+# § shown next
+# § to the first. Both compare by the same rules (comparison.py), and both compare here: a box
+# § is never
+# § told what is expected, so a program can neither find nor forge it.
+
+
+Rules = Literal["real", "official"]
+
+LIMITS = Limits()
+"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
+memory limit is ours under both rules: the published evaluator has none."""
+
+NEAR = 0.2
+"""A time within this fraction of its limit might fall on either side of it another time."""
+
+COMPUTING = 0.05
+"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
+
+OFFICIAL_S = 6
+"""The published evaluator's limit per test, in real time; kept by the program's own process."""
+
+ROOM_BYTES = 1 << 16
+"""What a program may print beyond twice what is expected, where that passes the output limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCase:
+    """One test, in LiveCodeBench's shape: for functional tests one JSON value per line of input."""
+
+    input: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTests:
+    """The tests of one problem."""
+
+    cases: tuple[ProgramCase, ...]
+    method: str | None = None
+    """Name of the method of `class Solution`; None for programs that read standard input."""
+
+    def as_json(self) -> str:
+        """Return the tests as they are kept in a question's target."""
+        return json.dumps({"method": self.method, "cases": [asdict(case) for case in self.cases]})
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """What became of a program: one result per test, in the order of the tests."""
+
+    results: tuple[CaseResult, ...]
+    margin: float
+    """Largest time of a test that ran, as a part of its limit: CPU time, or real time under the
+    official rules."""
+    reruns: int = 0
+    """Tests that came near the time limit and were run again, alone; the second time counts."""
+    rerun_s: float = 0.0
+    """Real time of the reruns, in seconds."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One verdict per test; `not run` for those after the first failure."""
+        return tuple(result.verdict for result in self.results)
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of all the tests that ran, reruns apart."""
+        return sum((result.cpu_s for result in self.results), 0.0)
+
+    @property
+    def passed(self) -> bool:
+        """True when every test passed; there is at least one."""
+        return all(verdict == "pass" for verdict in self.verdicts)
+
+    @property
+    def fragile(self) -> bool:
+        """True when a test came so near the time limit that another machine might judge else."""
+        return 1 - NEAR <= self.margin <= 1 + NEAR
+
+    @property
+    def summary(self) -> str:
+        """Return, for people, how far the program came: `test 3 of 5: time limit`."""
+        total = len(self.results)
+        for number, result in enumerate(self.results, start=1):
+            if result.verdict not in ("pass", "not run"):
+                note = f" ({result.note})" if result.note else ""
+                return f"test {number} of {total}: {result.verdict}{note}"
+        return f"all {total} tests passed"
+
+
+def read_tests(target: str) -> ProgramTests:
+    """Return the tests kept in a question's target; the inverse of `ProgramTests.as_json`."""
+    data = json.loads(target)
+    cases = tuple(ProgramCase(case["input"], case["output"]) for case in data["cases"])
+    return ProgramTests(cases, data["method"])
+
+
+def judge_program(
+    program: str,
+    tests: ProgramTests,
+    box: Box,
+    limits: Limits = LIMITS,
+    *,
+    rules: Rules = "real",
+    stop_early: bool = True,
+    image: str = IMAGE,
+) -> ProgramResult:
+    """Run a program on its tests and compare; see the module for the two rules.
+
+    With `stop_early` the longest inputs come first and the first failure is the last test run; the
+    official rules keep the order and always stop. Raises SandboxError when the box fails, and
+    ValueError when the problem is at fault: it has no tests, or an expected value is no JSON.
+    """
+    if not tests.cases:
+        raise ValueError("The problem has no tests, so no program can be judged on it.")
+    exam = _ProgramRun(program, tests, box, _roomy(limits, tests))
+    return exam.officially(image) if rules == "official" else exam.really(image, stop_early)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramRun:
+    """A program that sits its tests."""
+
+    source: str
+    tests: ProgramTests
+    box: Box
+    limits: Limits
+
+    def really(self, image: str, stop_early: bool) -> ProgramResult:
+        """Run a process per test; what came near the time limit is settled alone, at the end."""
+        program = Program(
+            self.source, "call" if self.tests.method else "script", self.tests.method, image
+        )
+        order = list(range(len(self.tests.cases)))
+        if stop_early:
+            order.sort(key=lambda index: -len(self.tests.cases[index].input))
+        found = self._sit(program, order, stop_early, alone=False)
+        near = [index for index in order if index in found and self._near(found[index])]
+        if stop_early and any(self._failed(result) for result in found.values()):
+            near = []
+        again = self._sit(program, near, stop_early, alone=True)
+        settled = found | again
+        return ProgramResult(
+            results=self._in_order(settled),
+            margin=max(result.cpu_s for result in settled.values()) / self.limits.cpu_s,
+            reruns=len(again),
+            rerun_s=sum((result.wall_s for result in again.values()), 0.0),
+        )
+
+    def officially(self, image: str) -> ProgramResult:
+        """Run all tests in one process, in their order, until one fails.
+
+        The process keeps its own time per test. Where a program catches the alarm, the published
+        evaluator's limit for all tests together ends it.
+        """
+        program = Program(self.source, "official", self.tests.method, image)
+        cases = self.tests.cases
+        most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
+        limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
+        found: dict[int, CaseResult] = {}
+        used_s = 0.0
+        with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
+            for index, outcome in zip(range(len(cases)), outcomes, strict=False):
+                used_s += outcome.wall_s
+                found[index] = official_result(outcome, cases[index].output, used_s >= most_s)
+                if found[index].verdict != "pass":
+                    break
+        slowest_s = max(result.wall_s for result in found.values())
+        return ProgramResult(self._in_order(found), margin=slowest_s / OFFICIAL_S)
+
+    def _sit(
+        self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
+    ) -> dict[int, CaseResult]:
+        """Run the tests in this order; early on, a near miss is no reason to stop."""
+        if not order:
+            return {}
+        limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
+        found: dict[int, CaseResult] = {}
+        outcomes = self.box.run(program, self._inputs(order), limits, alone=alone)
+        with closing(outcomes):
+            for index, outcome in zip(order, outcomes, strict=False):
+                found[index] = self._result(index, outcome)
+                done = found[index].verdict != "pass" if alone else self._failed(found[index])
+                if stop_early and done:
+                    break
+        return found
+
+    def _result(self, index: int, outcome: ProgramOutcome) -> CaseResult:
+        method = self.tests.method is not None
+        return real_result(outcome, self.tests.cases[index].output, method, self.limits.cpu_s)
+
+    def _failed(self, result: CaseResult) -> bool:
+        return result.verdict != "pass" and not self._near(result)
+
+    def _near(self, result: CaseResult) -> bool:
+        """Return whether time alone decides this result, and might decide it otherwise.
+
+        So does a stop by real time of a program that was computing: others had the processor.
+        """
+        part = result.cpu_s / self.limits.cpu_s
+        starved = result.wall_s >= self.limits.wall_s and part >= COMPUTING
+        close = starved or part >= 1 - NEAR
+        return result.verdict in ("pass", "time limit") and close and part < 1 + NEAR
+
+    def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
+        """Yield the bytes of one input after another; none is kept."""
+        for index in order:
+            text = self.tests.cases[index].input
+            yield (_arguments(text) if self.tests.method else text).encode()
+
+    def _in_order(self, found: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
+        skipped = CaseResult("not run")
+        return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
+
+
+def _arguments(text: str) -> str:
+    """Return the arguments of a functional test, one JSON value per line, as one JSON list."""
+    return f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
+
+
+def _roomy(limits: Limits, tests: ProgramTests) -> Limits:
+    """Return limits under which a right program can print what is expected of it."""
+    longest = max(len(case.output.encode()) for case in tests.cases)
+    return replace(limits, output_bytes=max(limits.output_bytes, 2 * longest + ROOM_BYTES))
+
+
+# § Whether what a program produced is what was expected, by LiveCodeBench's rules.
+# §
+# § They are those of lcb_runner/evaluation/testing_util.py,
+# § github.com/LiveCodeBench/LiveCodeBench
+# § @28fef95. There is no tolerance for floats and no special judge: problems with several
+# § right answers
+# § fail all but one of them, there as here.
+
+
+def same_output(got: str, expected: str) -> bool:
+    r"""Return whether two outputs agree: line by line, as texts or as exact decimals.
+
+    >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
+    (True, False, False)
+    """
+    if got == expected:
+        return True
+    mine, theirs = got.strip(), expected.strip()
+    if mine == theirs:
+        return True
+    return mine.count("\n") == theirs.count("\n") and all(
+        left == right or _same_numbers(left, right)
+        for left, right in zip(_lines(mine), _lines(theirs), strict=True)
+    )
+
+
+def same_value(got: object, expected: str) -> bool:
+    """Return whether a returned value equals the expected JSON value by Python's `==`.
+
+    A tuple stands for a list at the top and nowhere else; True equals 1 and 2 equals 2.0. Raises
+    ValueError when the expected value is no JSON: then the problem is at fault.
+    """
+    mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
+    theirs = read_json(expected)
+    try:
+        return bool(mine == theirs)
+    except RecursionError:
+        return False
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines without the blanks around them, one at a time: outputs may be large."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end].strip()
+        start = end + 1
+    yield text[start:].strip()
+
+
+def _same_numbers(left: str, right: str) -> bool:
+    try:
+        mine, theirs = left.split(), right.split()
+        return len(mine) == len(theirs) and all(
+            Decimal(one) == Decimal(other) for one, other in zip(mine, theirs, strict=True)
+        )
+    except InvalidOperation:
+        return False
+
+
+# § The tests that a question shows: found in a sealed question, run as grading runs the
+# § hidden ones.
+# §
+# § Who is examined may run them, so that a retry or a search has something to go by. They
+# § come from the
+# § question's visible metadata and starter code alone, never from its target: a program, or a
+# § reader of
+# § the outcome, learns nothing here that the question does not say.
+
+
+PUBLIC_TESTS = "public_tests"
+STARTER = "starter_code"
+"""Keys of a question's visible metadata."""
+
+SHOWN_CHARS = 600
+"""A failed test's input and output are told up to here each."""
+
+
+def shown_tests(question: Question) -> ProgramTests | None:
+    """Return the tests that a question shows; None when it shows none."""
+    shown: Sequence[Mapping[str, Any]] = question.metadata.get(PUBLIC_TESTS) or ()
+    cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
+    if not cases:
+        return None
+    return ProgramTests(cases, starter_method(str(question.metadata.get(STARTER) or "")))
+
+
+def starter_method(starter: str) -> str | None:
+    r"""Return the method that starter code begins: the last one, helpers come before it.
+
+    Starter code ends where the body should begin, so it is no whole Python yet.
+
+    >>> method_shown("class Solution:\n    def f(self, x: int) -> int:\n        ")
+    'f'
+    """
+    try:
+        found = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
+    except (SyntaxError, ValueError):
+        return None
+    solutions = [node for node in found if isinstance(node, ast.ClassDef)]
+    inside = [one for node in solutions if node.name == "Solution" for one in node.body]
+    names = [one.name for one in inside if isinstance(one, ast.FunctionDef)]
+    return names[-1] if names else None
+
+
+def grade_on_shown_tests(question: Question, program: str | None, box: Box | None) -> Grade:
+    """Return how a program does on the tests that its question shows: the share that passes.
+
+    0 without a program, and where no test is shown. SandboxError when the box fails.
+    """
+    if box is None:
+        raise ValueError(f"{question.id} is tried by running programs: name a sandbox with --box.")
+    tests = shown_tests(question)
+    if tests is None:
+        return Grade(0.0, program, "the question shows no tests")
+    if program is None:
+        return Grade(0.0, None, "no program found")
+    judgement = judge_program(program, tests, box, stop_early=False)
+    passed, total = judgement.verdicts.count("pass"), len(tests.cases)
+    return Grade(
+        value=passed / total,
+        extracted=program,
+        explanation=_first_failure(judgement, tests),
+        metadata={"tests_passed": passed, "tests_total": total},
+    )
+
+
+def _first_failure(judgement: ProgramResult, tests: ProgramTests) -> str:
+    """Say which of the shown tests fails first, and what it wants."""
+    for number, (result, case) in enumerate(
+        zip(judgement.results, tests.cases, strict=True), start=1
+    ):
+        if result.verdict != "pass":
+            why = f"{result.verdict}{f' ({result.note})' if result.note else ''}"
+            return (
+                f"test {number} of {len(tests.cases)}: {why}\n"
+                f"input:\n{_shortened(case.input)}\nexpected output:\n{_shortened(case.output)}"
+            )
+    return judgement.summary
+
+
+def _shortened(text: str) -> str:
+    kept = text.strip()
+    return kept if len(kept) <= SHOWN_CHARS else f"{kept[:SHOWN_CHARS]} ..."

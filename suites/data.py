@@ -1,0 +1,445 @@
+"""Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub."""
+
+import errno
+import gzip
+import hashlib
+import io
+import os
+import re
+import time
+import tomllib
+import zlib
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.errors import UserError
+from harness.files import dicts_of_csv, parse_json, unpack_gzip
+from harness.records import Question
+
+# § Rows of a whole data file, by its name: JSON Lines, a JSON array, CSV (plain or .gz),
+# § parquet.
+# §
+# § The file's digest has been checked. Rows that people bring are read by harness/files.py,
+# § one at a
+# § time; what is in a .zip its suite knows.
+
+
+Rows = list[dict[str, Any]]
+
+PLAIN = (".jsonl", ".json", ".csv")
+SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
+"""How the local file of a source may end."""
+
+
+def parse_rows(content: bytes, path: Path) -> Rows:
+    """Return the rows of a file with this content; UserError names it when it cannot be read."""
+    if path.suffix == ".parquet":
+        return parquet_rows(path)
+    try:
+        text = unpack_gzip(content) if path.suffix == ".gz" else content
+        rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
+        # The error is not chained: it holds what it could not read.
+        raise UserError(f"{path} cannot be read: fetch it again.") from None
+    if not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path} cannot be read: it has a row that is no JSON object.")
+    return cast(Rows, rows)
+
+
+def parquet_rows(path: Path) -> Rows:
+    """Return the rows of a parquet file, as the hub's own loader reads them."""
+    # Heavy, and needed by few; its types are partial.
+    import datasets  # pyright: ignore[reportMissingTypeStubs]
+
+    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
+    try:
+        found = load("parquet", data_files=str(path), split="train", streaming=True)
+        return [dict(row) for row in found]
+    except Exception as error:  # what its readers raise has no common type
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
+
+
+def _parse_text(text: bytes, suffix: str) -> list[object]:
+    if suffix == ".csv":
+        lines = io.StringIO(text.decode("utf-8-sig"), newline="")
+        return [row for _, row in dicts_of_csv(lines)]
+    if suffix == ".json":
+        made: object = parse_json(text)
+        return cast(list[object], made) if isinstance(made, list) else [made]
+    return [parse_json(line) for line in text.splitlines() if line.strip()]
+
+
+# § Fetch a suite's rows as they are pinned in suites/sources.toml: a local file, else the
+# § hub.
+# §
+# § A local file is checked by sha256 and row count, the hub by revision and row count.
+# § Nothing is
+# § downloaded that the cache holds (suites/data.py), and a missing source is one sentence
+# § that says
+# § where to put it. `podium data` is suites/data_command.py and suites/data_command.py.
+
+
+SOURCES = Path(__file__).parent / "sources.toml"
+DATA = Path(__file__).resolve().parents[2] / "shared/data"
+"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
+
+
+class DataSource(BaseModel):
+    """One table of sources.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    sha256: str = ""
+    """Empty where nobody could read the file to pin it: its digest then is the data's revision."""
+    rows: int | None = None
+    """None where nobody could count them."""
+    size: int | None = None
+    """Bytes, for files so large that a download cut off should be told before all is read."""
+    licence: str
+    hub: str | None = None
+    """Dataset on the hub; None when it was never published there."""
+    revision: str | None = None
+    split: str = "test"
+    config: str | None = None
+    """The dataset's configuration (subset) on the hub, where it has several."""
+    hub_file: str | None = None
+    """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
+    url: str | None = None
+    """Where the very file can be downloaded, by `podium data fetch`."""
+    instead_of: str | None = None
+    """Another table whose questions this one has too: one of the two will do."""
+    columns: tuple[str, ...] = ()
+    """Columns that every row must have; a missing one is named."""
+
+
+@cache
+def sources() -> dict[str, DataSource]:
+    """Return every pinned source by name."""
+    tables = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
+    return {name: DataSource.model_validate(table) for name, table in tables.items()}
+
+
+def data_folder(data: str | Path | None = None) -> Path:
+    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data.
+
+    Where there is no shared/data beside the checkout, it is `data` in podium's cache folder.
+    """
+    named = data or os.environ.get("PODIUM_DATA")
+    return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
+
+
+def cache_folder() -> Path:
+    """Return podium's folder below the user's cache (XDG_CACHE_HOME or ~/.cache)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podium"
+
+
+def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
+    """Return a source's rows, from the local file where there is one, else from the hub.
+
+    UserError when the file is not the pinned one, or when neither can be had.
+    """
+    source = sources()[name]
+    if (data_folder(data) / source.file).is_file() or source.hub is None:
+        return local_rows(name, data)
+    return pinned_hub_rows(source, data)
+
+
+def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
+    """Return the rows of a source's dataset, from the hub's cache or else downloaded, checked.
+
+    UserError, also with the way without the hub, when they cannot be had or are others.
+    """
+    asked = (str(source.hub), source.config, source.revision, source.split)
+    rows = cached_rows(*asked)
+    if rows is None or source.rows not in (None, len(rows)):
+        try:
+            rows = hub_rows(*asked)
+        except Exception as error:
+            raise hub_refusal(error, asked[0], by_hand(source, data)) from error
+    return check_rows(list(rows), source, f"{source.hub} at {source.revision}")
+
+
+def by_hand(source: DataSource, data: str | Path | None = None) -> str:
+    """Return what to do where a source cannot be downloaded: which file to put where."""
+    path = data_folder(data) / source.file
+    return f"put the file at {path} (PODIUM_DATA names another folder)"
+
+
+def data_revision(name: str, data: str | Path | None = None) -> str:
+    """Return what pins the rows that `fetch_rows` returns: the local file's digest or the hub's."""
+    source = sources()[name]
+    if (data_folder(data) / source.file).is_file() or source.hub is None:
+        return f"{source.file}@sha256:{(source.sha256 or _local_digest(name, data))[:12]}"
+    return f"{source.hub}@{source.revision}"
+
+
+def local_path(name: str, data: str | Path | None = None) -> Path:
+    """Return the path of a source's local file; UserError says where to put it when absent."""
+    source = sources()[name]
+    path = data_folder(data) / source.file
+    if not path.is_file():
+        raise UserError(
+            f"There is no {path}: put {source.file} there, or name its folder in PODIUM_DATA."
+        )
+    return path
+
+
+def local_rows(name: str, data: str | Path | None = None) -> Rows:
+    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+    source, path = sources()[name], local_path(name, data)
+    return check_rows(parse_rows(local_bytes(name, data), path), source, str(path))
+
+
+def local_bytes(name: str, data: str | Path | None = None) -> bytes:
+    """Return a local file's content; UserError when it is absent or not the pinned one."""
+    source, path = sources()[name], local_path(name, data)
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if source.sha256 and found != source.sha256:
+        raise UserError(
+            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}; "
+            "move it away, then `podium data fetch` gets the pinned one."
+        )
+    return content
+
+
+def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:
+    """Return the rows; UserError for another number of them or a column that is not there."""
+    if source.rows is not None and len(rows) != source.rows:
+        raise UserError(f"{where} has {len(rows)} rows, not the pinned {source.rows}.")
+    for number, row in enumerate(rows, start=1):
+        for column in source.columns:
+            if column not in row:
+                raise UserError(f"{where}, row {number} has no column {column!r}.")
+    return rows
+
+
+def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
+    """Return the questions; UserError when two have the same id."""
+    seen = set[str]()
+    for question in questions:
+        if question.id in seen:
+            raise UserError(f"{where} has the id {question.id!r} twice.")
+        seen.add(question.id)
+    return questions
+
+
+def _local_digest(name: str, data: str | Path | None) -> str:
+    """Return the sha256 of a local file that nobody pinned; hashed again only once it changes."""
+    path = local_path(name, data)
+    stat = path.stat()
+    return _file_digest(path, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _file_digest(path: Path, mtime_ns: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# § Read a pinned dataset or file of the hub: from the hub's own cache, else by a download.
+# §
+# § `datasets` takes the newest cached revision when it is offline, whichever was asked for.
+# § So the
+# § cache is read here by revision, without a request, and what a load returns is held to its
+# § revision.
+# § All loaders word trouble with the hub by `refusal`.
+
+
+HubRows = tuple[dict[str, Any], ...]
+
+LONGEST_REASON = 160
+"""Characters of what a client says; of a longer message only the error's name is told."""
+REACH_S = 10.0
+"""Seconds in which the hub's address must answer, as long as its client waits."""
+
+ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
+"""Whether the hub is not to be asked in this context; see `hub_left_alone`."""
+
+
+class OtherRevision(Exception):
+    """The hub is out of reach and its cache holds the dataset at another revision."""
+
+
+class HubUnreachable(Exception):
+    """Nothing answers at the hub's address."""
+
+
+class HubNotAsked(Exception):
+    """What is not in the hub's cache, where the hub is left alone."""
+
+
+@contextmanager
+def hub_left_alone() -> Generator[None]:
+    """Make everything below raise NotAsked where it would ask the hub; its cache is read."""
+    token = ALONE.set(True)
+    try:
+        yield
+    finally:
+        ALONE.reset(token)
+
+
+def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
+    """Return a dataset's rows, loaded once a process; raises what `datasets` raises.
+
+    `hub` is a name on the hub, or a folder (then without a revision).
+    """
+    if ALONE.get():
+        raise HubNotAsked("it is not in the hub's cache")
+    return _load_dataset(hub, config, revision, split)
+
+
+@cache
+def _load_dataset(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
+    if not Path(hub).is_dir():
+        _refuse_unreachable()
+    load = cast(Callable[..., Any], _datasets().load_dataset)
+    loaded = load(hub, config, revision=revision, split=split)
+    files = [str(file["filename"]) for file in loaded.cache_files]
+    if revision and not all(revision in Path(file).parts for file in files):
+        raise OtherRevision(f"only another revision than {revision[:12]} is cached")
+    return tuple(dict(row) for row in cast(Iterable[dict[str, Any]], loaded))
+
+
+def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
+    """Return the rows that the hub's cache has at this revision, without any request, else None.
+
+    `split` may join several by `+`. None also where several configurations are cached and none is
+    named.
+    """
+    if not revision:
+        return None
+    found = list(_cached_files(hub, config, revision, split))
+    return _arrow_rows(found[0]) if len(found) == 1 else None
+
+
+def hub_file(hub: str, file: str, revision: str | None) -> Path:
+    """Return a file of a dataset in the hub's cache, downloaded once; raises what the hub raises.
+
+    A cached file at a commit is returned without a request.
+    """
+    cached = cached_file(hub, file, revision)
+    if cached:
+        return cached
+    if ALONE.get():
+        raise HubNotAsked("it is not in the hub's cache")
+    _refuse_unreachable()
+    download = cast(Callable[..., str], _hub().hf_hub_download)
+    return Path(download(hub, file, repo_type="dataset", revision=revision))
+
+
+@cache
+def _refuse_unreachable() -> None:
+    """Raise Unreachable where nothing answers at the hub's address, asked twice.
+
+    The client itself would try for 23 seconds and print each try, without an option for fewer; so
+    it is not begun with. What breaks once the hub was there it tries again as it does.
+    """
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return
+    for tries_left in (1, 0):
+        try:
+            get_session().head(constants.ENDPOINT, timeout=REACH_S)
+            return
+        except Exception as error:  # of an HTTP library that is the client's own affair
+            if not tries_left:
+                reason = f"nothing answers at {constants.ENDPOINT}: {error}"
+                raise HubUnreachable(reason) from error
+            time.sleep(1)
+
+
+def cached_file(hub: str, file: str, revision: str | None) -> Path | None:
+    """Return the file if the hub's cache has it at this revision; asks nobody."""
+    find = cast(Callable[..., object], _hub().try_to_load_from_cache)
+    found = find(hub, file, repo_type="dataset", revision=revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
+    """Return what to do about an error of the hub's clients.
+
+    `otherwise` is the way without the hub: "put FILE at PATH". The chain of causes is read, since
+    `datasets` raises its own errors over those of huggingface_hub.
+    """
+    chain = list(_causes(error))
+    names = {type(one).__name__ for one in chain}
+    said = " ".join(str(one) for one in chain)
+    if any(isinstance(one, OSError) and one.errno == errno.ENOSPC for one in chain):
+        return UserError(
+            f"{hub} cannot be loaded: the disk is full. Free some space, or name "
+            f"another folder for the hub's cache in HF_HOME, or {otherwise}."
+        )
+    if "GatedRepoError" in names or "is a gated dataset" in said:
+        return UserError(
+            f"{hub} is gated: accept the terms on the hub's page of {hub} and set "
+            f"HF_TOKEN, or {otherwise}."
+        )
+    if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", said):
+        return UserError(f"The hub's {hub} no longer has the pinned revision: {otherwise}.")
+    if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
+        return UserError(
+            f"The hub has no {hub}, or shows it to other accounts only: set HF_TOKEN "
+            f"to one that may see it, or {otherwise}."
+        )
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = first if len(first) <= LONGEST_REASON else type(error).__name__
+    return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
+
+
+def _causes(error: BaseException) -> Generator[BaseException]:
+    seen = set[int]()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop(0)
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            left += [one.__cause__, one.__context__]
+
+
+def _cached_files(
+    hub: str, config: str | None, revision: str, split: str
+) -> Generator[tuple[Path, ...]]:
+    """Yield, for each cached configuration that has all of the splits, the files of its rows."""
+    folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
+    owner, _, name = hub.rpartition("/")
+    snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
+    parent = folder / (f"{owner}___{snake}" if owner else snake)
+    for found in sorted(parent.glob(f"{config or '*'}/*/{revision}")):
+        parts = [_of_split(found, one) for one in split.split("+")]
+        if all(parts):
+            yield tuple(file for files in parts for file in files)
+
+
+def _of_split(folder: Path, split: str) -> list[Path]:
+    name = re.compile(rf".+-{re.escape(split)}(-\d{{5}}-of-\d{{5}})?\.arrow")
+    return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
+
+
+@cache
+def _arrow_rows(files: tuple[Path, ...]) -> HubRows:
+    read = cast(Callable[[str], Iterable[dict[str, Any]]], _datasets().Dataset.from_file)
+    return tuple(dict(row) for file in files for row in read(str(file)))
+
+
+def _datasets() -> Any:
+    # Heavy, and needed only where there is no local file; its types are partial.
+    import datasets  # pyright: ignore[reportMissingTypeStubs]
+
+    return datasets
+
+
+def _hub() -> Any:
+    import huggingface_hub
+
+    return huggingface_hub

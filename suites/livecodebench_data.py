@@ -1,0 +1,475 @@
+"""LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import pickletools
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import UserError
+from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
+from suites.code_grading import ProgramCase, ProgramTests
+from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
+
+# § Find LiveCodeBench rows in files of gigabytes: read once, remembered, then reached by
+# § offset.
+# §
+# § One pass over a file takes its sha256, checks every row's tests, and notes where each row
+# § lies. What
+# § it finds is kept in podium's cache folder for as long as the file has the same size and
+# § time, so
+# § later runs read neither the file nor its tests until a program is graded: then one row is
+# § read.
+# §
+# § A question carries only the digest of its tests (a log with tests would have gigabytes);
+# § `PLACES`
+# § says where the row with that digest lies, for every file that this process has indexed.
+
+
+FIELDS = (
+    "question_id",
+    "question_title",
+    "question_content",
+    "platform",
+    "contest_date",
+    "starter_code",
+    "difficulty",
+    "public_test_cases",
+    "private_test_cases",
+    "metadata",
+)
+"""What a raw row has and podium reads; all are strings."""
+
+FORMAT = 1
+"""Version of the remembered indexes."""
+
+
+class IndexedProblem(BaseModel):
+    """One problem without its hidden tests, and where its row lies."""
+
+    model_config = ConfigDict(frozen=True)
+
+    question_id: str
+    question_title: str
+    question_content: str
+    platform: str
+    contest_date: str
+    """A naive ISO date and time, as on the hub."""
+    starter_code: str
+    difficulty: str
+    public: tuple[tuple[str, str], ...]
+    """Input and output of each test that the statement shows."""
+    method: str | None
+    tests: int
+    """How many there are, public and private."""
+    digest: str
+    offset: int
+    length: int
+
+
+class RowIndex(BaseModel):
+    """What one pass over a file found."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    path: str
+    size: int
+    """Bytes."""
+    mtime_ns: int
+    sha256: str
+    entries: tuple[IndexedProblem, ...]
+
+
+class RowLocation(BaseModel):
+    """Where the row with some digest lies."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: Path
+    offset: int
+    length: int
+
+
+LOCATIONS: dict[str, RowLocation] = {}
+"""By digest, so an entry of one file can never serve another's tests."""
+
+_INDEXES: dict[tuple[str, int, int], RowIndex] = {}
+_ONE_PASS = Lock()
+"""Grading threads that need the same file wait for one pass instead of each making its own."""
+
+
+def index_file(path: Path) -> RowIndex:
+    """Return the index of a JSONL file; UserError names the first line that is no good row."""
+    stat = path.stat()
+    key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
+    with _ONE_PASS:
+        index = _INDEXES.get(key) or _kept_index(key) or _keep_index(read_index(path, key))
+        _INDEXES[key] = index
+        note_locations(index, path)
+    return index
+
+
+def find_tests(digest: str, question_id: str) -> ProgramTests | None:
+    """Return the tests with this digest, None when no indexed file has them.
+
+    UserError when the file has changed since it was indexed.
+    """
+    place = LOCATIONS.get(digest)
+    if place is None:
+        return None
+    changed = f"{place.path} changed while it was in use: the tests of {question_id} are not there."
+    try:
+        with place.path.open("rb") as file:
+            file.seek(place.offset)
+            row = cast(dict[str, Any], json.loads(file.read(place.length)))
+        if digest_of_tests(row) != digest:
+            raise UserError(changed)
+        return program_tests(row)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(changed) from error
+
+
+def read_index(path: Path, key: tuple[str, int, int], shown: Path | None = None) -> RowIndex:
+    """Read a whole file once, a line at a time; `shown` is the name that messages give it."""
+    digest, entries, offset = hashlib.sha256(), list[IndexedProblem](), 0
+    seen = set[str]()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            digest.update(line)
+            if line.strip():
+                entry = _indexed_problem(line, offset, f"{shown or path}, line {number}")
+                if entry.question_id in seen:
+                    raise UserError(f"{shown or path} has question {entry.question_id} twice.")
+                seen.add(entry.question_id)
+                entries.append(entry)
+            offset += len(line)
+    return RowIndex(
+        format=FORMAT,
+        path=key[0],
+        size=key[1],
+        mtime_ns=key[2],
+        sha256=digest.hexdigest(),
+        entries=tuple(entries),
+    )
+
+
+def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
+    row = _raw_row(line, where)
+    try:
+        if datetime.fromisoformat(row["contest_date"]).tzinfo is not None:
+            raise ValueError("its contest_date has a time zone")
+        tests = program_tests(row)
+        public = tuple((case.input, case.output) for case in public_cases(row))
+    except ValueError as error:
+        raise UserError(
+            f"{where}: question {row['question_id']} cannot be used: {error}."
+        ) from error
+    return IndexedProblem.model_validate(
+        {
+            **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
+            "public": public,
+            "method": tests.method,
+            "tests": len(tests.cases),
+            "digest": digest_of_tests(row),
+            "offset": offset,
+            "length": len(line),
+        }
+    )
+
+
+def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        row: object = parse_json(line)
+    except ValueError:
+        raise UserError(f"{where} is no JSON object.") from None
+    if not isinstance(row, dict):
+        raise UserError(f"{where} is no JSON object.")
+    found = cast(dict[str, Any], row)
+    for field in FIELDS:
+        if not isinstance(found.get(field), str):
+            raise UserError(f"{where} is no raw LiveCodeBench row: {field} is missing or no text.")
+    return found
+
+
+def note_locations(index: RowIndex, path: Path) -> None:
+    """Make the tests of an index findable; a dictionary takes each by itself, so needs no lock."""
+    for entry in index.entries:
+        LOCATIONS[entry.digest] = RowLocation(
+            path=path.absolute(), offset=entry.offset, length=entry.length
+        )
+
+
+# --- remembering ------------------------------------------------------------------------------
+
+
+def _index_path(name: str) -> Path:
+    return cache_folder() / "livecodebench" / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
+
+
+def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
+    """Return what an earlier run found, unless the file is another one by now."""
+    try:
+        index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    same = (index.path, index.size, index.mtime_ns) == key and index.format == FORMAT
+    return index if same else None
+
+
+def _keep_index(index: RowIndex) -> RowIndex:
+    """Keep an index for later runs; where that cannot be written, they pay for a pass again."""
+    path = _index_path(index.path)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}")
+        new.write_text(index.model_dump_json(), encoding="utf-8")
+        new.replace(path)
+    return index
+
+
+# § Get LiveCodeBench's files as pinned in sources.toml: a local one, else the hub's.
+# §
+# § `datasets` 4 and later refuse the hub's loading script, so the files themselves are
+# § fetched.
+
+
+def pinned_index(
+    name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
+) -> RowIndex:
+    """Return the index of a pinned file; UserError when it is absent, cut off or another file."""
+    source = sources[name]
+    path = data_folder(data) / source.file
+    if not path.is_file():
+        path = _downloaded(source, path)
+    size = path.stat().st_size
+    if source.size is not None and size != source.size:
+        raise UserError(
+            f"{path} is not the pinned file: it has {size:,} bytes, not {source.size:,}; "
+            "fetch it again."
+        )
+    index = index_file(path)
+    if index.sha256 != source.sha256:
+        raise UserError(
+            f"{path} is not the pinned file: its sha256 is {index.sha256[:12]}, "
+            f"not {source.sha256[:12]}; fetch it again."
+        )
+    if len(index.entries) != source.rows:
+        raise UserError(f"{path} has {len(index.entries)} rows, not the pinned {source.rows}.")
+    return index
+
+
+def _downloaded(source: DataSource, wanted: Path) -> Path:
+    """Return the hub's file in its cache, fetched once; UserError says what to put where."""
+    name = source.hub_file or Path(source.file).name
+    if source.hub is None:
+        raise UserError(f"There is no {wanted}: put {name} there (PODIUM_DATA names the folder).")
+    try:
+        return hub_file(source.hub, name, source.revision)
+    except Exception as error:
+        otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
+        raise hub_refusal(error, f"{name} of {source.hub}", otherwise) from error
+
+
+# § Raw LiveCodeBench rows in any form: JSONL, gzipped JSONL, or CSV with the hub's columns.
+# §
+# § Only plain JSONL can be read at an offset, so the other forms are first written out as
+# § that, to a
+# § temporary folder that lasts as long as the process.
+
+
+BLOCK = 1 << 20
+"""Bytes unzipped at a time."""
+
+_SPOOLS: list[TemporaryDirectory[str]] = []
+"""Kept until the process ends, when each removes itself."""
+
+
+def index_raw_rows(path: Path) -> RowIndex:
+    """Return the index of a file of raw rows; UserError when it has others or cannot be read."""
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    if plain.suffix == ".csv":
+        index = _index_written_out(path, _csv_lines(path))
+    elif path.suffix == ".gz":
+        index = _index_written_out(path, _unzipped(path))
+    else:
+        index = index_file(path)
+    if not index.entries:
+        raise UserError(f"{path} has no rows.")
+    return index
+
+
+def _index_written_out(path: Path, lines: Iterator[bytes]) -> RowIndex:
+    spool = TemporaryDirectory(prefix="podium-rows-")
+    _SPOOLS.append(spool)
+    plain = Path(spool.name) / "rows.jsonl"
+    with plain.open("wb") as file:
+        file.writelines(lines)
+    stat = path.stat()
+    index = read_index(plain, (str(path), stat.st_size, stat.st_mtime_ns), path)
+    note_locations(index, plain)
+    return index
+
+
+def _unzipped(path: Path) -> Iterator[bytes]:
+    try:
+        with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
+            while block := file.read(BLOCK):
+                yield block
+    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise UserError(f"{path} cannot be unzipped ({error}).") from error
+
+
+def _csv_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with open_text(path) as file:
+            for _, row in dicts_of_csv(lines_of(file)):
+                yield json.dumps(row).encode() + b"\n"
+    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise UserError(f"{path} cannot be read as CSV ({error}).") from error
+
+
+# § Read the tests of one raw LiveCodeBench row, the encoded private ones without unpickling.
+# §
+# § The hub keeps private tests as base64 of zlib of a pickle that holds one string of JSON.
+# § Unpickling
+# § what was downloaded can run anything, so the pickle is not run: its opcodes are listed,
+# § and only
+# § those that spell a single string are read (LiveCodeBench/LiveCodeBench @28fef95,
+# § lcb_runner/benchmarks/code_generation.py, calls pickle.loads).
+
+
+LARGEST = 1 << 30
+"""Bytes that the private tests of one problem may have unpacked: a bound for foreign rows."""
+
+TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
+"""The fields of a row that decide what its tests are, in the order in which they are digested."""
+
+STRINGS = frozenset(
+    ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"),
+)
+AROUND = frozenset(
+    ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"),
+)
+"""Opcodes of a pickled string: the string itself, and what pickle writes around it."""
+
+
+def digest_of_tests(row: Mapping[str, Any]) -> str:
+    """Return what stands for a row's tests in a question's target: `sha256:` and 64 hex digits.
+
+    Taken over the fields as they lie on the hub, so that no test has to be decoded to compare it.
+    """
+    digest = hashlib.sha256()
+    for field in TEST_FIELDS:
+        content = str(row[field]).encode("utf-8", "surrogatepass")
+        digest.update(f"{field} {len(content)}\n".encode())
+        digest.update(content)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
+    """Return a row's tests, public ones first as the official evaluator runs them.
+
+    Raises ValueError, with a reason fit for a sentence, when they cannot be read or there are none.
+    """
+    cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
+    if not cases:
+        raise ValueError("the problem has no tests")
+    return ProgramTests(cases, method_of(row))
+
+
+def public_cases(row: Mapping[str, Any]) -> tuple[ProgramCase, ...]:
+    """Return the tests that the statement shows."""
+    return _cases(_read_json(str(row["public_test_cases"]), "public tests"), "public tests")
+
+
+def private_cases(text: str, largest: int = LARGEST) -> tuple[ProgramCase, ...]:
+    """Return the hidden tests, which are plain JSON or encoded; ValueError when unreadable."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        found = _read_json(pickled_text(_unpacked(text, largest)), "private tests")
+    return _cases(found, "private tests")
+
+
+def method_of(row: Mapping[str, Any]) -> str | None:
+    """Return the method to call, or None for a program that reads standard input."""
+    facts = _read_json(str(row["metadata"]), "metadata")
+    if not isinstance(facts, dict):
+        raise ValueError("its metadata is no JSON object")
+    name = cast(dict[str, Any], facts).get("func_name")
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise ValueError("its func_name is no name")
+    return name
+
+
+def pickled_text(data: bytes) -> str:
+    """Return the string that a pickle consists of, without running it; ValueError for any other.
+
+    >>> import pickle
+    >>> pickled_text(pickle.dumps("[]"))
+    '[]'
+    """
+    texts: list[str] = []
+    other = ""
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in STRINGS:
+                texts.append(cast(str, argument))
+            elif opcode.name not in AROUND:
+                other = opcode.name
+                break
+    except ValueError as error:
+        raise ValueError(f"its private tests are no pickle ({error})") from error
+    if len(texts) != 1 or other:
+        found = other or f"{len(texts)} texts"
+        raise ValueError(f"its private tests are a pickle of other things than one text ({found})")
+    return texts[0]
+
+
+def _unpacked(text: str, largest: int) -> bytes:
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(text.encode()), largest + 1)
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"its private tests cannot be decoded ({error})") from error
+    if len(data) > largest:
+        raise ValueError(f"its private tests unpack to more than {largest >> 20} MiB")
+    if not unpacker.eof:
+        raise ValueError("its private tests are cut off")
+    return data
+
+
+def _read_json(text: str, what: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its {what} are no JSON ({type(error).__name__})") from error
+
+
+def _cases(found: object, what: str) -> tuple[ProgramCase, ...]:
+    if not isinstance(found, list):
+        raise ValueError(f"its {what} are no list")
+    return tuple(_case(one, what) for one in cast(list[object], found))
+
+
+def _case(one: object, what: str) -> ProgramCase:
+    if not isinstance(one, dict):
+        raise ValueError(f"one of its {what} is no JSON object")
+    test = cast(dict[str, Any], one)
+    if not isinstance(test.get("input"), str) or not isinstance(test.get("output"), str):
+        raise ValueError(f"one of its {what} lacks an input or an output")
+    return ProgramCase(test["input"], test["output"])

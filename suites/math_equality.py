@@ -1,0 +1,586 @@
+"""Decide whether two mathematical answers are equal: their shape first, then each value."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import Literal
+
+from suites.latex import (
+    Measured,
+    normalise_answer,
+    parse_measured,
+    split_outside_brackets,
+    units_contradict,
+)
+from suites.math_verify_pool import math_verify_all
+from suites.quantities import (
+    LONGEST,
+    decimal_places,
+    parse_rational,
+    rounds_to,
+    same_number,
+    sides_differ,
+)
+
+# § Decide whether two mathematical answers are equal: their shape first, then each value.
+# §
+# § An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation
+# § or a
+# § relation, and only the key's own shape can equal the key. Values are compared as text and
+# § as
+# § numbers; math-verify (equality_process.py) is asked about what is left, one value at a
+# § time, and
+# § never about words: it takes an interval for a tuple, a set for a list and a multiple for
+# § an
+# § equation. Spelling is latex.py, units are units.py, numbers quantities.py.
+
+
+Look = Literal["exact", "math-verify"]
+
+SHORT = 40
+MOST_PAIRS = 64
+"""Pairs of values about which math-verify is asked for one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Whether two answers are equal, and which look decided it."""
+
+    equal: bool
+    look: Look
+    gave_up: bool = False
+    """True where math-verify came to no end on them: not equal, and said so."""
+
+
+NO_VALUE = Measured("")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape:
+    """What an answer is made of."""
+
+    kind: str
+    """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
+    `ratio`, `nothing`, `2x1` for a matrix, or the brackets of a tuple, an interval or a set."""
+    text: str
+    parts: tuple["AnswerShape", ...] = ()
+    name: str = ""
+    """What it is said to be the value of: `x` of `x=5`."""
+    value: Measured = NO_VALUE
+
+
+Pair = tuple[str, str, int]
+Ask = Callable[[str, str], bool]
+"""What math-verify says of two texts, the key first."""
+
+
+_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and what only sets it in roman type."""
+    return _WRAPPERS.sub(r"\1", text).replace(" ", "")
+
+
+def compare(target: str, answer: str) -> Equality:
+    r"""Return whether an answer, as LaTeX or text, equals the target.
+
+    EqualityError when the process that compares cannot be started.
+
+    >>> compare(r"\frac{1}{2}", "0.5").equal, compare("(2,4)", "[2,4]").equal
+    (True, False)
+    """
+    if not answer.strip() or len(answer) > LONGEST:
+        return Equality(False, "exact")
+    if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
+        return Equality(int(target) == int(answer), "exact")
+    if target.strip() == answer.strip() or ("\\text" in target and _bare(target) == _bare(answer)):
+        return Equality(True, "exact")
+    plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
+    if (gold := parse_rational(target)) is not None and (
+        number := parse_rational(plain)
+    ) is not None:
+        equal = same_number(Measured(target), Measured(answer), (gold, number))
+        return Equality(equal, "exact")
+    asked = list[Pair]()
+    if not _agree(target, answer, lambda gold, said: _note(asked, gold, said)):
+        return Equality(False, "exact")
+    if not asked:
+        return Equality(True, "exact")
+    pairs = tuple(dict.fromkeys(asked))
+    said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
+    if said is None:
+        return Equality(False, "math-verify", gave_up=True)
+    verdicts = dict(zip(pairs, said, strict=True))
+    equal = _agree(target, answer, lambda gold, said: verdicts[_pair(gold, said)])
+    return Equality(equal, "math-verify")
+
+
+_INTEGER = re.compile(r"-?\d{1,40}")
+
+
+def first_look(target: str, answer: str) -> bool | None:
+    """Return what can be said without algebra: equal, certainly not equal, or None."""
+    asked = list[Pair]()
+    equal = _agree(target, answer, lambda gold, said: _note(asked, gold, said))
+    return None if asked and equal else equal
+
+
+def is_list(answer: str) -> bool:
+    r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
+    shape = parse_shape(answer)
+    return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
+
+
+def _note(asked: list[Pair], gold: str, said: str) -> bool:
+    asked.append(_pair(gold, said))
+    return True
+
+
+def _pair(gold: str, said: str) -> Pair:
+    """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
+    free = (one for one in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if one not in gold + said)
+    names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
+    renamed = [
+        _RENAMED.sub(lambda found: names.get(found[0], found[0]), text) for text in (gold, said)
+    ]
+    return renamed[0], renamed[1], decimal_places(gold)
+
+
+_LIKE_UNITS = "cdghlmost"
+_RENAMED = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS};]")
+
+
+# --- the shape of an answer -------------------------------------------------------------------
+
+_COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
+_CUP = re.compile(r"\\cup(?![A-Za-z])")
+_ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
+_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
+_RELATION = re.compile(
+    r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
+    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
+)
+_ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
+_ABOUT = re.compile(r"\\approx(?![A-Za-z])")
+_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
+_PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
+_GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
+_NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
+_NAMED = re.compile(_NAME)
+_NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
+_LABEL = re.compile(
+    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
+    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
+    r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
+    re.I,
+)
+_ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
+_THOUSANDS = re.compile(
+    "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
+)
+_RATIO = re.compile(r"\d:\d")
+_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\\rangle",)}
+
+
+@lru_cache(maxsize=4096)
+def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
+    """Return the shape of an answer; `11,111` is a list only where one is wanted."""
+    text = normalise_answer(answer)
+    label = _LABEL.match(text)
+    text = text[label.end() :] if label and label.end() < len(text) else text
+    if not listed and "," in text and _THOUSANDS.fullmatch(text.partition("=")[2] or text):
+        text = text.replace(",", "")
+    return _shape(text)
+
+
+def _shape(text: str, depth: int = 0) -> AnswerShape:
+    if depth > MOST_DEPTH:
+        return AnswerShape("nothing", text)
+    element = _ELEMENT.match(text)
+    name, text = (element[1], text[element.end() :]) if element else ("", text)
+    if _RELATION.search(text):
+        return _related(text, depth)
+    for kind, separator in (("union", _CUP), ("list", _COMMA)):
+        parts = split_outside_brackets(text, separator)
+        if len(parts) > 1:
+            return AnswerShape(kind, text, _parts(parts, depth), name)
+    bracketed = _bracketed(text, name, depth)
+    if bracketed is None and len(both := _both_signs(text)) > 1:
+        return AnswerShape("list", text, _parts(both, depth), name)
+    return bracketed or _equated(text, name, depth)
+
+
+MOST_DEPTH = 6
+
+
+def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
+    """Return the shapes of the parts that say something; `1, and 2` has two."""
+    every = [both for text in texts if text for both in _both_signs(text)]
+    return tuple(_shape(part, depth + 1) for part in every)
+
+
+def _both_signs(text: str) -> list[str]:
+    if "\\" not in text or len(_PM.findall(text)) != 1:
+        return [text]
+    first = "+-" if "\\pm" in text else "-+"
+    return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in first]
+
+
+def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
+    r"""Return a tuple, an interval, a set, a matrix or what parentheses alone enclose.
+
+    `]2,3[` is how some write `(2,3)`.
+    """
+    if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
+        text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
+    matrix = _MATRIX.fullmatch(text)
+    if matrix and "\\begin" not in matrix[2]:
+        if matrix[1] == "cases":
+            return AnswerShape(
+                "list", text, _parts(split_outside_brackets(matrix[2], _ROW), depth), name
+            )
+        rows = [
+            split_outside_brackets(row, _CELL)
+            for row in split_outside_brackets(matrix[2], _ROW)
+            if row
+        ]
+        cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
+        return AnswerShape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
+    opens = next((sign for sign in _BRACKETS if text.startswith(sign)), "")
+    closes = next((sign for sign in _BRACKETS.get(opens, ()) if text.endswith(sign)), "")
+    if not closes or len(split_outside_brackets(text, _ANY)) > 1:
+        return None
+    inside = text[len(opens) : len(text) - len(closes)]
+    parts = split_outside_brackets(inside, _COMMA)
+    if len(parts) == 1 and opens + closes in ("()", "{}"):
+        return _shape(inside, depth + 1)
+    kind = "\\{\\}" if opens == "{" else opens + closes
+    return AnswerShape(kind, text, _parts(parts, depth), name)
+
+
+_ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
+
+
+def _related(text: str, depth: int) -> AnswerShape:
+    """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
+    about = split_outside_brackets(text, _ABOUT)
+    if len(about) == 2 and not _NAMED.fullmatch(about[0]):
+        exact = parse_rational(about[0])
+        false = exact is not None and not rounds_to(exact, about[1])
+        return (
+            AnswerShape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
+        )
+    if builder := _BUILDER.fullmatch(text):
+        text = builder[1]
+    made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
+    names = {one[0] for one in made if one}
+    if len(names) != 1 or None in made or len(made) > 2:
+        return AnswerShape("relation", text)
+    shape = _shape("\\cup".join(one[1] for one in made if one), depth + 1)
+    return AnswerShape(shape.kind, shape.text, shape.parts, names.pop())
+
+
+def _interval(text: str) -> tuple[str, str] | None:
+    """Return the variable of one inequality, and its interval."""
+    pieces = [piece.strip() for piece in _ORDER.split(text)]
+    if len(pieces) == 3:
+        left, sign, right = pieces
+        pieces = [*pieces, sign, ""] if _NAMED.fullmatch(right) else ["", sign, *pieces]
+    if len(pieces) != 5 or not _NAMED.fullmatch(pieces[2]):
+        return None
+    low, one, name, other, high = pieces
+    if not _less(one):
+        low, one, other, high = high, other, one, low
+    if _less(pieces[1]) != _less(pieces[3]) or any(_UNKNOWN.search(end) for end in (low, high)):
+        return None
+    left = "[" if low and one in ("<=", ">=", "\\leq", "\\geq") else "("
+    right = "]" if high and other in ("<=", ">=", "\\leq", "\\geq") else ")"
+    return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
+
+
+INFINITY = "\\infty"
+_UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|[,;=\u00ab]")
+
+
+def _less(sign: str) -> bool:
+    return sign.startswith(("<", "\\leq"))
+
+
+def _equated(text: str, name: str, depth: int) -> AnswerShape:
+    """Return a value, with its name where it has one, or an equation."""
+    sides = split_outside_brackets(text, _EQUALS)
+    if len(sides) == 1:
+        if _RATIO.search(text) and len(parts := text.split(":")) > 1:
+            return AnswerShape("ratio", text, _parts(parts, depth))
+        return AnswerShape("value", text, name=name, value=parse_measured(text))
+    if len(sides) > MOST_PARTS or not all(sides) or sides_differ(sides):
+        return AnswerShape("nothing", text)
+    if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
+        return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
+    every = [parse_measured(side) for side in sides]
+    if len({side.unit for side in every}) == len(sides) and all(side.unit for side in every):
+        return AnswerShape("converted", text, _parts(sides, depth))
+    named = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
+    values = [side for side in sides if side not in named] or sides[-1:]
+    inner = _shape(values[-1], depth + 1)
+    kind = "equation" if inner.kind == "value" and not named else inner.kind
+    return AnswerShape(kind, text, inner.parts, (named or [name])[0], parse_measured(values[-1]))
+
+
+def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
+    """Return the tuple of `(y,x)=(1,2)` in the order of its names."""
+    if len(names) != len(shape.parts):
+        return shape
+    at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
+    parts = tuple(shape.parts[each] for each in at)
+    return AnswerShape(shape.kind, "", parts)
+
+
+_COORDINATES = ("\\rho", "\\theta", "\\phi")
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Return where a name stands in a tuple: r before theta, x before y."""
+    return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
+
+
+# --- whether two shapes agree -----------------------------------------------------------------
+
+
+def _agree(target: str, answer: str, ask: Ask) -> bool:
+    gold = parse_shape(target, "," in target and not _THOUSANDS.fullmatch(normalise_answer(target)))
+    letter = stated_choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
+    if letter:
+        return stated_choice(normalise_answer(answer)) == letter
+    said = parse_shape(answer, gold.kind == "list")
+    return _same_shape(gold, said, ask)
+
+
+def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
+    said = _only(said, gold)
+    if said.kind == "nothing" or _other_name(gold, said):
+        return False
+    if gold.text == said.text != "":
+        return True
+    if gold.kind in ONE:
+        return _same_one(gold, said, ask)
+    if said.kind in ONE:
+        region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
+        return bool(region) and ask(gold.text, said.text)
+    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
+    if either and _distinct(said.parts):  # y is none of the values of x
+        return False
+    if gold.kind in ("list", "\\{\\}"):
+        return _same_list(gold, said, ask)
+    if gold.kind == "union":
+        return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
+    parts = _by_name(said.parts) if said.kind == "list" else said.parts
+    return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
+
+
+ONE = ("value", "equation", "relation")
+
+
+def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
+    """Return whether one is the value of x, the other that of y; a function is what its y is."""
+    names = {gold.name, said.name} - {""}
+    return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
+
+
+def _only(said: AnswerShape, gold: AnswerShape) -> AnswerShape:
+    """Return the one element of a set, or of a length in two units the one in the key's unit."""
+    if said.kind == "converted":
+        unit = gold.value.unit
+        return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
+    alone = said.kind == "\\{\\}" != gold.kind and len(said.parts) == 1
+    return said.parts[0] if alone else said
+
+
+def _same_list(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
+    """Return whether the values are those of a list or set, in any order unless names tell one."""
+    if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
+        return _in_order(gold.parts, said.parts, ask)
+    if said.kind not in ("list", "\\{\\}"):
+        return False
+    if _distinct(said.parts) and not _distinct(gold.parts):
+        return _in_order(gold.parts, _by_name(said.parts), ask)
+    return _matched(gold.parts, said.parts, ask)
+
+
+def _distinct(parts: Sequence[AnswerShape]) -> bool:
+    names = {part.name for part in parts}
+    return len(names) == len(parts) > 1 and "" not in names
+
+
+def _by_name(parts: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
+    return sorted(parts, key=lambda part: _rank(part.name)) if _distinct(parts) else parts
+
+
+def _kinds_agree(gold: AnswerShape, said: AnswerShape) -> bool:
+    """Return whether two kinds are one: a tuple has parentheses or none, a column may have them."""
+    tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
+    alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and said.kind in tuples
+    infinite = any(INFINITY in part.text for part in gold.parts)
+    return gold.kind == said.kind or (alike and not infinite)
+
+
+def _in_order(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
+    return len(gold) == len(said) and all(
+        _same_shape(one, other, ask) for one, other in zip(gold, said, strict=True)
+    )
+
+
+def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
+    """Return whether each part of one is a part of the other, in any order."""
+    if len(gold) != len(said) or len(gold) > MOST_PARTS:
+        return False
+    same = [[_same_shape(one, other, ask) for other in said] for one in gold]
+    owners = dict[int, int]()
+
+    def placed(row: int, tried: set[int]) -> bool:
+        for at, fits in enumerate(same[row]):
+            if fits and at not in tried:
+                tried.add(at)
+                if at not in owners or placed(owners[at], tried):
+                    owners[at] = row
+                    return True
+        return False
+
+    return all(placed(row, set()) for row in range(len(gold)))
+
+
+MOST_PARTS = 40
+
+
+# --- whether two values agree -----------------------------------------------------------------
+
+_SPACED = re.compile(r"\d \d")
+_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.\.|\\(?:pm|mp)")
+_FUNCTION = re.compile(
+    r"\\(?:log|ln|lg|(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|sum|prod|i?int|lim|lfloor|lceil|gcd|lcm"
+    r"|max|min|det)(?![A-Za-z])"
+)
+_FACTORED = re.compile(r"[-+]?\d*[a-z]?(?:(?:\\cdot)?\([^()]*\)(?:\^\d)?){2,}")
+_SUM = re.compile(r"\([^()]*[A-Za-z][^()]*\)")
+_BASED = re.compile(r"\(?(-?[0-9A-F]+)\)?_\{?(\d{1,2})\}?")
+_LINEAR = re.compile(r"[0-9A-Za-z+=-]+")
+_COEFFICIENT = re.compile(r"\d+|(?<!\d)[A-Za-z]")
+_ARTICLE = re.compile(r"(?:an?|the) ")
+
+
+def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
+    if said.kind not in ONE:
+        return False
+    if "relation" in (gold.kind, said.kind):
+        return gold.kind == said.kind and ask(gold.text, said.text)
+    if gold.kind == "equation":
+        return _same_equation(gold.text, said.text, ask)
+    if said.kind == "equation" and gold.name:
+        return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, said.text)
+    if said.kind == "equation" and said.value.value == "0":
+        return False
+    equal = same_value(gold.value, said.value)
+    return ask(gold.value.value, said.value.value) if equal is None else equal
+
+
+def _same_equation(gold: str, said: str, ask: Ask) -> bool:
+    """Return whether two equations are one; a multiple is not where the key is in lowest terms."""
+    if said.count("=") != 1:
+        return False
+    coefficients = [int(one) if one.isdigit() else 1 for one in _COEFFICIENT.findall(gold)]
+    if _LINEAR.fullmatch(gold) and gcd(*coefficients) == 1:
+        return ask(_moved(gold), _moved(said))
+    return ask(gold, said)
+
+
+def _moved(equation: str) -> str:
+    """Return what an equation says is zero."""
+    left, _, right = equation.partition("=")
+    return left if right == "0" else right if left == "0" else f"{left}-({right})"
+
+
+def same_value(gold: Measured, said: Measured) -> bool | None:
+    """Return whether two values are equal; None where only algebra can tell."""
+    if said.words != gold.words and (said.words or gold.scale != said.scale):
+        return False
+    if units_contradict(gold, said):
+        return False
+    if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
+        return False
+    one, other = gold.value, said.value
+    if (one, gold.scale, gold.percent) == (other, said.scale, said.percent):
+        return True
+    if not _BASED.fullmatch(one):
+        other = other.removesuffix("_{10}")
+    if (number := parse_rational(one)) is not None and (read := parse_rational(other)) is not None:
+        return same_number(gold, said, (number * gold.scale, read * said.scale))
+    if gold.scale != said.scale:
+        return False
+    return _same_text(one, other)
+
+
+def _same_text(gold: str, said: str) -> bool | None:
+    if gold == said:
+        return True
+    based = _BASED.fullmatch(gold), _BASED.fullmatch(said)
+    if based[0]:  # the question names the base, so it may be left out
+        return said == based[0][1] or bool(based[1] and based[0].groups() == based[1].groups())
+    if "\u00ab" in gold.replace("\u00abdeg\u00bb", ""):
+        return _letters(gold) == _letters(said)
+    return False if based[1] or _cannot_be(gold, said) else None
+
+
+def _letters(text: str) -> str:
+    """Return words without marks, an article and spaces, in small letters."""
+    words = re.sub("[\u00ab\u00bb_ ]+", " ", text).strip().lower()
+    return _ARTICLE.sub("", words, count=1).replace(" ", "").rstrip(".")
+
+
+def _cannot_be(gold: str, said: str) -> bool:
+    """Return whether math-verify would be wrong to say yes, or need not be asked."""
+    if _SPACED.search(said) or "\u00ab" in said.replace("\u00abdeg\u00bb", ""):
+        return True  # it multiplies (7 10) and leaves words out
+    if any(odd.search(said) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
+        return True  # an answer that goes on, or the question again
+    if _FACTORED.fullmatch(gold):
+        sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
+        if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
+            return True
+    others = _variables(said) - _variables(gold) - {"e", "i"}
+    return bool(others) or not re.search(r"[0-9A-Za-z]", said)
+
+
+def _variables(text: str) -> set[str]:
+    """Return the letters of an expression; math-verify takes r for R."""
+    return set(_VARIABLE.sub("", text))
+
+
+_VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
+
+_CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
+_STATED_CHOICE = re.compile(
+    r"(?:(?:the|correct|answer|is|are|option|choice|thus|therefore|hence|clearly|obviously"
+    r"|consequently)\b[:, ]*)*\(?([A-P])(?:\)[.:,]?|[.:](?!\w)|,(?= \w{3})| -|\s*$)(?P<more>.*)",
+    re.I | re.S,
+)
+_ANOTHER = re.compile(
+    r"\s*(?:[,;/&|?]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
+    r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
+    re.I | re.S,
+)
+_DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
+
+
+def stated_choice(text: str) -> str | None:
+    """Return the letter of a choice, alone or with its text behind it, or None.
+
+    >>> choice("(C) Plane"), choice("option b"), choice("(B) or (C)"), choice("A) B) C)")
+    ('C', 'B', None, None)
+    """
+    plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
+    found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))
+    return None if found is None or _ANOTHER.match(found["more"]) else found[1].upper()

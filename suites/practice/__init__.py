@@ -1,0 +1,171 @@
+"""Generated practice suites: seeded topics, three splits that share no question."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from harness.errors import UserError
+from harness.records import EMPTY, Grade, Question
+from harness.suite import Card, Split
+from sandbox import Box
+from suites.base import card
+
+# § What the four practice suites share: generated questions, seeded, in three disjoint
+# § splits.
+# §
+# § A topic is a function that draws one question. Which split a question belongs to is
+# § decided by a
+# § hash of its key, that is, of what is asked and not of how it is worded, so no seed, no
+# § size and no
+# § phrasing can carry a question from one split into another.
+# §
+# § Not here: the questions themselves (`practice_*_topics.py` and the like), and the
+# § rehearsal
+# § workers, which share no code and no template with the generators (an import contract
+# § checks it).
+
+
+GENERATOR = "1"
+"""Version of all generators together: a change to any question text or answer raises it."""
+
+SEED = 20251
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
+SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 60}
+
+RESIDUES: Mapping[Split, range] = {
+    "train": range(4),
+    "validation": range(4, 6),
+    "eval": range(6, 8),
+}
+"""Which residues of a key's hash, modulo eight, belong to which split."""
+
+PATIENCE = 400
+"""Draws without a new question after which a topic counts as used up for a split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question before it has an id."""
+
+    key: str
+    """What is asked, whatever the wording: topic and parameters."""
+    text: str
+    target: str
+    options: tuple[str, ...] = ()
+    """For choices: the wrong options."""
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+
+Topic = Callable[[Random], Draft | None]
+"""Draws one question; None when the draw does not make a proper one (an answer out of range)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeSuite:
+    """A generated exam; fills in harness.suite.Suite for the boxes of sandbox/."""
+
+    name: str
+    topics: Mapping[str, Topic]
+    write: Callable[[str, Draft], Question]
+    """Turns an id and a draft into a question, with the answer-format instruction."""
+    judge: Callable[[Question, str, Box | None], Grade]
+    version: str = "1-A"
+    needs_box: bool = False
+    image: str = ""
+    seed: int = SEED
+    sizes: Mapping[Split, int] = field(default_factory=lambda: SIZES)
+    dates: str = "generated"
+    splits: tuple[Split, ...] = SPLITS
+    publishable: bool = True
+
+    @property
+    def data_revision(self) -> str:
+        """Version of the generator, and its seed."""
+        return f"generator-{GENERATOR}-seed-{self.seed}"
+
+    @property
+    def card(self) -> Card:
+        """The suite's card, with the sizes that are generated."""
+        return replace(card(self.name), sizes=self.sizes)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Generate a split; a smaller size gives the first questions of a larger one."""
+        if split not in self.splits:
+            raise UserError(
+                f"Suite {self.name!r} has no split {split!r}: {', '.join(self.splits)}."
+            )
+        seed = f"{self.name}/{self.seed}/{split}"
+        drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
+        return [
+            replace(self.write(f"{self.name}-{split}-{number:04d}", draft), topic=topic)
+            for number, (topic, draft) in enumerate(drafts, start=1)
+        ]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Refuse: there is no file that generated questions could come from."""
+        raise UserError(f"Suite {self.name!r}: its questions are generated; leave out --problems.")
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade one reply to an unsealed question."""
+        return self.judge(question, reply, box)
+
+
+def split_of_key(key: str) -> Split:
+    """Return the one split in which a question may appear.
+
+    >>> home("gcd 12 18") in SPLITS
+    True
+    """
+    residue = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 8
+    return next(split for split in SPLITS if residue in RESIDUES[split])
+
+
+@lru_cache(maxsize=16)
+def _drafts(
+    topics: tuple[tuple[str, Topic], ...], split: Split, size: int, seed: str
+) -> Sequence[tuple[str, Draft]]:
+    """Draw from the topics in turn, leaving out those that have nothing new for this split."""
+    rng = Random(seed)
+    open_topics = dict(topics)
+    seen: set[str] = set()
+    drafts: list[tuple[str, Draft]] = []
+    while len(drafts) < size:
+        if not open_topics:
+            raise UserError(f"Only {len(drafts)} different questions exist, fewer than {size}.")
+        for name, topic in list(open_topics.items()):
+            draft = _new_draft(topic, split, seen, rng)
+            if draft is None:
+                del open_topics[name]
+            else:
+                seen.add(draft.key)
+                drafts.append((name, draft))
+    return drafts[:size]
+
+
+def _new_draft(topic: Topic, split: Split, seen: set[str], rng: Random) -> Draft | None:
+    for _ in range(PATIENCE):
+        draft = topic(rng)
+        if draft and draft.key not in seen and split_of_key(draft.key) == split:
+            return draft
+    return None
+
+
+def any_of(*variants: Topic) -> Topic:
+    """Return the topic that draws from one of several variants, each as often as the others."""
+
+    def draw(rng: Random) -> Draft | None:
+        return rng.choice(variants)(rng)
+
+    return draw
+
+
+def integer_draft(rng: Random, key: str, answer: int, *phrasings: str) -> Draft | None:
+    """Return an integer question in one of its phrasings; None when the answer is not in 0-999."""
+    if not 0 <= answer <= 999:
+        return None
+    return Draft(key=key, text=rng.choice(phrasings), target=str(answer))

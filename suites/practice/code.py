@@ -1,0 +1,487 @@
+"""`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
+from math import gcd
+from random import Random
+from typing import Any
+
+from inspect_ai import Task, task
+
+from harness.extract import extract_program
+from harness.records import Grade, Question
+from harness.suite import Split
+from sandbox import IMAGE, Box
+from suites.base import user_errors
+from suites.code_grading import grade_on_shown_tests, judge_program, read_tests
+from suites.inspect_box import boxed_task
+from suites.practice import Draft, PracticeSuite, any_of
+from suites.practice.code_problems import NUMBERS, Problem, Shape, problem_draft
+
+# § Problems of `practice-code` about lists of integers, from a plain sum to two ideas
+# § combined.
+
+
+NOUNS = (
+    "temperatures", "scores", "prices", "heights", "daily sales", "distances", "readings",
+    "account movements", "waiting times", "lap times", "rainfall figures", "votes",
+)  # fmt: skip
+
+Fold = tuple[str, str, Callable[[Sequence[int]], Any]]
+"""A method name, what is wanted in words, and the reference."""
+
+
+def numbers(rng: Random) -> list[int]:
+    """Draw a list of 1 to 14 integers; half of the lists are narrow, so that values repeat."""
+    low, high = rng.choice(((-20, 60), (base := rng.randint(-6, 20), base + 6)))
+    return [rng.randint(low, high) for _ in range(rng.randint(1, 14))]
+
+
+def second_largest(values: Sequence[int]) -> int:
+    """Return the second largest distinct value, the largest when there is only one."""
+    ranked = sorted(set(values), reverse=True)
+    return ranked[min(1, len(ranked) - 1)]
+
+
+def mode(values: Sequence[int]) -> int:
+    """Return the most frequent value, the smallest one on ties."""
+    counts = Counter(values)
+    return min(counts, key=lambda value: (-counts[value], value))
+
+
+def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
+    """Return the length of the longest stretch in which neighbours fit."""
+    best = length = 1
+    for left, right in pairwise(values):
+        length = length + 1 if fits(left, right) else 1
+        best = max(best, length)
+    return best
+
+
+def best_stretch(values: Sequence[int]) -> int:
+    """Return the largest sum of a non-empty stretch."""
+    best = here = values[0]
+    for value in values[1:]:
+        here = max(value, here + value)
+        best = max(best, here)
+    return best
+
+
+FOLDS: tuple[Fold, ...] = (
+    ("totalSum", "the sum of all values", sum),
+    ("largest", "the largest value", max),
+    ("smallest", "the smallest value", min),
+    ("secondLargest", "the second largest distinct value (the largest if there is only one "
+     "distinct value)", second_largest),
+    ("valueRange", "the difference between the largest and the smallest value",
+     lambda values: max(values) - min(values)),
+    ("mostFrequent", "the most frequent value; if several are equally frequent, the smallest of "
+     "them", mode),
+    ("countDistinct", "the number of different values", lambda values: len(set(values))),
+    ("commonDivisor", "the greatest common divisor of the absolute values (0 if all are 0)",
+     lambda values: gcd(*values)),
+    ("longestIncrease", "the length of the longest run of consecutive elements in which each is "
+     "strictly greater than the one before",
+     lambda values: longest_run(values, lambda a, b: a < b)),
+    ("longestEqual", "the length of the longest run of equal consecutive elements",
+     lambda values: longest_run(values, lambda a, b: a == b)),
+    ("bestStretch", "the largest sum of a non-empty run of consecutive elements", best_stretch),
+    ("inversions", "the number of pairs of positions i < j whose values are in strictly "
+     "decreasing order", lambda values: sum(
+         a > b for at, a in enumerate(values) for b in values[at + 1 :])),
+)  # fmt: skip
+
+MAPS: tuple[Fold, ...] = (
+    ("sortUp", "the values sorted in ascending order", sorted),
+    ("sortDown", "the values sorted in descending order", lambda v: sorted(v, reverse=True)),
+    ("uniqueInOrder", "the values without repetitions, each where it first appears",
+     lambda values: list(dict.fromkeys(values))),
+    ("runningSums", "the running sums: at each position the sum of all values up to it",
+     lambda values: list(accumulate(values))),
+    ("runningMaximum", "the running maximum: at each position the largest value up to it",
+     lambda values: list(accumulate(values, max))),
+    ("reverseOrder", "the values in reverse order", lambda values: values[::-1]),
+    ("uniqueSorted", "the different values in ascending order", lambda v: sorted(set(v))),
+)  # fmt: skip
+
+
+def _list_draft(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draft | None:
+    method, wanted, solve = fold
+    noun = noun or rng.choice(NOUNS)
+    statement = rng.choice(
+        (
+            f"You are given nums, a list of {noun} (integers). Find {wanted}.",
+            f"The list nums holds integer {noun}. Compute {wanted}.",
+            f"Given a list of integers nums ({noun}), determine {wanted}.",
+        )
+    )
+    problem = Problem(
+        key=f"{method} {noun} {wanted}",
+        statement=statement,
+        method=method,
+        inputs=(("nums", "numbers"),),
+        returns=returns,
+        solve=solve,
+        draw=lambda rng: (numbers(rng),),
+    )
+    return problem_draft(rng, problem)
+
+
+def fold(rng: Random) -> Draft | None:
+    """Set a problem that boils a list down to one number."""
+    return _list_draft(rng, rng.choice(FOLDS), "number")
+
+
+def transform(rng: Random) -> Draft | None:
+    """Set a problem that turns a list into another."""
+    return _list_draft(rng, rng.choice(MAPS), "numbers")
+
+
+def counting(rng: Random) -> Draft | None:
+    """Set a problem that counts the values with a property."""
+    k = rng.randint(2, 25)
+    m = rng.randint(2, 9)
+    entries: tuple[Fold, ...] = (
+        ("countGreater", f"how many values are strictly greater than {k}",
+         lambda values: sum(value > k for value in values)),
+        ("countMultiples", f"how many values are divisible by {m}",
+         lambda values: sum(value % m == 0 for value in values)),
+        ("countEqual", f"how many values are equal to {k - 12}",
+         lambda values: values.count(k - 12)),
+        ("countBetween", f"how many values are at least {-m} and at most {k}",
+         lambda values: sum(-m <= value <= k for value in values)),
+    )  # fmt: skip
+    return _list_draft(rng, rng.choice(entries), "number")
+
+
+def counting_given(rng: Random) -> Draft | None:
+    """Set a problem that counts values against a number which is part of the input."""
+    noun = rng.choice(NOUNS)
+    entries: tuple[tuple[str, str, Callable[[list[int], int], int]], ...] = (
+        ("countAbove", "how many values are strictly greater than k",
+         lambda values, k: sum(value > k for value in values)),
+        ("countDivisible", "how many values are divisible by k",
+         lambda values, k: sum(value % k == 0 for value in values)),
+        ("countMatches", "how many values are equal to k", lambda values, k: values.count(k)),
+    )  # fmt: skip
+    method, wanted, solve = rng.choice(entries)
+    problem = Problem(
+        key=f"{method} {noun}",
+        statement=f"You are given nums, a list of integer {noun}, and a positive integer k. Count "
+        f"{wanted}.",
+        method=method,
+        inputs=(("nums", "numbers"), ("k", "number")),
+        returns="number",
+        solve=solve,
+        draw=lambda rng: (numbers(rng), rng.randint(1, 12)),
+    )
+    return problem_draft(rng, problem)
+
+
+def two_sum(rng: Random) -> Draft | None:
+    """Ask whether two positions add up to a target."""
+    noun = rng.choice(NOUNS)
+
+    def draw(rng: Random) -> tuple[list[int], int]:
+        values = numbers(rng)
+        target = rng.choice((sum(rng.choices(values, k=2)), rng.randint(-30, 80)))
+        return values, target
+
+    def solve(values: list[int], target: int) -> bool:
+        return any(a + b == target for at, a in enumerate(values) for b in values[at + 1 :])
+
+    problem = Problem(
+        key=f"twoSum {noun}",
+        statement=f"You are given nums, a list of integer {noun}, and an integer target. Are there "
+        "two different positions in nums whose values add up to target?",
+        method="hasPairWithSum",
+        inputs=(("nums", "numbers"), ("target", "number")),
+        returns="truth",
+        solve=solve,
+        draw=draw,
+    )
+    return problem_draft(rng, problem)
+
+
+def combined(rng: Random) -> Draft | None:
+    """Set a problem with two ideas: first keep or change values, then boil them down."""
+    k, m = rng.randint(-5, 20), rng.randint(2, 7)
+    stages: tuple[Fold, ...] = (
+        ("Multiples", f"Keep only the values divisible by {m}",
+         lambda v: [x for x in v if x % m == 0]),
+        ("Greater", f"Keep only the values greater than {k}",
+         lambda v: [x for x in v if x > k]),
+        ("Distinct", "Remove repetitions, so that each value stays where it first appears",
+         lambda v: list(dict.fromkeys(v))),
+        ("EvenPlaces", "Keep only the values at even positions (counting from 0)",
+         lambda v: v[::2]),
+        ("Squares", f"Replace each value x by x * x modulo {m + 20}",
+         lambda v: [x * x % (m + 20) for x in v]),
+        ("Gaps", "Replace the list by the absolute differences of neighbouring values",
+         lambda v: [abs(a - b) for a, b in pairwise(v)]),
+        ("RunningSums", "Replace each value by the sum of all values up to it",
+         lambda v: list(accumulate(v))),
+    )  # fmt: skip
+    name, first, keep = rng.choice(stages)
+    method, wanted, solve = rng.choice([entry for entry in FOLDS if entry[0] != "countDistinct"])
+    both: Fold = (
+        f"{method}Of{name}",
+        f"a single number in two stages. {first}. Then, from what you have now, take {wanted}. If "
+        "nothing is left after the first stage, the result is 0",
+        lambda values: solve(kept) if (kept := keep(values)) else 0,
+    )
+    return _list_draft(rng, both, "number")
+
+
+LISTS = {
+    "list to number": fold,
+    "list to list": transform,
+    "counting": any_of(counting, counting_given),
+    "two-sum": two_sum,
+    "combined": combined,
+}
+
+
+# § Problems of `practice-code` about texts: sentences, words, brackets, anagrams.
+
+
+WORDS = (
+    "amber", "noon", "river", "level", "stone", "Anna", "cloud", "deed", "eleven", "paper", "Oslo",
+    "bright", "kayak", "moss", "azure", "book", "zoo", "quiet", "radar", "tree",
+)  # fmt: skip
+PLACES = ("a sentence", "a message", "a line of a poem", "a headline", "a note", "a label")
+
+Text = tuple[str, str, Shape, Callable[[str], Any]]
+
+
+def sentence(rng: Random) -> tuple[str]:
+    """Draw a few words with single spaces."""
+    return (" ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 7))),)
+
+
+def letters(rng: Random) -> tuple[str]:
+    """Draw a short word over few letters, so that repetitions and palindromes appear."""
+    half = "".join(rng.choice("aabbcd") for _ in range(rng.randint(1, 6)))
+    return (rng.choice((half, half + half[::-1], half + "e" + half[::-1])),)
+
+
+def caesar(text: str, shift: int) -> str:
+    """Return a text with its letters shifted along the alphabet, case kept."""
+    moved: list[str] = []
+    for sign in text:
+        if sign.isalpha():
+            base = ord("a" if sign.islower() else "A")
+            sign = chr((ord(sign) - base + shift) % 26 + base)
+        moved.append(sign)
+    return "".join(moved)
+
+
+def balanced(text: str) -> bool:
+    """Return whether the brackets match."""
+    opened: list[str] = []
+    for sign in text:
+        if sign in "([{":
+            opened.append(sign)
+        elif not opened or opened.pop() + sign not in ("()", "[]", "{}"):
+            return False
+    return not opened
+
+
+def run_lengths(text: str) -> str:
+    """Return the run-length encoding, e.g. a3b1."""
+    return "".join(f"{sign}{len(list(run))}" for sign, run in groupby(text))
+
+
+def _text_draft(
+    rng: Random, entry: Text, draw: Callable[[Random], tuple[str]], places: tuple[str, ...] = PLACES
+) -> Draft | None:
+    method, wanted, returns, solve = entry
+    place = rng.choice(places)
+    problem = Problem(
+        key=f"{method} {place} {wanted}",
+        statement=rng.choice(
+            (f"The string s is {place}. {wanted}", f"You are given {place} as a string s. {wanted}")
+        ),
+        method=method,
+        inputs=(("s", "text"),),
+        returns=returns,
+        solve=solve,
+        draw=draw,
+    )
+    return problem_draft(rng, problem)
+
+
+def about_sentence(rng: Random) -> Draft | None:
+    """Set a problem about a text of words."""
+    sign, shift = rng.choice("aeorst"), rng.randint(1, 25)
+    entries: tuple[Text, ...] = (
+        ("reverseWords", "Reverse the order of its words.", "text",
+         lambda s: " ".join(s.split()[::-1])),
+        ("countVowels", "Count its vowels (a, e, i, o, u, in either case).", "number",
+         lambda s: sum(c in "aeiou" for c in s.lower())),
+        ("countLetter", f"Count how often the letter {sign} occurs in it, in either case.",
+         "number", lambda s: s.lower().count(sign)),
+        ("countWords", "Count its words, which are separated by single spaces.", "number",
+         lambda s: len(s.split())),
+        ("caesarShift", f"Encrypt it with a Caesar cipher: shift every letter by {shift} places "
+         "along the alphabet, from z back to a, keep upper and lower case, and leave everything "
+         "else as it is.", "text", lambda s: caesar(s, shift)),
+        ("longestWord", "Find its longest word; if several are equally long, the first of them.",
+         "text", lambda s: max(s.split(), key=len)),
+        ("removeVowels", "Remove all its vowels (a, e, i, o, u, in either case), and nothing "
+         "else.", "text",
+         lambda s: "".join(c for c in s if c not in "aeiouAEIOU")),
+        ("reverseEachWord", "Reverse the letters of each word; the words stay where they are.",
+         "text", lambda s: " ".join(word[::-1] for word in s.split())),
+        ("palindromeWords", "Count the words that read the same backwards, ignoring case.",
+         "number", lambda s: sum(w == w[::-1] for w in s.lower().split())),
+        ("shiftWords", f"Reverse the order of its words, then shift every letter by {shift} "
+         "places along the alphabet, from z back to a, keeping case.", "text",
+         lambda s: caesar(" ".join(s.split()[::-1]), shift)),
+    )  # fmt: skip
+    return _text_draft(rng, rng.choice(entries), sentence)
+
+
+def about_word(rng: Random) -> Draft | None:
+    """Set a problem about one lower-case word."""
+    k = rng.randint(2, 3)
+    entries: tuple[Text, ...] = (
+        ("isPalindrome", "Is it a palindrome, that is, does it read the same backwards?", "truth",
+         lambda s: s == s[::-1]),
+        ("runLength", "Return its run-length encoding: each run of equal letters becomes the "
+         "letter followed by the length of the run, as in a3b1 for aaab.", "text", run_lengths),
+        ("reverseText", "Reverse it.", "text", lambda s: s[::-1]),
+        ("mostFrequentLetter", "Find its most frequent letter; if several are equally frequent, "
+         "the first in the alphabet.", "text",
+         lambda s: min(set(s), key=lambda c: (-s.count(c), c))),
+        ("sortLetters", "Sort its letters alphabetically.", "text", lambda s: "".join(sorted(s))),
+        ("lettersAtLeast", f"Count the different letters that occur at least {k} times.", "number",
+         lambda s: sum(s.count(c) >= k for c in set(s))),
+        ("longRuns", f"Count the runs of equal letters that are at least {k} letters long.",
+         "number", lambda s: sum(len(list(run)) >= k for _, run in groupby(s))),
+    )  # fmt: skip
+    places = ("a lower-case word", "a password of lower-case letters", "a strand of letters a-e")
+    return _text_draft(rng, rng.choice(entries), letters, places)
+
+
+def brackets(rng: Random) -> Draft | None:
+    """Ask whether brackets are balanced."""
+
+    def draw(rng: Random) -> tuple[str]:
+        pieces = [rng.choice(("()", "[]", "{}", "([])", "{()}")) for _ in range(rng.randint(1, 4))]
+        text = "".join(pieces)
+        if rng.random() < 0.5:
+            signs = list(text)
+            rng.shuffle(signs)
+            text = "".join(signs)
+        return (text,)
+
+    entry: Text = (
+        "isBalanced", "Are its brackets (), [] and {} balanced and correctly nested?", "truth",
+        balanced,
+    )  # fmt: skip
+    places = ("a string of brackets", "a formula reduced to its brackets", "a row of brackets")
+    return _text_draft(rng, entry, draw, places)
+
+
+def anagrams(rng: Random) -> Draft | None:
+    """Ask whether two words are anagrams."""
+
+    def draw(rng: Random) -> tuple[str, str]:
+        word = "".join(rng.choice("aberst") for _ in range(rng.randint(2, 7)))
+        other = "".join(rng.sample(word, len(word)))
+        return word, rng.choice((other, other[:-1] + "a"))
+
+    def solve(s: str, t: str) -> bool:
+        return sorted(s) == sorted(t)
+
+    what = rng.choice(("words", "names", "passwords", "labels", "codes"))
+    problem = Problem(
+        key=f"anagrams {what}",
+        statement=f"The strings s and t are lower-case {what}. Are they anagrams of each other, "
+        "that is, do they consist of the same letters, each equally often?",
+        method="areAnagrams",
+        inputs=(("s", "text"), ("t", "text")),
+        returns="truth",
+        solve=solve,
+        draw=draw,
+    )
+    return problem_draft(rng, problem)
+
+
+TEXTS = {
+    "sentences": about_sentence,
+    "words": about_word,
+    "brackets": brackets,
+    "anagrams": anagrams,
+}
+
+
+# § `practice-code`: generated programming problems judged on hidden tests, as on
+# § LiveCodeBench.
+
+
+def code_question(id: str, draft: Draft) -> Question:
+    """Return the question; its prompt already says how to answer."""
+    return Question(
+        id=id, text=draft.text, kind="program", target=draft.target, metadata=draft.metadata
+    )
+
+
+def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
+    """Grade by running the reply's program on all tests in a box; raises what the box raises."""
+    if box is None:
+        raise ValueError("practice-code runs programs: name a sandbox with --box.")
+    if question.target is None:
+        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+    program = extract_program(reply)
+    if program is None:
+        return Grade(value=0.0, extracted=None, explanation="no program found")
+    judgement = judge_program(program, read_tests(question.target), box)
+    return Grade(
+        value=float(judgement.passed),
+        extracted=program,
+        explanation=judgement.summary,
+        metadata={"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeCode(PracticeSuite):
+    """The practice suite whose questions show some of their tests."""
+
+    def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Return the share of the examples that pass; SandboxError when the box fails."""
+        return grade_on_shown_tests(question, extract_program(reply), box)
+
+
+SUITE = PracticeCode(
+    name="practice-code",
+    topics={**LISTS, **TEXTS, **NUMBERS},
+    write=code_question,
+    judge=grade_code,
+    version="2-A",
+    needs_box=True,
+    image=IMAGE,
+)
+
+
+@task
+@user_errors
+def practice_code(
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: str | None = None,
+    max_sandboxes: int | None = None,
+) -> Task:
+    """Generated programming problems; splits train, validation and eval.
+
+    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
+    (-T box=docker); at most `max_sandboxes` run at once (all cores).
+    """
+    return boxed_task(
+        SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes
+    )

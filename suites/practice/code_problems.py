@@ -1,0 +1,357 @@
+"""How a problem of `practice-code` is set, and those about numbers, grids and intervals."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any, Literal
+
+from suites.code_grading import ProgramCase, ProgramTests
+from suites.practice import Draft
+from suites.practice.integer import digit_sum, divisors, in_base, is_prime
+
+# § From a problem to a question: statement, examples, starter code and hidden tests.
+# §
+# § The same problem can be set in two ways, as on LiveCodeBench: a program that reads
+# § standard input,
+# § or a method of `class Solution`. The expected outputs come from the generator's own
+# § reference
+# § function, run here; they go into the target and nowhere else.
+
+
+Shape = Literal["numbers", "number", "text", "grid", "pairs", "truth"]
+
+TYPES: dict[Shape, str] = {
+    "numbers": "List[int]",
+    "number": "int",
+    "text": "str",
+    "grid": "List[List[int]]",
+    "pairs": "List[List[int]]",
+    "truth": "bool",
+}
+READ: dict[Shape, str] = {
+    "numbers": "a line with n, the length of {name}; then a line with the n integers of {name}",
+    "number": "a line with the integer {name}",
+    "text": "a line with the string {name}",
+    "grid": "a line with the numbers of rows and columns of {name}; then its rows, one per line",
+    "pairs": "a line with n, the length of {name}; then n lines with two integers each",
+}
+WRITE: dict[Shape, str] = {
+    "numbers": "Print the integers of the result on one line, separated by spaces.",
+    "number": "Print the result.",
+    "text": "Print the result.",
+    "grid": "Print the rows of the result, one per line, with spaces between the numbers.",
+    "pairs": "Print the pairs of the result, one per line, with a space between the two numbers.",
+    "truth": "Print YES if the answer is yes, otherwise NO.",
+}
+PUBLIC = 2
+HIDDEN = 4
+TRIES = 20
+
+STDIN_FORMAT = """\
+### Format: Read the inputs from stdin solve the problem and write the answer to stdout (do not \
+directly test on the sample inputs). Enclose your code within delimiters as follows. Ensure that \
+when the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT.
+```python
+# YOUR CODE HERE
+```
+"""
+STARTER_FORMAT = """\
+### Format: You will use the following starter code to write the solution to the problem and \
+enclose your code within delimiters.
+```python
+{starter}
+```
+"""
+PROMPT = (
+    "### Question:\n{question}\n\n{format}\n### Answer: (use the provided format with backticks)\n"
+)
+"""LiveCodeBench's prompt (lcb_runner/prompts/code_generation.py @28fef95), the user's part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A task for a program, with a reference that solves it."""
+
+    key: str
+    statement: str
+    """What is wanted, naming the inputs; one paragraph."""
+    method: str
+    inputs: tuple[tuple[str, Shape], ...]
+    """Names and shapes of the arguments, in order."""
+    returns: Shape
+    solve: Callable[..., Any]
+    draw: Callable[[Random], tuple[Any, ...]]
+    """Draws the arguments of one test."""
+
+
+def problem_draft(rng: Random, problem: Problem) -> Draft | None:
+    """Return the question that sets a problem in one of its two forms; None for a dull problem."""
+    drawn = _drawn(rng, problem)
+    if drawn is None:
+        return None
+    functional = rng.random() < 0.4
+    tests = _method_tests(problem, drawn) if functional else _stdin_tests(problem, drawn)
+    starter = _starter(problem) if functional else ""
+    layout = STARTER_FORMAT.format(starter=starter) if functional else STDIN_FORMAT
+    body = _method_body(problem, tests) if functional else _stdin_body(problem, tests)
+    return Draft(
+        key=f"{problem.key} {'method' if functional else 'stdin'}",
+        text=PROMPT.format(question=body, format=layout),
+        target=tests.as_json(),
+        metadata={
+            "public_tests": [asdict(case) for case in tests.cases[:PUBLIC]],
+            "starter_code": starter,
+        },
+    )
+
+
+def _drawn(rng: Random, problem: Problem) -> list[tuple[Any, ...]] | None:
+    """Draw the tests' arguments until hidden answers differ, so that no constant passes."""
+    for _ in range(TRIES):
+        drawn = [problem.draw(rng) for _ in range(PUBLIC + HIDDEN)]
+        answers = [json.dumps(_solved(problem, arguments)) for arguments in drawn[PUBLIC:]]
+        if len(set(answers)) > 1:
+            return drawn
+    return None
+
+
+def _stdin_tests(problem: Problem, drawn: list[tuple[Any, ...]]) -> ProgramTests:
+    return ProgramTests(
+        tuple(
+            ProgramCase(
+                _as_stdin(problem, arguments),
+                _as_output(problem.returns, _solved(problem, arguments)) + "\n",
+            )
+            for arguments in drawn
+        )
+    )
+
+
+def _method_tests(problem: Problem, drawn: list[tuple[Any, ...]]) -> ProgramTests:
+    cases = (
+        ProgramCase("\n".join(map(json.dumps, arguments)), json.dumps(_solved(problem, arguments)))
+        for arguments in drawn
+    )
+    return ProgramTests(tuple(cases), problem.method)
+
+
+def _solved(problem: Problem, arguments: tuple[Any, ...]) -> Any:
+    """Run the reference on copies, so that it cannot change the arguments of the test."""
+    return problem.solve(*json.loads(json.dumps(arguments)))
+
+
+def _starter(problem: Problem) -> str:
+    given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in problem.inputs)
+    head = f"def {problem.method}(self, {given}) -> {TYPES[problem.returns]}:"
+    return f"class Solution:\n    {head}\n        "
+
+
+def _stdin_body(problem: Problem, tests: ProgramTests) -> str:
+    given = "; then ".join(READ[shape].format(name=name) for name, shape in problem.inputs)
+    samples = "\n\n".join(
+        f"Sample Input {at}\n\n{case.input.strip()}\n\nSample Output {at}\n\n{case.output.strip()}"
+        for at, case in enumerate(tests.cases[:PUBLIC], start=1)
+    )
+    reading = f"Input\n\nThe input is {given}."
+    writing = f"Output\n\n{WRITE[problem.returns]}"
+    return "\n\n".join((problem.statement, reading, writing, samples))
+
+
+def _method_body(problem: Problem, tests: ProgramTests) -> str:
+    samples: list[str] = []
+    for at, case in enumerate(tests.cases[:PUBLIC], start=1):
+        values = zip(problem.inputs, case.input.split("\n"), strict=True)
+        given = ", ".join(f"{name} = {value}" for (name, _), value in values)
+        samples.append(f"Example {at}:\n\nInput: {given}\nOutput: {case.output}")
+    said = "Return true or false." if problem.returns == "truth" else "Return the result."
+    return "\n\n".join((problem.statement, said, *samples))
+
+
+def _as_stdin(problem: Problem, arguments: tuple[Any, ...]) -> str:
+    pairs = zip(problem.inputs, arguments, strict=True)
+    return "".join(f"{_as_input(shape, value)}\n" for (_, shape), value in pairs)
+
+
+def _as_input(shape: Shape, value: Any) -> str:
+    if shape == "numbers":
+        return f"{len(value)}\n{_spaced(value)}"
+    if shape == "grid":
+        return f"{len(value)} {len(value[0])}\n" + "\n".join(map(_spaced, value))
+    if shape == "pairs":
+        return f"{len(value)}\n" + "\n".join(map(_spaced, value))
+    return str(value)
+
+
+def _as_output(shape: Shape, value: Any) -> str:
+    if shape == "numbers":
+        return _spaced(value)
+    if shape in ("grid", "pairs"):
+        return "\n".join(map(_spaced, value))
+    if shape == "truth":
+        return "YES" if value else "NO"
+    return str(value)
+
+
+def _spaced(values: Any) -> str:
+    return " ".join(map(str, values))
+
+
+# § Problems of `practice-code` about single integers, grids and intervals.
+
+
+OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
+"""Method, what is wanted of n, shape of the result, largest n of a test, reference."""
+
+Grid = list[list[int]]
+AboutGrid = tuple[str, str, Shape, Callable[[Random], tuple[Grid]], Callable[[Grid], Any]]
+AboutIntervals = tuple[str, str, Shape, Callable[[Grid], Any]]
+
+
+def fibonacci(n: int, modulus: int) -> int:
+    """Return the n-th Fibonacci number modulo a number, with F(0) = 0 and F(1) = 1."""
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, (a + b) % modulus
+    return a % modulus
+
+
+def collatz(n: int) -> int:
+    """Return the number of Collatz steps until 1."""
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+def merge(intervals: Sequence[Sequence[int]]) -> Grid:
+    """Return the union of closed intervals, as sorted disjoint intervals."""
+    merged: Grid = []
+    for low, high in sorted((low, high) for low, high in intervals):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return merged
+
+
+def one_number(rng: Random) -> Draft | None:
+    """Set a problem about one integer n."""
+    m, base = rng.randint(7, 2000), rng.randint(3, 9)
+    entries: tuple[OneNumber, ...] = (
+        ("countPrimes", "Count the primes that are strictly less than n.", "number", 900,
+         lambda n: sum(map(is_prime, range(n)))),
+        ("fibonacciModulo", f"Find the n-th Fibonacci number modulo {m}, where F(0) = 0, F(1) = 1 "
+         "and F(k) = F(k - 1) + F(k - 2).", "number", 3000, lambda n: fibonacci(n, m)),
+        ("toBinary", "Write n in binary, without leading zeros.", "text", 5000, lambda n: f"{n:b}"),
+        ("toBase", f"Write n in base {base}, without leading zeros.", "text", 5000,
+         lambda n: in_base(n, base)),
+        ("digitSum", "Find the sum of the decimal digits of n.", "number", 10**9, digit_sum),
+        ("countDivisors", "Count the positive divisors of n.", "number", 2000,
+         lambda n: len(divisors(n))),
+        ("collatzSteps", "While n is not 1, replace it by n / 2 if it is even and by 3n + 1 if it "
+         "is odd. How many replacements are made?", "number", 400, collatz),
+        ("powerModulo", f"Find the remainder of {base} to the power n on division by {m}.",
+         "number", 10**9, lambda n: pow(base, n, m)),
+        ("countOnes", "How many ones are there in the binary representation of n?", "number",
+         10**6, lambda n: n.bit_count()),
+        ("primeDigitSums", "Count the primes below n whose decimal digits add up to a multiple of "
+         f"{base}.", "number", 900,
+         lambda n: sum(is_prime(p) and digit_sum(p) % base == 0 for p in range(n))),
+    )  # fmt: skip
+    method, wanted, returns, most, solve = rng.choice(entries)
+    problem = Problem(
+        key=f"{method} {wanted}",
+        statement=f"You are given a positive integer n (at most {most}). {wanted}",
+        method=method,
+        inputs=(("n", "number"),),
+        returns=returns,
+        solve=solve,
+        draw=lambda rng: (rng.choice((rng.randint(1, 30), rng.randint(1, most))),),
+    )
+    return problem_draft(rng, problem)
+
+
+def _square(rng: Random) -> tuple[Grid]:
+    size = rng.randint(1, 5)
+    return ([[rng.randint(-9, 20) for _ in range(size)] for _ in range(size)],)
+
+
+def _oblong(rng: Random) -> tuple[Grid]:
+    rows, columns = rng.randint(1, 5), rng.randint(1, 5)
+    return ([[rng.randint(-9, 20) for _ in range(columns)] for _ in range(rows)],)
+
+
+def grid(rng: Random) -> Draft | None:
+    """Set a problem about a grid of integers."""
+    k = rng.randint(-3, 15)
+    entries: tuple[AboutGrid, ...] = (
+        ("transpose", "Transpose it, so that rows become columns.", "grid", _oblong,
+         lambda g: [list(column) for column in zip(*g, strict=True)]),
+        ("diagonalSum", "It is square. Find the sum of its main diagonal, from top left to "
+         "bottom right.", "number", _square, lambda g: sum(g[i][i] for i in range(len(g)))),
+        ("antiDiagonalSum", "It is square. Find the sum of its anti-diagonal, from top right "
+         "to bottom left.", "number", _square,
+         lambda g: sum(row[-1 - i] for i, row in enumerate(g))),
+        ("largestRowSum", "Find the largest sum of a row.", "number", _oblong,
+         lambda g: max(map(sum, g))),
+        ("columnSums", "Find the sums of its columns, from left to right.", "numbers", _oblong,
+         lambda g: [sum(column) for column in zip(*g, strict=True)]),
+        ("cellsAbove", f"Count the cells with a value greater than {k}.", "number", _oblong,
+         lambda g: sum(value > k for row in g for value in row)),
+        ("rotate", "Rotate it clockwise by 90 degrees.", "grid", _oblong,
+         lambda g: [list(row) for row in zip(*g[::-1], strict=True)]),
+    )  # fmt: skip
+    method, wanted, returns, draw, solve = rng.choice(entries)
+    what = rng.choice(("board", "map of heights", "table of sales", "picture", "matrix"))
+    problem = Problem(
+        key=f"{method} {what} {wanted}",
+        statement=f"The grid is a {what}: rows of integers, all of the same length. {wanted}",
+        method=method,
+        inputs=(("grid", "grid"),),
+        returns=returns,
+        solve=solve,
+        draw=draw,
+    )
+    return problem_draft(rng, problem)
+
+
+def intervals(rng: Random) -> Draft | None:
+    """Set a problem about closed intervals."""
+
+    def draw(rng: Random) -> tuple[Grid]:
+        lows = [rng.randint(0, 40) for _ in range(rng.randint(1, 7))]
+        return ([[low, low + rng.randint(1, 12)] for low in lows],)
+
+    point = rng.randint(5, 45)
+    entries: tuple[AboutIntervals, ...] = (
+        ("mergeIntervals", "Merge all that overlap or touch, and list the results from left "
+         "to right.", "pairs", merge),
+        ("coveredLength", "Find the total length of what they cover together.", "number",
+         lambda pairs: sum(high - low for low, high in merge(pairs))),
+        ("countContaining", f"How many of them contain the point {point}, ends included?",
+         "number", lambda pairs: sum(low <= point <= high for low, high in pairs)),
+        ("countGroups", "Merge all that overlap or touch. How many intervals are left?",
+         "number", lambda pairs: len(merge(pairs))),
+    )  # fmt: skip
+    method, wanted, returns, solve = rng.choice(entries)
+    what = rng.choice(("meetings", "bookings", "shifts", "flights", "repairs", "broadcasts"))
+    problem = Problem(
+        key=f"{method} {what} {wanted}",
+        statement=f"The list intervals holds {what}: pairs of a start and a later end, in no "
+        f"particular order. {wanted}",
+        method=method,
+        inputs=(("intervals", "pairs"),),
+        returns=returns,
+        solve=solve,
+        draw=draw,
+    )
+    return problem_draft(rng, problem)
+
+
+NUMBERS = {
+    "one number": one_number,
+    "grids": grid,
+    "intervals": intervals,
+}
