@@ -26,7 +26,8 @@ from harness.execute import Begun, Budget, execute_more
 from harness.ledger.hooks import own_transcript
 from harness.ledger.journal import Head, SampleRef
 from harness.ledger.recorder import TaskJournal, recording
-from harness.ledger.totals import SpentSoFar, spent_so_far
+from harness.ledger.system_runs import spent_so_far
+from harness.ledger.totals import SpentSoFar
 from harness.pool import pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book

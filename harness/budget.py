@@ -1,11 +1,15 @@
-"""The promise that `--max-usd` is not passed: what each call holds back while it is in flight.
+"""The promise that `--max-usd` is not passed: what is spent, and what each call holds back.
 
 A request in flight has no price yet. So each one, retries included, holds back the most that it can
 cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if all that
-is spent and held back stays within the limit. One that does not fit waits for those in flight,
-which mostly cost less than they hold; it is refused only when it does not fit with nothing in
-flight, so no call is ever broken off for money. As long as replies take what their requests allow,
-the limit is never passed, at any concurrency.
+is spent and held back stays within the limit. One that does not fit waits for those in flight; it
+is refused only when it does not fit with nothing in flight, so no call is ever broken off for
+money. As long as replies take what their requests allow, the limit holds at any concurrency.
+
+A worker's first call goes alone. Asked one call at a time while there is a limit is one that
+nothing bounds (it holds back its dearest call so far, all that is left before its first), and one
+whose reply took more than it could (the larger of bound and dearest call). After a call whose price
+nobody can tell, no other is made. A request without an answer counts as the most it can have cost.
 """
 
 from collections import Counter
@@ -22,41 +26,6 @@ from harness.errors import QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
 from harness.records import Usage
-
-# § Dollars spent by a run, and the promise that `--max-usd` is not passed.
-# §
-# § A request in flight has no price yet. So each one, retries included, holds back the most
-# § that it can
-# § cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if
-# § all that
-# § is spent and held back stays within the limit. One that does not fit waits for those in
-# § flight,
-# § which mostly cost less than they hold; it is refused only when it does not fit with
-# § nothing in
-# § flight, so no call is ever broken off for money. As long as replies take what their
-# § requests allow,
-# § the limit is never passed, at any concurrency.
-# §
-# § A worker's first call goes alone, and two kinds of workers are asked one call at a time
-# § while there
-# § is a limit. One that nothing bounds (no `max_tokens`, tokens of its own) holds back its
-# § dearest call
-# § so far, and all that is left before its first. One whose reply took more than it could
-# § holds back
-# § the larger of its bound and its dearest call; the limit can be passed only by what the
-# § calls that
-# § were then in flight took too much.
-# §
-# § After a call whose price nobody can tell, no other is made. A request that got no answer
-# § may have
-# § been billed: it counts as the most it can have cost, or where nothing bounds that, as the
-# § dearest
-# § call of its price.
-# §
-# § `--max-usd-per-query` is the same promise for one question, kept by a meter of its own
-# § inside the
-# § run's (`QuestionSpend`).
-
 
 ZERO = Decimal(0)
 TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
@@ -217,27 +186,35 @@ class Spend:
         self._settled = self._settled or anyio.Event()
         await self._settled.wait()
 
-    def add(
-        self,
-        price_ref: str,
-        usage: Usage | None,
-        service: Service = "standard",
-        *,
-        cached: bool = False,
-    ) -> Decimal | None:
-        """Count one finished call, as it was served, and return its price; None when it has none.
+    def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
+        """Return what a finished call cost at the run's book, as it was served."""
+        price = self.book.price(ref)
+        usd = cost(usage, price, service) if usage is not None and price is not None else None
+        return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
+
+    def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
+        """Count one finished call, and return its price; None when it has none.
 
         With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
         that was `cached` here has a price, and nobody is paid.
         """
-        price = self.book.price(price_ref)
-        usd = cost(usage, price, service) if usage is not None and price is not None else None
+        usd = price.usd
         if usd is not None:
             self.spent += ZERO if cached else usd
-            self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, ZERO))
+            self._dearest[price.ref] = max(usd, self._dearest.get(price.ref, ZERO))
         elif self._unpriced is None and not cached:
-            self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
+            self._unpriced = f"{price.ref} have no price ({price.why})"
         return usd
+
+
+@dataclass(frozen=True, slots=True)
+class CallPrice:
+    """What one finished call cost: worked out once, for the journal and for every meter."""
+
+    ref: str
+    usd: Decimal | None
+    why: str = ""
+    """It is unknown."""
 
 
 @dataclass(slots=True)
@@ -278,11 +255,9 @@ class Allowance:
         for _ in range(requests):
             self.spend.lost(self.price_ref, self.most)
 
-    def paid(
-        self, usage: Usage | None, service: Service = "standard", *, cached: bool = False
-    ) -> Decimal | None:
+    def paid(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
         """Count the reply, and return its price; a worker that passes its bound is remembered."""
-        usd = self.spend.add(self.price_ref, usage, service, cached=cached)
+        usd = self.spend.add(price, cached=cached)
         if usd is not None and self.most is not None and usd > self.most and not cached:
             self.spend.exceeded(self.price_ref, usd, self.most)
         return usd
@@ -316,21 +291,14 @@ class QuestionSpend(Spend):
         """This meter, then the run's."""
         return (self, self._of_run)
 
-    def add(
-        self,
-        price_ref: str,
-        usage: Usage | None,
-        service: Service = "standard",
-        *,
-        cached: bool = False,
-    ) -> Decimal | None:
+    def add(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
         """Count one finished call in both meters; None when it has no price.
 
         Here one that was `cached` counts as well: what a question may cost, and so what becomes of
         it, does not depend on who asked before.
         """
-        self._of_run.add(price_ref, usage, service, cached=cached)
-        return Spend.add(self, price_ref, usage, service)
+        self._of_run.add(price, cached=cached)
+        return Spend.add(self, price)
 
     def lost(self, price_ref: str, most: Decimal | None) -> None:
         """Count a request that got no answer in both meters."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.ledger import QuestionResult
 from harness.ledger.logs import open_log
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import QuestionResult, SystemRun
 from harness.records import CONDUCTOR
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import Difference, accuracy, accuracy_interval, difference, holm_adjusted

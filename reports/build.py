@@ -8,9 +8,8 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from harness.ledger.questions import in_table, total
 from harness.ledger.runs import RunFacts
-from harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
 from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger import GROUPINGS, QuestionResult
-from harness.ledger.totals import SystemRun
+from harness.ledger.system_runs import GROUPINGS
+from harness.ledger.totals import QuestionResult, SystemRun
 from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions, graded_values
 from reports.build import Pair, pair_rows, with_difference
 from reports.intervals import (

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
-from harness.ledger.questions import total
 from harness.ledger.runs import RunFacts
-from harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from harness.ledger.totals import SystemRun, SystemTotals, system_totals, total
 from harness.prices import Book, book_from_json
 from harness.text import markdown_cell
 from reports.blocks import (

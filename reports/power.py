@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from harness.errors import UserError
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun
 from reports.blocks import (
     group_of,
     reference_of,

@@ -14,9 +14,20 @@ from typing import Literal
 
 from harness.errors import UserError
 from harness.learning.matrix import SINGLE
-from harness.ledger import CallKind, CallSum, CallSums
-from harness.ledger.questions import failed, grades, in_table, is_cached, total
-from harness.ledger.totals import SystemRun, Tokens, load_runs, system_totals
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import (
+    CallKind,
+    CallSum,
+    CallSums,
+    SystemRun,
+    Tokens,
+    failed,
+    grades,
+    in_table,
+    is_cached,
+    system_totals,
+    total,
+)
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, GroupScore, compare
 from reports.markdown import MARK, markdown

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from harness.errors import UserError
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.text import pluralise
 from reports.markdown import MARK
 from reports.render import (

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.ledger import QuestionResult
-from harness.ledger.totals import SystemRun
+from harness.ledger.totals import QuestionResult, SystemRun
 from reports.intervals import Interval, Values, accuracy, accuracy_interval
 from reports.render import UNKNOWN, percent
 from reports.stats import maj_at_k

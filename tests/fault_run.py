@@ -24,7 +24,7 @@ from harness.audit import Audit, audit
 from harness.cli import main
 from harness.cli.catalogue import whole_catalogue
 from harness.ledger.call import Call
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.prices import read_book
 from harness.prices.cost import cost
 from harness.records import Question

@@ -6,7 +6,7 @@ from pathlib import Path
 from runs import Exam, number, wrong
 from scripted import ReplyFunction
 
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.build import TableRow, build_rows
 from reports.report import Report, write_report
 

@@ -16,7 +16,7 @@ from harness.budget import Spend
 from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
 from harness.ledger.runs import newest_logs
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.records import Usage
 
 SAGE, CLERK = "scripted/sage", "scripted/clerk"
@@ -33,7 +33,7 @@ def meter(per_question: str, limit: str | None = None) -> Spend:
 async def ask(spend: Spend, worker: str = SAGE, usage: Usage | None = TWO_DOLLARS) -> None:
     async with spend.allowance(worker):
         await anyio.sleep(0)
-        spend.add(worker, usage)
+        spend.add(spend.price(worker, usage))
 
 
 async def ask_until_refused(spend: Spend, most: int = 10) -> int:
@@ -84,7 +84,7 @@ def test_a_dear_question_does_not_stop_those_whose_calls_can_cost_only_little() 
         with suppress(QuestionLimit):
             while made < 10:
                 async with question.allowance(SAGE, Decimal(2)):
-                    question.add(SAGE, TWO_DOLLARS)
+                    question.add(question.price(SAGE, TWO_DOLLARS))
                 made += 1
         return made
 
@@ -118,7 +118,7 @@ def test_a_refusal_waits_for_calls_in_flight_so_that_none_is_broken_off() -> Non
     async def slow(question: Spend, gate: anyio.Event) -> None:
         async with question.allowance(SAGE):
             await gate.wait()
-            question.add(SAGE, TWO_DOLLARS)
+            question.add(question.price(SAGE, TWO_DOLLARS))
             order.append("ended")
 
     async def refused(question: Spend) -> None:

@@ -9,8 +9,8 @@ import pytest
 from audited import Json, edit_samples, rows_below, sat
 from toy import toy_pool, toy_run
 
-from harness.ledger.questions import read_figures
 from harness.ledger.runs import newest_logs
+from harness.ledger.system_runs import read_figures
 from harness.records import PODIUM, SECONDS
 
 JUMP = timedelta(hours=25)
@@ -39,7 +39,8 @@ def forget_seconds(sample: Json) -> None:
 
 def seconds(folder: Path) -> list[float | None]:
     """Return how long the solvers of a run took."""
-    return [one.latency_s for one in read_figures(newest_logs([folder], recursive=False)).attempts]
+    attempts, _ = read_figures(newest_logs([folder], recursive=False))
+    return [one.latency_s for one in attempts]
 
 
 @pytest.fixture

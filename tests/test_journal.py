@@ -17,6 +17,7 @@ from toy import PRICES, calls, toy_pool, toy_run
 from conductor.reward import PlanSettings, plan_answerer
 from harness.errors import UserError
 from harness.ledger.call import TEMPLATE
+from harness.ledger.join import journal_calls
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
@@ -27,8 +28,8 @@ from harness.ledger.journal import (
     open_journal,
     read_lines,
 )
-from harness.ledger.runs import find_logs
-from harness.ledger.totals import CallLines, calls_of, spent, spent_in_logs
+from harness.ledger.runs import CallRecord, calls_of, find_logs
+from harness.ledger.system_runs import spent, spent_in_logs
 from harness.prices import Book, read_book
 from harness.prices.cost import Price
 from harness.records import GRADER, Usage
@@ -68,9 +69,9 @@ def intent(**changes: object) -> Intent:
 def test_the_lines_of_a_call_are_read_together(tmp_path: Path) -> None:
     sat(tmp_path, ["q1: 429 500 answer", "q2: answer"])
     (path,) = (tmp_path / FOLDER).glob("*/*.jsonl")
-    found = {call.intent["sample"]["question"]: call for call in calls_of(path)}
-    assert [len(found[name].retries) for name in ("q1", "q2")] == [2, 0]
-    assert [told.billable for told in found["q1"].attempts()] == ["no", "no", "yes"]
+    found = {one.intent["sample"]["question"]: each for one, each in journal_calls(path, BOOK)}
+    assert [len(found[name]) for name in ("q1", "q2")] == [3, 1]
+    assert [call.billable for call in found["q1"]] == ["no", "no", "yes"]
 
 
 def test_lines_that_nobody_can_read_are_left_out_and_named(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: P
     assert all(call.outcome and call.outcome["usd"] for call in found)
 
 
-def judged_calls(log_dir: Path) -> list[CallLines]:
+def judged_calls(log_dir: Path) -> list[CallRecord]:
     """Return the calls that were made for grading, in order."""
     paths = sorted((log_dir / FOLDER / "rlpr_single_pupil").glob("*.jsonl"))
     found = [call for path in paths for call in calls_of(path)]
@@ -207,4 +208,7 @@ def test_a_judge_that_is_asked_again_adds_to_the_tasks_journals(tmp_path: Path) 
     judging.sat(tmp_path, judging.Judge())
     ended = [call.outcome and call.outcome["error"] for call in judged_calls(log_dir)]
     assert ended == ["RuntimeError", None]
-    assert all(told.billable for call in judged_calls(log_dir) for told in call.attempts())
+    paths = (log_dir / FOLDER / "rlpr_single_pupil").glob("*.jsonl")
+    assert all(
+        call.billable for path in paths for _, each in journal_calls(path, BOOK) for call in each
+    )

@@ -23,7 +23,8 @@ from scripted import Heard
 from test_rlpr import PROSE, SYSTEM, row
 
 from harness.ledger.runs import run_facts
-from harness.ledger.totals import load_runs, system_totals
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import system_totals
 from harness.records import Question
 from harness.regrade import regrade_dir
 from suites.rlpr import VERDICT, judge_case

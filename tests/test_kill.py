@@ -19,10 +19,10 @@ from inspect_ai.log import EvalSample, read_eval_log
 from toy import PRICES, calls, toy_pool
 
 from harness.audit import audit
-from harness.ledger.join import rows_of
+from harness.ledger.join import journal_calls, rows_of
 from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.runs import newest_logs, sittings_below
-from harness.ledger.totals import CallLines, calls_of, spent
+from harness.ledger.runs import CallRecord, calls_of, newest_logs, sittings_below
+from harness.ledger.system_runs import spent
 from harness.prices import read_book
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
@@ -39,10 +39,10 @@ class Killed:
 
     log_dir: Path
     journals: Sequence[Path]
-    calls: Sequence[CallLines]
+    calls: Sequence[CallRecord]
 
     @property
-    def asked(self) -> Sequence[CallLines]:
+    def asked(self) -> Sequence[CallRecord]:
         """The calls that went out; the others were read from the store."""
         return [one for one in self.calls if not (one.outcome and one.outcome["from_store"])]
 
@@ -109,9 +109,10 @@ def test_no_reply_whose_outcome_is_written_was_bought_twice(killed: Killed) -> N
 
 def test_a_call_without_an_outcome_was_in_flight_when_its_process_died(killed: Killed) -> None:
     for path in killed.journals:
-        without = [call for call in calls_of(path) if call.outcome is None]
+        every = journal_calls(path, read_book("rehearsal"))
+        without = [calls for one, calls in every if one.outcome is None]
         assert len(without) <= AT_ONCE, "more than could be in flight"
-        assert all(told.billable == "unknown" for one in without for told in one.attempts())
+        assert all(call.billable == "unknown" for calls in without for call in calls)
     known = [call for call in killed.asked if call.outcome]
     assert 0 <= len(calls(killed.log_dir, "end")) - len(known) <= len(killed.asked) - len(known)
 
@@ -183,6 +184,5 @@ def test_ctrl_c_leaves_no_call_without_an_outcome(tmp_path: Path) -> None:
     (path,) = (log_dir / FOLDER).glob("*/*.jsonl")
     ended = [call.outcome and call.outcome["error"] for call in calls_of(path)]
     assert ended == ["CancelledError"] * AT_ONCE
-    assert [told.billable for call in calls_of(path) for told in call.attempts()] == [
-        "unknown"
-    ] * AT_ONCE
+    every = journal_calls(path, read_book("rehearsal"))
+    assert [call.billable for _, calls in every for call in calls] == ["unknown"] * AT_ONCE

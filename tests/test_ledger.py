@@ -19,7 +19,8 @@ from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.runs import find_logs, newest_logs
-from harness.ledger.totals import SystemRun, load_runs, spent_in_logs, system_totals
+from harness.ledger.system_runs import load_runs, spent_in_logs
+from harness.ledger.totals import SystemRun, system_totals
 from harness.pool import Pool
 from harness.prices.cost import cost
 from harness.records import CONDUCTOR, Answer, Question

@@ -18,7 +18,7 @@ from harness.context import RunContext, run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.ledger.runs import RunFacts, find_logs, read_log, run_facts
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.pool_config import read_pool
 from harness.run.catalogue import NEEDS, RunRequest
 from harness.run.estimate import estimate

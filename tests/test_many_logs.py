@@ -11,9 +11,8 @@ from many_logs import Size, copies, rehearse
 from harness import parallel
 from harness.audit import audit
 from harness.errors import UserError
-from harness.ledger import read_figures
 from harness.ledger.journal import read_chain
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs, read_figures
 from reports.build import build_rows
 from reports.plot import MOST, figure_of, thinned
 

@@ -24,7 +24,7 @@ from conductor.cached_pool import PoolLimits, RateLimiter
 from conductor.reward import PlanSettings, plan_answerer
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
-from harness.ledger.totals import spent
+from harness.ledger.system_runs import spent
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Reply, Usage

@@ -7,7 +7,7 @@ from pathlib import Path
 from reported import report
 from runs import Exam, sit
 
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.published import Figure, figures, published
 from reports.report import write_report

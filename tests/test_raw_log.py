@@ -40,7 +40,7 @@ from harness.ledger.logs import (
     open_log,
     solver_seconds,
 )
-from harness.ledger.questions import entries, verdict
+from harness.ledger.system_runs import entries, verdict
 from harness.records import PODIUM, SECONDS
 from harness.usage import usage_from
 

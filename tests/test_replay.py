@@ -32,7 +32,7 @@ from toy import PRICES, calls, choose, make_plans, toy_catalogue, toy_pool, toy_
 from harness.errors import UserError
 from harness.ledger.journal import SampleRef, read_lines
 from harness.ledger.recorder import TaskJournal, recording
-from harness.ledger.totals import spent
+from harness.ledger.system_runs import spent
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Question, Reply

@@ -9,7 +9,7 @@ from reported import report, row_of, rows_of
 from runs import Crew, Exam, Heard, number, sit, steps, wrong
 
 from harness.errors import UserError
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.build import build_rows
 from reports.intervals import accuracy_interval

@@ -16,7 +16,7 @@ from runs import BOOK, Exam, number, sit, steps
 from scripted import script
 
 from harness.errors import UserError
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.build import build_rows
 from reports.plot import figure_of
 from reports.report import Report

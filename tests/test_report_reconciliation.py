@@ -8,7 +8,7 @@ from reported import EXAM, report
 from runs import Crew, failing_on, number, sit, steps
 from scripted import Heard
 
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.report import reconciliation
 
 

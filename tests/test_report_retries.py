@@ -8,7 +8,8 @@ from audited import rows_below, sat
 from faulty_run import Left, run
 from providers import Act, failing, rate_limited, stalling
 
-from harness.ledger.totals import SystemTotals, load_runs, system_totals
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemTotals, system_totals
 
 TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 8"
 

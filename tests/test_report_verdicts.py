@@ -11,7 +11,7 @@ import pytest
 from reported import report, right_up_to, row_of
 from runs import Crew, Exam, sit, steps
 
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.records import Grade, Question
 from harness.suite import Split
 from reports.tries import pass_at_ks

@@ -14,7 +14,7 @@ from runs import BOOK, Crew, Exam, Heard, number, sit, steps, wrong
 from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.answers import answer_key
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.intervals import difference, holm_adjusted

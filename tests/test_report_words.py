@@ -12,7 +12,7 @@ from runs import Crew, Exam, Heard, number, sit, steps, wrong
 from scripted import ReplyFunction
 
 from harness.cli import main
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.derived import compare
 from reports.markdown import TERMS

@@ -13,7 +13,8 @@ from toy_exams import JudgedToy, VariedToy, asked, samples
 
 from harness.errors import UserError
 from harness.judge import refuse_judged_plans
-from harness.ledger.totals import load_runs, system_totals
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import system_totals
 from harness.run.experiment import FILE, read_experiment
 from reports.build import build_rows
 

@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.errors import SpendLimit, UserError
 from harness.ledger.join import rows_of
 from harness.ledger.runs import find_logs, sittings_below
-from harness.ledger.totals import spent_in_logs
+from harness.ledger.system_runs import spent_in_logs
 from harness.prices.cost import Service
 from harness.records import Usage
 
@@ -25,7 +25,7 @@ PRICED = Usage(input=1_000_000)
 async def ask_twice(spend: Spend, price_ref: str, usage: Usage | None) -> None:
     for _ in range(2):
         async with spend.allowance(price_ref):
-            spend.add(price_ref, usage)
+            spend.add(spend.price(price_ref, usage))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,9 @@ def test_the_meter_counts_a_call_as_it_was_served(service: Service, spent: str |
     factors: dict[Service, Decimal] = {"batch": Decimal("0.5"), "priority": Decimal(2)}
     book = replace(BOOK, prices={SAGE: replace(BOOK.prices[SAGE], services=factors)})
     spend = Spend(book, limit=Decimal(100))
-    assert spend.add(SAGE, PRICED, service) == (None if spent is None else Decimal(spent))
+    assert spend.add(spend.price(SAGE, PRICED, service)) == (
+        None if spent is None else Decimal(spent)
+    )
     assert (spend.unpriced is None) is (spent is not None)
 
 
@@ -72,7 +74,7 @@ def test_calls_that_wait_for_the_first_price_are_refused_with_it() -> None:
             async with spend.allowance(SAGE):
                 asked.append(SAGE)
                 await anyio.sleep(0.01)
-                spend.add(SAGE, None)
+                spend.add(spend.price(SAGE, None))
         except SpendLimit as stop:
             refused.append(str(stop))
 
@@ -95,7 +97,7 @@ def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
     async def slow(spend: Spend, gate: anyio.Event) -> None:
         async with spend.allowance(SAGE):
             await gate.wait()
-            spend.add(SAGE, PRICED)
+            spend.add(spend.price(SAGE, PRICED))
             order.append("ended")
 
     async def refused(spend: Spend, price_ref: str) -> None:
@@ -106,12 +108,12 @@ def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
 
     async def both() -> None:
         spend, gate = Spend(BOOK, limit=Decimal(5)), anyio.Event()
-        spend.add("scripted/clerk", Usage(input=500_000))
-        spend.add(SAGE, PRICED)
+        spend.add(spend.price("scripted/clerk", Usage(input=500_000)))
+        spend.add(spend.price(SAGE, PRICED))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(slow, spend, gate)
             await anyio.wait_all_tasks_blocked()
-            spend.add(SAGE, PRICED)
+            spend.add(spend.price(SAGE, PRICED))
             for ref in (SAGE, "scripted/clerk", SAGE):
                 tasks.start_soon(refused, spend, ref)
             await anyio.wait_all_tasks_blocked()

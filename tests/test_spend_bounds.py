@@ -72,7 +72,7 @@ class Watch:
                 if call.lost:
                     allowance.lost()
                 else:
-                    allowance.paid(Usage(input=call.usd))
+                    allowance.paid(spend.price(call.worker, Usage(input=call.usd)))
         except SpendLimit:
             self.refused.append(call)
             if self.per_call:

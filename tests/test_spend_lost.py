@@ -12,7 +12,7 @@ from runs import BOOK
 from harness.budget import SPEND, Spend
 from harness.errors import SpendLimit
 from harness.ledger.call import TEMPLATE, Attempted, upper_bound
-from harness.ledger.totals import spent_so_far
+from harness.ledger.system_runs import spent_so_far
 from harness.prices.cost import Price, Rates, Tier
 from harness.records import Usage
 
@@ -26,7 +26,7 @@ async def ask(spend: Spend, *, lost: bool = False, most: Decimal | None = None) 
         if lost:
             spend.lost(SAGE, most)
         else:
-            spend.add(SAGE, ONE)
+            spend.add(spend.price(SAGE, ONE))
 
 
 async def ask_times(spend: Spend, *lost: bool) -> None:
@@ -63,7 +63,7 @@ def test_a_question_that_lost_a_call_has_less_left() -> None:
 def test_a_reply_from_the_local_cache_is_in_a_questions_budget_and_in_no_runs() -> None:
     run = Spend(BOOK, per_question=Decimal(4))
     question = run.for_question()
-    assert question.add(SAGE, ONE, cached=True) == 1
+    assert question.add(question.price(SAGE, ONE), cached=True) == 1
     assert (question.gone, run.gone) == (1, 0)
 
 

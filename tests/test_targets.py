@@ -11,7 +11,7 @@ from runs import Crew, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.scores import ScoredSystem, ScoredSystems, SystemCosts, SystemKind, scored_systems
 from reports.targets import Target, TargetResult, target_results, targets_markdown
 

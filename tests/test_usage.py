@@ -9,7 +9,8 @@ from inspect_ai.model import ModelUsage
 from ledger_rows import rows_in
 from runs import Crew, sit, steps
 
-from harness.ledger.totals import SystemRun, load_runs, spent_in_logs, system_totals
+from harness.ledger.system_runs import load_runs, spent_in_logs
+from harness.ledger.totals import SystemRun, system_totals
 from harness.records import Usage
 from harness.usage import usage_from
 

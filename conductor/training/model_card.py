@@ -47,8 +47,8 @@ from conductor.training.run_folder import (
 from conductor.verdict_reward import VerdictDataset, study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
-from harness.ledger.questions import entries, verdict
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import entries, load_runs, verdict
+from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import leaks_answer
 from harness.text import escape_markdown, pluralise

@@ -1,4 +1,10 @@
-"""Invariants over amounts: tokens of a call, sums of every record, dollars at the book."""
+"""Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
+
+A provider's own usage is read by `usage_from_raw`, which shares nothing with Inspect's mapping.
+Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
+only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
+logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,13 +35,6 @@ from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
 from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
 
-# § I1: the parts of every call's tokens are its whole, and what its provider itself counted.
-# §
-# § A provider's own usage is read here by `usage_from_raw`, which shares nothing with
-# § Inspect's mapping
-# § that made the ledger's counts: what either of them lost is a difference.
-
-
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
@@ -51,7 +50,6 @@ COUNTS = (
     "orchestration_out",
     "total_reported",
 )
-"""Fields of `Usage`."""
 
 
 def token_partition(evidence: Evidence) -> InvariantCheck:
@@ -73,7 +71,6 @@ def token_partition(evidence: Evidence) -> InvariantCheck:
 
 
 def _wrong(usage: Usage) -> Iterator[str]:
-    """Yield how a call's counts contradict each other."""
     reasoning, total = usage.reasoning or 0, usage.total_reported
     counts = (usage.input, usage.cache_read, usage.cache_write, usage.output, reasoning)
     if min(counts) < 0:
@@ -90,7 +87,6 @@ def _wrong(usage: Usage) -> Iterator[str]:
 
 
 def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> list[str]:
-    """Return how a row differs from its provider's own usage; weak where nobody can compare."""
     told: object = orjson.loads(row.raw_usage or "{}")
     raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
@@ -126,19 +122,6 @@ def _as_inspect(dialect: Dialect, usage: Usage) -> Usage:
     It takes Google's input for none where more was cached than asked; the total then tells.
     """
     return replace(usage, input=max(usage.input, 0)) if dialect == "google" else usage
-
-
-# § I2 and I3: calls add up to Inspect's totals of samples and of runs, or the difference has
-# § a name.
-# §
-# § Inspect's totals differ from each other by design: reads from its cache are in none; a
-# § sample's has
-# § only its last attempt; a run's has failed attempts too, and forgets or carries over those
-# § of earlier
-# § logs as a whole. So a run's total must be what this log asked plus some whole groups of
-# § the others.
-# § A sample that was recovered from a killed process has no total, and its calls are in no
-# § run's.
 
 
 MOST = 10
@@ -202,9 +185,7 @@ class CauseGroup:
     """Calls that a run's total has as a whole or not at all."""
 
     kind: str
-    """E.g. `failed attempts of`."""
     run: str
-    """The run that they are of, as a part of a sentence."""
     rows: tuple[Call, ...]
     later: bool
     """True for calls of a later run, which no total can have."""
@@ -220,9 +201,7 @@ class RunParts:
     """What a run's total is made of."""
 
     own: tuple[Call, ...]
-    """Calls that it must have."""
     groups: tuple[CauseGroup, ...]
-    """Calls that it may have."""
     forgetful: bool
     """True when attempts were made of which only Inspect's totals know: no journal had them."""
 
@@ -232,10 +211,8 @@ class Explained:
     """How a run's total comes about."""
 
     included: tuple[str, ...]
-    """Causes of what Inspect counts beside this log's own calls."""
     left_out: tuple[str, ...]
     rest: Sums
-    """What nothing explains."""
     guessed: bool = False
     """True when the rest is taken for attempts that no record has."""
 
@@ -295,7 +272,6 @@ def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
 def _group(
     evidence: Evidence, log: LogRecord, row: Call, here: bool
 ) -> tuple[str, str, bool] | None:
-    """Return the kind and the run of a row that a log's total may lack, and whether it must."""
     run = _run_of(evidence, row)
     if here:
         earlier = run.created < log.created
@@ -334,7 +310,6 @@ Part = tuple[CauseGroup, Sums]
 
 
 def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    """Yield combinations of groups, the fewest first; of many groups those of whole kinds."""
     if len(parts) <= MOST:
         for size in range(len(parts) + 1):
             yield from combinations(parts, size)
@@ -351,10 +326,6 @@ def _total(parts: Iterable[Sums]) -> Sums:
         for name, tokens in sums.items():
             total[name] = plus(total.get(name, NO_TOKENS), tokens)
     return total
-
-
-# § I5, I6, I8, I9, I12: every dollar follows from tokens and the book; none is made up or
-# § lost.
 
 
 def pricing(evidence: Evidence) -> InvariantCheck:
@@ -402,7 +373,6 @@ def _why_none(evidence: Evidence) -> tuple[str, bool]:
 
 
 def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Yield books whose rates are not those of the book they name, and journals of another book."""
     for log in evidence.logs:
         if log.facts is None:
             continue
@@ -432,7 +402,6 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
 
 
 def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
-    """Return what logs of every version embed."""
     return {
         ref: (price.input, price.output, price.cache_read, price.cache_write)
         for ref, price in book.prices.items()
@@ -443,7 +412,6 @@ _SHIPPED: dict[str, Book | None] = {}
 
 
 def _shipped(name: str) -> Book | None:
-    """Return the book of that name that comes with podium; None when there is none."""
     if name not in _SHIPPED:
         try:
             _SHIPPED[name] = None if "/" in name or name.endswith(".toml") else read_book(name)

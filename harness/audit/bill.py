@@ -1,4 +1,9 @@
-"""An invoice added up, for the account that is the run's, and what a comparison says."""
+"""An invoice added up, for the account that is the run's, and what a comparison says.
+
+Read in one pass; requests are kept one by one only where lines have ids. A run can only be compared
+where nobody else asked: a project or key of its own is named, or it is the only one in the export.
+Calls of which nobody knows what they cost are bounds: they can explain a difference, nothing else.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -12,12 +17,6 @@ from typing import Any, Literal
 from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
 from harness.errors import UserError
 from harness.ledger.call import Call, plain
-
-# § What a reconciliation is asked for and what it says: plain records, no arithmetic.
-# §
-# § `Reconciliation.faults` is what invariant I10 of the audit fails on; everything else is
-# § shown.
-
 
 InvoiceFaultKind = Literal[
     "difference",
@@ -54,7 +53,6 @@ class Amounts:
 
     requests: int | None = None
     input: int | None = None
-    """The prompt, cached or not."""
     cache_read: int | None = None
     cache_write: int | None = None
     output: int | None = None
@@ -67,15 +65,12 @@ class ReconciledBucket:
 
     bucket: str
     model: str
-    """As the invoice names it."""
     ledger: Amounts
     invoice: Amounts
     explained_by: tuple[str, ...]
     """Why the sides may differ, each with its range; empty when they are equal."""
     wrong: tuple[str, ...]
-    """Differences that nothing explains."""
     kind: InvoiceFaultKind
-    """Of what is wrong."""
 
     @property
     def ok(self) -> bool:
@@ -89,7 +84,6 @@ class InvoiceFault:
 
     kind: InvoiceFaultKind
     where: str
-    """Bucket and model, or a request id."""
     said: str
 
 
@@ -98,10 +92,8 @@ class Reconciliation:
     """A ledger held against one invoice."""
 
     file: str
-    """Name of the export."""
     format: str
     account: str
-    """Whose lines were compared."""
     by: Literal["request id", "bucket and model"]
     rows: tuple[ReconciledBucket, ...]
     faults: tuple[InvoiceFault, ...]
@@ -129,13 +121,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]  # pyright: ignore
     return plain(value)
-
-
-# § Running sums of both sides: what the ledger counted in a bucket, and what it was billed.
-# §
-# § One object per bucket and model, however many rows. Calls of which nobody knows what they
-# § cost are
-# § summed apart, as bounds: they can explain a difference, and nothing else.
 
 
 TOKENS = ("input", "cache_read", "cache_write", "output")
@@ -242,7 +227,6 @@ class Billed:
     place: Decimal = CENT_HALF
     """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
-    """How many amounts that are."""
     lines: int = 0
 
     def add(self, line: InvoiceLine) -> None:
@@ -310,14 +294,7 @@ def _said(sum: int | None, more: int | None) -> int | None:
     return sum if more is None else (sum or 0) + more
 
 
-# § Whose traffic an invoice shows: a run can only be compared where nobody else asked.
-# §
-# § A project or key of the run's own is required. It is named, or it is the only one in the
-# § export.
-
-
 Account = tuple[str | None, str | None]
-"""Project (or workspace) and key, as a line has them."""
 
 
 def chosen(
@@ -366,20 +343,10 @@ def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -
         raise UserError(f"{path} has no {flag} {named!r}; it has: {listed}.")
 
 
-# § An invoice added up: by bucket and model where it is an aggregate, by request where it is
-# § not.
-# §
-# § Read in one pass, whatever its size; requests are kept one by one only where lines have
-# § ids. Which
-# § account is the run's is known when all have been seen, so each is added up apart.
-
-
 LISTED = 20
-"""How many of one kind are listed by name; the rest are counted."""
 
 Span = tuple[datetime, datetime]
 Key = tuple[Span, str]
-"""Bucket and model."""
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -422,8 +389,6 @@ class BucketLayer:
 
 @dataclass(slots=True)
 class _Pile:
-    """The lines of one account."""
-
     buckets: dict[Key, Billed] = field(default_factory=dict[Key, Billed])
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
     nameless: int = 0
@@ -473,7 +438,6 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
 
 
 def _joined(piles: list[_Pile]) -> _Pile:
-    """Return one pile; accounts that share a bucket and model are added up."""
     whole = piles[0] if piles else _Pile()
     for pile in piles[1:]:
         for key, billed in pile.buckets.items():

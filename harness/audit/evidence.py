@@ -1,7 +1,10 @@
-"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts."""
+"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts.
+
+Plain records without paths and without the time of the audit: the same files give the same bytes.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -10,13 +13,7 @@ from harness.ledger.call import Call
 from harness.ledger.join import LoggedEvent, Merged
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
-
-# § What an audit says: faults, a verdict per invariant, and figures that add up over
-# § sittings.
-# §
-# § Plain records without paths and without the time of the audit: the same files give the
-# § same bytes.
-
+from harness.ledger.totals import CallSum, add_up, sums_by
 
 Status = Literal["pass", "weak", "fail", "not applicable"]
 """`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
@@ -27,9 +24,7 @@ class AuditFault:
     """One place where an invariant does not hold."""
 
     invariant: str
-    """`I1` to `I16`."""
     task: str
-    """The sitting: Inspect's task name, with its folder where there are several."""
     where: str
     """`call ID`, `sample QUESTION epoch N`, `journal NAME` or `log NAME`."""
     said: str
@@ -65,7 +60,6 @@ class InvariantVerdict:
     meaning: str
     status: Status
     checked: int
-    """Sittings in which it was checked."""
     reasons: tuple[tuple[str, int], ...]
     """Why it was not checked, what is weak, what else to know; with how many sittings or rows."""
     faults: tuple[AuditFault, ...]
@@ -120,12 +114,6 @@ def ordered(faults: Iterable[AuditFault]) -> tuple[AuditFault, ...]:
     return tuple(sorted(set(faults)))
 
 
-# § The evidence of one sitting: its rows, and what other records say of the same tokens.
-# §
-# § What is compared with what, and which differences are faults, is in the files of the
-# § invariants.
-
-
 Tokens = tuple[int, int, int, int, int]
 """Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
@@ -137,7 +125,6 @@ KEYS = (
     "input_tokens_cache_write",
     "reasoning_tokens",
 )
-"""The same in Inspect's `ModelUsage`."""
 
 
 @dataclass
@@ -146,7 +133,6 @@ class Evidence:
 
     merged: Merged
     name: str
-    """As faults call it."""
 
     @cached_property
     def rows(self) -> list[Call]:
@@ -253,15 +239,12 @@ class Evidence:
 
 def tokens_of(row: Call) -> Tokens:
     """Return a row's tokens; all 0 for what nobody counted, as in Inspect's totals."""
-    if row.input_uncached is None:
-        return NO_TOKENS
-    return (
-        row.input_uncached,
-        row.output or 0,
-        row.cache_read or 0,
-        row.cache_write or 0,
-        row.reasoning or 0,
-    )
+    return sum_tokens(add_up([row]))
+
+
+def sum_tokens(found: CallSum) -> Tokens:
+    """Return the tokens that are known of a sum."""
+    return (found.input, found.output, found.cache_read, found.cache_write, found.reasoning)
 
 
 def told(usage: Json | None) -> Tokens:
@@ -296,20 +279,18 @@ def minus(left: Tokens, right: Tokens) -> Tokens:
 
 def spent(rows: Iterable[Call]) -> dict[str, Tokens]:
     """Return tokens by model of what providers counted: reads from a local cache are not spent."""
-    found: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
-    for row in rows:
-        if row.cache != "read" and row.input_uncached is not None:
-            found[row.model] = plus(found[row.model], tokens_of(row))
-    return {name: tokens for name, tokens in found.items() if tokens != NO_TOKENS}
+    return _by((row for row in rows if row.cache != "read"), lambda row: row.model)
 
 
 def spent_by_role(rows: Iterable[Call]) -> dict[str, Tokens]:
     """Return the same by role; a call without a role is in no such total of Inspect's."""
-    found: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
-    for row in rows:
-        if row.cache != "read" and row.input_uncached is not None and row.role != row.model:
-            found[row.role] = plus(found[row.role], tokens_of(row))
-    return {name: tokens for name, tokens in found.items() if tokens != NO_TOKENS}
+    named = (row for row in rows if row.cache != "read" and row.role != row.model)
+    return _by(named, lambda row: row.role)
+
+
+def _by(rows: Iterable[Call], name: Callable[[Call], str]) -> dict[str, Tokens]:
+    found = ((one, sum_tokens(tokens)) for one, tokens in sums_by(rows, name).items())
+    return {one: tokens for one, tokens in found if tokens != NO_TOKENS}
 
 
 def said_tokens(tokens: Tokens) -> str:

@@ -1,4 +1,7 @@
-"""The invariants by number: what is promised, and the function that checks it."""
+"""The sixteen invariants: what each one promises, and the function that checks it in one run.
+
+I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -27,13 +30,6 @@ from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
 from harness.regrade import Remade
 from harness.run.experiment import FILE, Experiment, read_experiment
-
-# § I16: the verdicts of a log are those that were written down when they were given.
-# §
-# § Whether a verdict is right is another question: `podium audit --regrade` gives all of them
-# § anew,
-# § where that takes no model (harness/regrade.py).
-
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"
@@ -97,16 +93,11 @@ def _other_grades(
 
 
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
-    """Say whether a sample has a verdict that a journal has of it."""
     lines = evidence.merged.gathered.grade_lines.get(sample.uuid, [])
     digest = sample.digests.graded if sample.digests else None
     return any(
         line.get("value") == sample.score and line.get("graded_sha256") == digest for line in lines
     )
-
-
-# § I13 and I14: what the audit needs is in the files, and the files are those that were
-# § written.
 
 
 SECONDS = len("2026-01-01T00:00:00")
@@ -151,7 +142,6 @@ def integrity(evidence: Evidence) -> InvariantCheck:
 
 
 def _ends(evidence: Evidence) -> InvariantCheck:
-    """Name journals that lack their last lines though the run they are of has ended well."""
     found = InvariantCheck()
     logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
     for journal in evidence.merged.gathered.journals:
@@ -163,7 +153,6 @@ def _ends(evidence: Evidence) -> InvariantCheck:
 
 
 def _archives(evidence: Evidence) -> InvariantCheck:
-    """Name what two readers of a log would see differently, and logs that are here twice."""
     found = InvariantCheck()
     for log in evidence.logs:
         for oddity in log.oddities:
@@ -182,7 +171,6 @@ def _archives(evidence: Evidence) -> InvariantCheck:
 
 
 def _in_experiment(evidence: Evidence) -> InvariantCheck:
-    """Compare a sitting's newest log with the record of the experiment beside it."""
     found, logs = InvariantCheck(), evidence.merged.gathered.files.logs
     facts = evidence.facts
     if not logs or facts is None or facts.redacted or not (logs[0].parent / FILE).is_file():
@@ -219,7 +207,6 @@ def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator
 
 
 def _chains(evidence: Evidence) -> InvariantCheck:
-    """Name what breaks a journal's chain: every line follows the one before it."""
     found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True
@@ -253,10 +240,6 @@ def _history(run: Path) -> tuple[EarlierRoot, ...]:
         return read_manifest(run / MANIFEST).history
     except UserError:  # which is named already
         return ()
-
-
-# § The sixteen invariants: what each one promises, and the function that checks it in a
-# § sitting.
 
 
 def _elsewhere(evidence: Evidence) -> InvariantCheck:

@@ -1,24 +1,21 @@
-"""An invoice's lines, and the exports of OpenAI, Anthropic and CSV as such lines."""
+"""Lines of invoices, as OpenAI, Anthropic, Google Cloud, OpenRouter and a plain CSV write them.
 
+Times are UTC, money is Decimal. `input_uncached`, `cache_read` and `cache_write` never overlap,
+whatever convention the export follows. None is "the export does not say".
+"""
+
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError
 from harness.files import decimal_of
-
-# § One line of an invoice, whoever wrote it; times are UTC, tokens are exclusive, money is
-# § Decimal.
-# §
-# § Every reader turns its export into these. `input_uncached`, `cache_read` and `cache_write`
-# § never
-# § overlap, whatever convention the export follows. None is "the export does not say".
-
 
 HOUR = timedelta(hours=1)
 
@@ -31,9 +28,7 @@ class InvoiceLine:
     end: datetime
     """Exclusive; for a request the end of its hour."""
     model: str
-    """As the export names it; empty where it does not."""
     project: str | None = None
-    """Project or workspace."""
     key: str | None = None
     """Id or name of the API key; never the key."""
     input_uncached: int | None = None
@@ -56,35 +51,28 @@ class Invoice:
 
     path: Path
     format: str
-    """E.g. `openai-usage`; printed, since it was sniffed."""
     providers: tuple[str, ...]
     """Prefixes of the model ids whose calls it bills; empty for all."""
     lines: Callable[[], Iterator[InvoiceLine]]
 
 
-class Foreign(BaseModel):
+class _Foreign(BaseModel):
     """A piece of an export: fields that nobody asked for are left alone."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def _whole(value: object) -> object:
-    """Return a count for pydantic: exports write 3 as 3, "3", "3.0" and "1,234"; empty is None."""
-    if isinstance(value, str):
-        value = value.replace(",", "").strip()
-        if not value:
-            return None
-        value = decimal_of(value)
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else str(value)
-    return value
-
-
 def _count(value: object) -> object:
+    """Return a count for pydantic: exports write 3 as 3, "3", "3.0" and "1,234"; empty is None."""
+    if isinstance(value, str) and not (value := value.replace(",", "").strip()):
+        return None
     try:
-        return _whole(value)
+        number = decimal_of(value) if isinstance(value, str) else value
+        if isinstance(number, Decimal):
+            return int(number) if number == number.to_integral_value() else str(number)
     except ArithmeticError as error:
         raise ValueError("not a count") from error
+    return number
 
 
 def _money(value: object) -> object:
@@ -125,13 +113,7 @@ def moment(text: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def hour_of(time: datetime) -> datetime:
-    """Return the beginning of an hour."""
-    return time.replace(minute=0, second=0, microsecond=0)
-
-
-def dollars_only(currency: str | None, path: Path) -> None:
-    """Raise UserError for another currency: exchange rates are nobody's guess."""
+def _dollars_only(currency: str | None, path: Path) -> None:
     if currency and currency.upper() != "USD":
         raise UserError(
             f"{path} bills in {currency.upper()}: only US dollars are compared, no exchange rate "
@@ -139,8 +121,7 @@ def dollars_only(currency: str | None, path: Path) -> None:
         )
 
 
-def malformed(path: Path, where: str, error: Exception) -> UserError:
-    """Return the one sentence on a file that cannot be read: where, which field, why."""
+def _malformed(path: Path, where: str, error: Exception) -> UserError:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the whole entry"
@@ -161,22 +142,20 @@ def span_text(start: datetime, end: datetime) -> str:
     return f"{start:%Y-%m-%dT%H:%M}/{end:%Y-%m-%dT%H:%M}"
 
 
-# § OpenAI's organization exports: the usage and costs APIs (JSON), and the usage page's CSV.
-# §
-# § Fields are those of the API reference (platform.openai.com/docs/api-reference/usage,
-# § "Completions
-# § usage object" and "Costs object"; OpenAPI document 2.3.0): `input_tokens` includes cached
-# § tokens and
-# § tokens written to the cache, times are Unix seconds. The CSV (`completions_usage_*.csv`)
-# § flattens
-# § the same fields, one row per bucket and group, with `start_time_iso` beside `start_time`.
+def _time(value: object) -> object:
+    return moment(value) if isinstance(value, str) and value else value
 
 
-USAGE = "organization.usage.completions.result"
-COSTS = "organization.costs.result"
+Time = Annotated[datetime, BeforeValidator(_time)]
+Span = tuple[datetime, datetime]
+Reader = Callable[[Any, Path], Iterator[InvoiceLine]]
+"""Makes lines of one row, or of one bucket; ValidationError or ValueError where it is malformed."""
 
 
-class _OpenAIUsage(Foreign):
+# OpenAI's usage and costs APIs and the usage page's CSV, which flattens the same fields
+# (platform.openai.com/docs/api-reference/usage, "Completions usage object" and "Costs object";
+# OpenAPI document 2.3.0): `input_tokens` includes cached tokens and tokens written to the cache.
+class _OpenAIUsage(_Foreign):
     input_tokens: Count
     output_tokens: Count
     input_cached_tokens: OptionalCount
@@ -187,64 +166,44 @@ class _OpenAIUsage(Foreign):
     model: Name
 
 
-class _UsageRow(_OpenAIUsage):
-    """A row of the CSV: a bucket without traffic has no tokens."""
-
-    start_time: Count
-    end_time: Count
-
-
-class _Amount(Foreign):
+class _Amount(_Foreign):
     value: Money
     currency: str
 
 
-class _OpenAICost(Foreign):
+class _OpenAICost(_Foreign):
     amount: _Amount
     line_item: Name
     project_id: Name
     api_key_id: Name
 
 
-class _OpenAIBucket(Foreign):
+class _OpenAIBucket(_Foreign):
     start_time: Count
     end_time: Count
     results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
-
-def openai_usage_lines(buckets: Iterator[Any], path: Path) -> Iterator[InvoiceLine]:
-    """Yield the lines of the completions usage API."""
-    for number, raw in enumerate(buckets, 1):
-        try:
-            bucket = _OpenAIBucket.model_validate(raw)
-            for result in bucket.results:
-                yield _openai_usage_line(
-                    _OpenAIUsage.model_validate(result), bucket.start_time, bucket.end_time
-                )
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"bucket {number}", error) from error
+    @property
+    def span(self) -> Span:
+        return _second(self.start_time), _second(self.end_time)
 
 
-def csv_lines(rows: Iterator[tuple[int, Mapping[str, str]]], path: Path) -> Iterator[InvoiceLine]:
-    """Yield the lines of the usage page's CSV; a row without traffic has empty token fields."""
-    for number, row in rows:
-        if not (row.get("input_tokens") or row.get("output_tokens")):
-            continue
-        try:
-            found = _UsageRow.model_validate(row)
-            yield _openai_usage_line(found, found.start_time, found.end_time)
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"line {number}", error) from error
+def _second(unix: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(unix, UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError(f"{unix} is no time in Unix seconds") from error
 
 
-def _openai_usage_line(found: _OpenAIUsage, start: int, end: int) -> InvoiceLine:
+def _openai_usage(raw: Any, span: Span, path: Path) -> InvoiceLine:
+    found = _OpenAIUsage.model_validate(raw)
     cached, written = found.input_cached_tokens or 0, found.input_cache_write_tokens or 0
     uncached = found.input_tokens - cached - written
     if uncached < 0:
         raise ValueError(f"more cached tokens ({cached + written}) than input_tokens")
     return InvoiceLine(
-        start=_second(start),
-        end=_second(end),
+        start=span[0],
+        end=span[1],
         model=found.model or "",
         project=found.project_id,
         key=found.api_key_id,
@@ -256,60 +215,36 @@ def _openai_usage_line(found: _OpenAIUsage, start: int, end: int) -> InvoiceLine
     )
 
 
-def openai_cost_lines(buckets: Iterator[Any], path: Path) -> Iterator[InvoiceLine]:
-    """Yield the lines of the costs API; its `line_item` begins with the model, then a comma."""
-    for number, raw in enumerate(buckets, 1):
-        try:
-            bucket = _OpenAIBucket.model_validate(raw)
-            for result in bucket.results:
-                cost = _OpenAICost.model_validate(result)
-                dollars_only(cost.amount.currency, path)
-                item = cost.line_item or ""
-                yield InvoiceLine(
-                    start=_second(bucket.start_time),
-                    end=_second(bucket.end_time),
-                    model=item.partition(",")[0].strip(),
-                    project=cost.project_id,
-                    key=cost.api_key_id,
-                    usd=cost.amount.value,
-                    item=item,
-                    credit=cost.amount.value < 0,
-                )
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"bucket {number}", error) from error
+def _openai_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+    if raw.get("input_tokens") or raw.get("output_tokens"):  # else a bucket without traffic
+        yield _openai_usage(raw, _OpenAIBucket.model_validate(raw).span, path)
 
 
-def _second(unix: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(unix, UTC)
-    except (OverflowError, OSError) as error:
-        raise ValueError(f"{unix} is no time in Unix seconds") from error
+def _openai_cost(raw: Any, span: Span, path: Path) -> InvoiceLine:
+    cost = _OpenAICost.model_validate(raw)
+    _dollars_only(cost.amount.currency, path)
+    item = cost.line_item or ""
+    return InvoiceLine(
+        start=span[0],
+        end=span[1],
+        model=item.partition(",")[0].strip(),  # an item begins with the model, then a comma
+        project=cost.project_id,
+        key=cost.api_key_id,
+        usd=cost.amount.value,
+        item=item,
+        credit=cost.amount.value < 0,
+    )
 
 
-# § Anthropic's Admin API exports: the messages usage report and the cost report (JSON).
-# §
-# § Fields are those of the reference (platform.claude.com/docs, "Get Messages Usage Report"
-# § and "Get
-# § Cost Report"): input tokens come uncached, read from and written to the cache apart,
-# § writes by how
-# § long they are kept; a cost's `amount` is a decimal string in cents. The usage report
-# § counts no
-# § requests and has no dollars. A null `workspace_id` is the default workspace.
-
-
-CENTS = Decimal(100)
-
-
-def _moment(value: object) -> object:
-    return moment(value) if isinstance(value, str) else value
-
-
-class _Writes(Foreign):
+# Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
+# Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
+# string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
+class _Writes(_Foreign):
     ephemeral_5m_input_tokens: OptionalCount
     ephemeral_1h_input_tokens: OptionalCount
 
 
-class _AnthropicUsage(Foreign):
+class _AnthropicUsage(_Foreign):
     uncached_input_tokens: OptionalCount
     cache_read_input_tokens: OptionalCount
     cache_creation: _Writes = _Writes(ephemeral_5m_input_tokens=0, ephemeral_1h_input_tokens=0)
@@ -319,7 +254,7 @@ class _AnthropicUsage(Foreign):
     workspace_id: Name
 
 
-class _AnthropicCost(Foreign):
+class _AnthropicCost(_Foreign):
     amount: Money
     currency: str = "USD"
     description: Name
@@ -327,79 +262,50 @@ class _AnthropicCost(Foreign):
     workspace_id: Name
 
 
-class _AnthropicBucket(Foreign):
-    starting_at: Annotated[datetime, BeforeValidator(_moment)]
-    ending_at: Annotated[datetime, BeforeValidator(_moment)]
+class _AnthropicBucket(_Foreign):
+    starting_at: Time
+    ending_at: Time
     results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
-
-def anthropic_usage_lines(buckets: Iterator[Any], path: Path) -> Iterator[InvoiceLine]:
-    """Yield the lines of the messages usage report."""
-    for number, raw in enumerate(buckets, 1):
-        try:
-            bucket = _AnthropicBucket.model_validate(raw)
-            for result in bucket.results:
-                yield _anthropic_usage_line(_AnthropicUsage.model_validate(result), bucket)
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"bucket {number}", error) from error
+    @property
+    def span(self) -> Span:
+        return self.starting_at, self.ending_at
 
 
-def _anthropic_usage_line(found: _AnthropicUsage, bucket: _AnthropicBucket) -> InvoiceLine:
+def _anthropic_usage(raw: Any, span: Span, path: Path) -> InvoiceLine:
+    found = _AnthropicUsage.model_validate(raw)
     writes = found.cache_creation
+    written = (writes.ephemeral_5m_input_tokens or 0) + (writes.ephemeral_1h_input_tokens or 0)
     return InvoiceLine(
-        start=bucket.starting_at,
-        end=bucket.ending_at,
+        start=span[0],
+        end=span[1],
         model=found.model or "",
         project=found.workspace_id,
         key=found.api_key_id,
         input_uncached=found.uncached_input_tokens or 0,
         cache_read=found.cache_read_input_tokens or 0,
-        cache_write=(writes.ephemeral_5m_input_tokens or 0)
-        + (writes.ephemeral_1h_input_tokens or 0),
+        cache_write=written,
         output=found.output_tokens or 0,
     )
 
 
-def anthropic_cost_lines(buckets: Iterator[Any], path: Path) -> Iterator[InvoiceLine]:
-    """Yield the lines of the cost report; dollars are its cents divided by 100."""
-    for number, raw in enumerate(buckets, 1):
-        try:
-            bucket = _AnthropicBucket.model_validate(raw)
-            for result in bucket.results:
-                cost = _AnthropicCost.model_validate(result)
-                dollars_only(cost.currency, path)
-                yield InvoiceLine(
-                    start=bucket.starting_at,
-                    end=bucket.ending_at,
-                    model=cost.model or "",
-                    project=cost.workspace_id,
-                    usd=cost.amount / CENTS,
-                    item=cost.description or "",
-                    credit=cost.amount < 0,
-                )
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"bucket {number}", error) from error
+def _anthropic_cost(raw: Any, span: Span, path: Path) -> InvoiceLine:
+    cost = _AnthropicCost.model_validate(raw)
+    _dollars_only(cost.currency, path)
+    return InvoiceLine(
+        start=span[0],
+        end=span[1],
+        model=cost.model or "",
+        project=cost.workspace_id,
+        usd=cost.amount / 100,
+        item=cost.description or "",
+        credit=cost.amount < 0,
+    )
 
 
-# § A CSV with one row per request, ours or OpenRouter's.
-# §
-# § Ours is for providers without an export of their own kind: columns `request_id`, `model`,
-# § `time`
-# § (ISO 8601, UTC), `input_tokens` (cached ones included), `cached_tokens`, `output_tokens`,
-# § `usd`, and
-# § where there are several `project` and `api_key`; `currency` may say USD. OpenRouter's
-# § activity
-# § export has `generation_id`, `created_at`, `model_permaslug`, `tokens_prompt`,
-# § `tokens_completion`,
-# § `tokens_cached`, `cost_total` and `api_key_name` (as read by public tools; the site
-# § documents the
-# § generation's own fields, openrouter.ai/docs "Generation data"). Reasoning is part of the
-# § completion.
-
-
-OURS = ("model", "time", "input_tokens", "output_tokens")
-"""Columns that a CSV of ours has at least."""
-
+# A CSV with one row per request: ours, for providers without an export of their own kind (input
+# tokens include cached ones), and OpenRouter's activity export (as public tools read it; the
+# generation's own fields are in openrouter.ai/docs, "Generation data").
 OPENROUTER: Mapping[str, str] = {
     "generation_id": "request_id",
     "created_at": "time",
@@ -410,10 +316,9 @@ OPENROUTER: Mapping[str, str] = {
     "cost_total": "usd",
     "api_key_name": "api_key",
 }
-"""OpenRouter's columns -> ours."""
 
 
-class _Row(Foreign):
+class _OwnRow(_Foreign):
     request_id: Name
     model: str
     time: str
@@ -426,35 +331,15 @@ class _Row(Foreign):
     api_key: Name
 
 
-def own_lines(rows: Iterator[tuple[int, Mapping[str, str]]], path: Path) -> Iterator[InvoiceLine]:
-    """Yield one line per request of a CSV of ours."""
-    for number, row in rows:
-        try:
-            found = _Row.model_validate(row)
-            dollars_only(found.currency, path)
-            yield _line(found)
-        except (ValidationError, ValueError) as error:
-            raise malformed(path, f"line {number}", error) from error
-
-
-def openrouter_lines(
-    rows: Iterator[tuple[int, Mapping[str, str]]], path: Path
-) -> Iterator[InvoiceLine]:
-    """Yield one line per request of OpenRouter's activity export."""
-    renamed = (
-        (number, {ours: row.get(theirs, "") for theirs, ours in OPENROUTER.items()})
-        for number, row in rows
-    )
-    return own_lines(renamed, path)
-
-
-def _line(row: _Row) -> InvoiceLine:
-    start = hour_of(moment(row.time))
+def _own_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+    row = _OwnRow.model_validate(raw)
+    _dollars_only(row.currency, path)
+    start = moment(row.time).replace(minute=0, second=0, microsecond=0)
     cached = row.cached_tokens or 0
     uncached = None if row.input_tokens is None else row.input_tokens - cached
     if uncached is not None and uncached < 0:
         raise ValueError(f"more cached tokens ({cached}) than input_tokens")
-    return InvoiceLine(
+    yield InvoiceLine(
         start=start,
         end=start + HOUR,
         model=row.model.strip(),
@@ -468,3 +353,201 @@ def _line(row: _Row) -> InvoiceLine:
         request_id=row.request_id,
         credit=row.usd is not None and row.usd < 0,
     )
+
+
+def _openrouter_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+    return _own_row({ours: raw.get(theirs, "") for theirs, ours in OPENROUTER.items()}, path)
+
+
+# Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
+# export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
+# count gemini 2.5 flash short input text": model and kind of token are read from that name,
+# "output" before "input", since a name may hold both. Rows other than `regular` are listed.
+TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
+MODEL = re.compile(
+    r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
+)
+GROUPS = ("service", "sku", "project", "usage")
+
+
+class _Described(_Foreign):
+    description: Name
+
+
+class _Project(_Foreign):
+    id: Name
+
+
+class _Used(_Foreign):
+    amount: OptionalMoney
+    unit: Name
+
+
+class _Credit(_Foreign):
+    name: Name
+    amount: Money
+
+
+class _GoogleRow(_Foreign):
+    service: _Described = _Described(description=None)
+    sku: _Described
+    project: _Project = _Project(id=None)
+    usage: _Used = _Used(amount=None, unit=None)
+    usage_start_time: Time
+    usage_end_time: Annotated[datetime | None, BeforeValidator(_time)] = None
+    cost: Money
+    currency: Name
+    cost_type: Name
+    credits: list[_Credit] = Field(default_factory=list[_Credit])
+
+
+def _nested(raw: Any) -> Any:
+    """Return a flat row as the export nests it: `sku.description` and `sku_description` alike."""
+    if not isinstance(raw, dict):
+        return raw
+    flat = cast(Mapping[str, Any], raw)
+    found: dict[str, Any] = {}
+    for name, value in flat.items():
+        group, dot, field = name.partition(".")
+        if not dot and name not in ("usage_start_time", "usage_end_time"):
+            group, dot, field = name.partition("_")
+        if dot and group in GROUPS:
+            found.setdefault(group, {})[field] = value
+        elif name != "credits" or isinstance(value, list):
+            found[name] = value
+    return found
+
+
+def google_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+    """Yield the lines of a billing row, nested (JSON) or flat (CSV)."""
+    row = _GoogleRow.model_validate(_nested(raw))
+    _dollars_only(row.currency, path)
+    sku = row.sku.description or ""
+    line = InvoiceLine(
+        start=row.usage_start_time,
+        end=row.usage_end_time or row.usage_start_time + HOUR,
+        model=model_of(sku),
+        project=row.project.id,
+        usd=row.cost,
+        item=sku,
+        credit=row.cost < 0 or (row.cost_type or "regular") != "regular",
+        **({} if row.cost < 0 else _tokens(row, sku)),
+    )
+    yield line
+    for credit in row.credits:
+        yield InvoiceLine(
+            start=line.start,
+            end=line.end,
+            model=line.model,
+            project=line.project,
+            usd=credit.amount,
+            item=credit.name or "credit",
+            credit=True,
+        )
+
+
+def _tokens(row: _GoogleRow, sku: str) -> dict[str, Any]:
+    amount = row.usage.amount
+    kind = kind_of(sku)
+    if amount is None or kind is None or (row.usage.unit or "").lower() not in TOKEN_UNITS:
+        return {}
+    if amount < 0 or amount != amount.to_integral_value():
+        raise ValueError(f"{amount} is no count of tokens")
+    return {"input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
+
+
+def kind_of(sku: str) -> str | None:
+    """Return which tokens a SKU bills, as fields here are named; None when it bills no tokens.
+
+    >>> kind_of("Generate content output token count gemini 2.5 flash short input text")
+    'output'
+    """
+    name = sku.lower()
+    if "token" not in name:
+        return None
+    for word, kind in (("cach", "cache_read"), ("output", "output"), ("input", "input_uncached")):
+        if word in name:
+            return kind
+    return None
+
+
+def model_of(sku: str) -> str:
+    """Return a SKU's model as the API names it; empty when it names none.
+
+    >>> model_of("Generate content input token count gemini 2.5 flash lite long input text")
+    'gemini-2.5-flash-lite'
+    """
+    found = MODEL.search(sku)
+    return "-".join(["gemini", *(part.lower() for part in found.groups() if part)]) if found else ""
+
+
+def read_lines(
+    pieces: Iterator[tuple[int, Any]], path: Path, place: str, read: Reader
+) -> Iterator[InvoiceLine]:
+    """Yield the lines that a reader makes; UserError names the piece that is malformed."""
+    for number, raw in pieces:
+        try:
+            yield from read(raw, path)
+        except (ValidationError, ValueError) as error:
+            raise _malformed(path, f"{place} {number}", error) from error
+
+
+OPENAI = ("openai", "openai-api")
+ANTHROPIC = ("anthropic",)
+GOOGLE = ("google", "vertex")
+
+
+CSV: tuple[tuple[set[str], str, tuple[str, ...], Reader], ...] = (
+    (
+        {"generation_id", "model_permaslug", "cost_total"},
+        "openrouter-csv",
+        ("openrouter",),
+        _openrouter_row,
+    ),
+    ({"start_time", "end_time"}, "openai-usage-csv", OPENAI, _openai_row),
+    ({"usage_start_time", "cost"}, "google-billing", GOOGLE, google_row),
+    ({"model", "time", "input_tokens", "output_tokens"}, "csv", (), _own_row),
+)
+"""Columns that an export has at least, its name, whose calls it bills, and its reader."""
+
+
+Bucketed = Callable[[Any, Span, Path], InvoiceLine]
+BUCKETED: tuple[
+    tuple[str, tuple[str, ...], Callable[[Mapping[str, Any]], bool], type[Any], Bucketed], ...
+] = (
+    (
+        "openai-costs",
+        OPENAI,
+        lambda result: (
+            result.get("object") == "organization.costs.result"
+            or isinstance(result.get("amount"), dict)
+        ),
+        _OpenAIBucket,
+        _openai_cost,
+    ),
+    (
+        "openai-usage",
+        OPENAI,
+        lambda result: (
+            result.get("object") == "organization.usage.completions.result"
+            or "input_tokens" in result
+        ),
+        _OpenAIBucket,
+        _openai_usage,
+    ),
+    (
+        "anthropic-usage",
+        ANTHROPIC,
+        lambda result: "uncached_input_tokens" in result,
+        _AnthropicBucket,
+        _anthropic_usage,
+    ),
+    (
+        "anthropic-costs",
+        ANTHROPIC,
+        lambda result: "amount" in result,
+        _AnthropicBucket,
+        _anthropic_cost,
+    ),
+)
+"""Of exports with buckets: name, whose calls they bill, what tells a result, bucket and line."""

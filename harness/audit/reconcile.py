@@ -1,4 +1,10 @@
-"""The ledger held against one invoice: which model is which, both sides, every difference."""
+"""The ledger held against one invoice: both sides, every difference and what may explain it.
+
+By request id where the export carries one, the rest by bucket and model. Only live calls leave a
+purse. A difference is explained by calls in flight when it lies within their bounds, by calls that
+crossed the bucket's edge when all buckets together agree, by rounding when it is smaller than the
+last places of the invoice's amounts. Everything else is wrong.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -29,15 +35,6 @@ from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
 
-# § Compare one bucket and model of both sides: what differs, and what may explain it.
-# §
-# § A difference is explained by calls in flight when it lies within their bounds, by calls
-# § that crossed
-# § the bucket's edge when all buckets together agree, by rounding when it is smaller than the
-# § last
-# § places of the invoice's amounts. Everything else is wrong.
-
-
 UNITS = {
     "requests": "requests",
     "input": "input tokens",
@@ -56,7 +53,6 @@ class BucketVerdict:
     explained: tuple[str, ...]
     wrong: tuple[str, ...]
     kind: InvoiceFaultKind = "difference"
-    """Of what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,6 @@ def compare(bucket: BucketPair) -> BucketVerdict:
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
-    """Return what there is to say of one measure, and whether it is all right."""
     side = bucket.side
     theirs: Number = getattr(bucket.billed, measure)
     ours: Number = getattr(side.known, measure)
@@ -147,11 +142,6 @@ def _in_flight(side: Side) -> str:
     )
     dollars = "no bound on dollars" if open.usd is None else f"$0-{open.usd:f}"
     return f"{named}, {tokens}, {dollars}"
-
-
-# § The ledger's rows added up as an invoice is: one pass, one sum per bucket and model.
-# §
-# § Left out and counted: what leaves no purse, and what another provider bills.
 
 
 LEFT_OUT = {
@@ -214,7 +204,6 @@ class Count:
             )
 
     def _by_id(self, row: Call, line: InvoiceLine) -> None:
-        """Compare a call with the line that has its id."""
         self._noted(row)
         request = line.request_id or ""
         if request in self.seen:
@@ -265,7 +254,6 @@ def _take(side: Side, line: InvoiceLine) -> None:
 
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
-    """Return what one request's two records disagree on; empty when they agree."""
     if row.billable == "no":
         return "the ledger says that the provider refused it, the invoice bills it"
     pairs = (
@@ -283,17 +271,6 @@ def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
         dollars = f"dollars: the invoice has {line.usd:f}, the ledger {row.usd:f}"
         said += [dollars] if abs(row.usd - line.usd) > slack else []
     return "; ".join(said)
-
-
-# § Hold a ledger's rows against an invoice: one pass over the rows, whatever their number.
-# §
-# § By request id where the export carries one: each such call is compared alone, and so is
-# § the rest by
-# § bucket and model; otherwise all of it by bucket and model. Only live calls leave a purse:
-# § rehearsal
-# § and recorded rows, and reads from the local cache, never go to an invoice. A bucket is
-# § compared
-# § whole, so the run must have had its project or key to itself.
 
 
 ANYONE = InvoiceOptions()
@@ -333,7 +310,6 @@ def reconcile(
 
 
 def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
-    """Return the buckets to compare, and a line for those before the run or after it."""
     keys = sorted(ledger.bill.buckets.keys() | ledger.sides.keys(), key=lambda key: (*key[0], key))
     if ledger.first is None or ledger.last is None:
         return keys, []
@@ -346,7 +322,6 @@ def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
 
 
 def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
-    """Return, per model, the measures whose sums over all buckets are the same on both sides."""
     ours: dict[str, Counter[str]] = defaultdict(Counter)
     for key in keys:
         side, billed = ledger.sides.get(key, Side()), ledger.bill.buckets.get(key, Billed())
@@ -406,7 +381,6 @@ def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
 
 
 def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
-    """Return the requests that nothing in the ledger may be, where ids are compared."""
     lost: list[InvoiceLine] = []
     for request, line in ledger.bill.requests.items():
         if request in ledger.seen or _is_outside(ledger, line):
@@ -435,7 +409,6 @@ def _listed(ledger: Count) -> list[InvoiceFault]:
 
 
 def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
-    """Return the first few faults of a kind, and one that counts the others."""
     if len(faults) <= LISTED:
         return faults
     rest = len(faults) - LISTED
@@ -459,9 +432,6 @@ def _notes(ledger: Count, keys: list[Key]) -> list[str]:
     if ledger.bill.requests and ledger.bill.nameless:
         notes.append(f"{ledger.bill.nameless} lines without a request id: by bucket and model")
     return notes
-
-
-# § A reconciliation as text: what was compared, both sides, every difference and its name.
 
 
 COLUMNS = (
@@ -520,21 +490,6 @@ def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
 
 def _shown(value: object) -> str:
     return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-# § What providers say they billed, and whether the ledger says the same.
-# §
-# § Reading order: `lines.py` (what every export is turned into), then one reader per kind of
-# § export
-# § (`openai_usage.py`, `anthropic_usage.py`, `google_billing.py`, `csv_rows.py`),
-# § `reading.py` (which
-# § reader a file wants), `accounts.py` (whose traffic it is), `names.py` (which model is
-# § which),
-# § `sums.py`, `bill.py` and `counted.py` (both sides added up), `check.py`, `reconcile.py`
-# § (the
-# § comparison) and `table.py`. Nothing here asks a provider: the user exports the file.
-# § Prices are
-# § harness/prices/cost.py.
 
 
 __all__ = [

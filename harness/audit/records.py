@@ -1,4 +1,9 @@
-"""Invariants over records: journal and log agree in calls, texts, grades, and are plausible."""
+"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
+
+What only a journal has must have been lost by the log in a way that is known: the sample was made
+again, or its run was stopped. Nothing is failed for what cannot be compared (a redacted log, an
+older journal); all of it is counted and said.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,14 +31,6 @@ from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecor
 from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
 from harness.text import format_range
-
-# § I4: the two records of every call, journal and log, have the same calls and say the same.
-# §
-# § What only a journal has must have been lost by the log in a way that is known: the sample
-# § was made
-# § again, or its run was stopped. What only a log has escaped the journal, or is older than
-# § it.
-
 
 OWN = (
     "cache_write_1h",
@@ -68,9 +65,7 @@ def records_agree(evidence: Evidence) -> InvariantCheck:
 
 
 Said = tuple[str, str]
-"""Where, and what."""
 Terms = Mapping[str, tuple[str, str]]
-"""By worker: its price, and how it is served."""
 
 
 def _twice(evidence: Evidence) -> Iterator[Said]:
@@ -81,12 +76,10 @@ def _twice(evidence: Evidence) -> Iterator[Said]:
 
 
 def _journaled(facts: RunFacts | None) -> bool:
-    """Say whether a log states that all its calls are in journals that should be here."""
     return facts is not None and facts.journal is not None and not facts.redacted
 
 
 def _gone(evidence: Evidence) -> Iterator[Said]:
-    """Yield logs whose calls were written down, where no journal is left."""
     for log in evidence.logs:
         if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
             yield f"log {log.name}", GONE
@@ -137,7 +130,6 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ."""
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
         theirs = _as_told(theirs, ours)
@@ -154,7 +146,6 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
 
 
 def _ended_otherwise(record: CallRecord, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ, beside its tokens."""
     outcome: Json = record.outcome or {}
     if event.error or outcome.get("event") != event.id:
         return
@@ -191,7 +182,6 @@ def _as_told(usage: Usage, journal: Usage) -> Usage:
 
 
 def _others(usage: Usage | None) -> str:
-    """Return the counts that are not among Inspect's five, in words."""
     if usage is None:
         return "nothing"
     named = ("reasoning", "total_reported", *OWN)
@@ -199,7 +189,6 @@ def _others(usage: Usage | None) -> str:
 
 
 def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
-    """Yield how an intent differs from the call that the log has, beside its tokens."""
     event, sample = seen.event, seen.sample
     if intent.get("model") != event.model:
         yield f"the journal names model {intent.get('model')}, the log {event.model}"
@@ -218,14 +207,12 @@ def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]
 
 
 def _terms(facts: RunFacts | None) -> Terms:
-    """Return what a log says of its workers' prices; nothing for logs older than journals."""
     if facts is None or facts.journal is None:
         return {}
     return {name: (one.price, one.service) for name, one in facts.workers.items()}
 
 
 def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
-    """Yield what a journal's head says that the run's logs do not."""
     facts = evidence.facts
     if facts is None:
         return
@@ -256,16 +243,6 @@ def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
         if rest != NO_TOKENS:
             said = f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(rest)}"
             yield f"journal {journal.name}", said
-
-
-# § I15: what a log says in words is what the journal holds digests of, for every call and
-# § answer.
-# §
-# § Nothing is failed for what cannot be compared: a redacted log has no texts, an older
-# § journal has the
-# § digest of a completion alone, and a call that its log has lost is the business of I4. All
-# § of it is
-# § counted and said.
 
 
 REDACTED = "not comparable: calls whose texts were taken out of the log"
@@ -300,7 +277,6 @@ def texts_agree(evidence: Evidence) -> InvariantCheck:
 def _call(
     evidence: Evidence, record: CallRecord, events: list[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
-    """Yield how the texts of one call differ."""
     if not events:
         found.notes[NO_EVENT] += 1
         return
@@ -352,7 +328,6 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
 
 
 def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> Iterator[str]:
-    """Yield where a sample's answer, or how it was made, is not what was written down."""
     digests = sample.digests
     if digests is None:
         return
@@ -369,9 +344,6 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
         yield "its answer is not the one whose digest the journal holds"
     if all(line.get("shape_sha256") != digests.shape for line in lines):
         yield "its plan, steps or depth are not those that the journal holds a digest of"
-
-
-# § I7 and I11: the calls that must be there are there, and their counts can be a provider's.
 
 
 LIVE = "live"
@@ -437,7 +409,6 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
 
 
 def _replayed(facts: RunFacts) -> bool:
-    """Say whether a system declares that its plans were made earlier."""
     return "plans" in facts.args
 
 
@@ -472,7 +443,6 @@ def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
 
 
 def _other_model(row: Call) -> bool:
-    """Say whether a reply names another model; a dated name of the one asked for is no other."""
     if row.label != LIVE or not row.served_model:
         return False
     asked = row.model.rsplit("/", 1)[-1].removesuffix("-latest")
@@ -525,7 +495,6 @@ def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
 
 
 def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
-    """Yield workers that are set to reason and of which no reply has reasoning tokens."""
     facts = evidence.facts
     worker = facts.workers.get(rows[0].role) if facts else None
     if worker is None or len(rows) < ENOUGH:

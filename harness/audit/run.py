@@ -1,10 +1,13 @@
-"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
+"""One audit: every run checked, the reconciliation, and both as text and as JSON.
+
+A run is read, judged and let go before the next one, so memory is that of the largest. Nothing is
+asked of a network: only files below the directory, and the price books that come with podium.
+"""
 
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,75 +29,19 @@ from harness.audit.evidence import (
 )
 from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled
 from harness.files import read_json
-from harness.ledger.call import ZERO, Call, canonical, plain
+from harness.ledger.call import Call, canonical, plain
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_sitting, sittings_below
+from harness.ledger.totals import CallSum, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
-# § The reconciliation table: what each record counts, and each difference with its cause.
-# §
-# § Figures of one sitting add up to those of a directory. Dollars of different scopes are
-# § never added.
-
-
 COMPARED = ("ledger", "samples", "runs", "hooks")
-"""Who counts tokens: our rows, and three of Inspect's own totals."""
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""
-
-
-@dataclass(slots=True)
-class DollarTotals:
-    """What one scope cost."""
-
-    priced: Decimal = ZERO
-    """At the book, of the rows that have a price: no total, but where all have one."""
-    low: Decimal = ZERO
-    high: Decimal | None = ZERO
-    """None when nothing bounds a row."""
-    listed: Decimal | None = ZERO
-    """At list price, as if nothing had been cached; None when a reply has none."""
-    unpriced: int = 0
-    """Rows that were billed at a price nobody knows."""
-    unknown: int = 0
-    """Rows that may have been billed: between low and high."""
-
-    @property
-    def total(self) -> Decimal | None:
-        """At the book; None when the price of any row is unknown."""
-        return None if self.unpriced or self.unknown else self.priced
-
-    def add(self, row: Call) -> None:
-        """Count one row."""
-        if row.usd is not None:
-            self.priced += row.usd
-        if row.billable == "unknown":
-            self.unknown += 1
-            self.high = _added(self.high, row.usd_high)
-            return
-        self.listed = _added(self.listed, row.usd_list)
-        self.high = _added(self.high, row.usd)
-        if row.usd is None:
-            self.unpriced += 1
-        else:
-            self.low += row.usd
-
-    def join(self, other: "DollarTotals") -> None:
-        """Add other dollars of the same scope."""
-        self.priced += other.priced
-        self.low += other.low
-        self.high = _added(self.high, other.high)
-        self.listed = _added(self.listed, other.listed)
-        self.unpriced += other.unpriced
-        self.unknown += other.unknown
-
-
-def _added(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    return None if one is None or other is None else one + other
 
 
 @dataclass(slots=True)
@@ -103,10 +50,9 @@ class Reconciled:
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: dict[str, Tokens] = field(default_factory=dict[str, Tokens])
-    """Of each record that has any."""
     causes: dict[str, dict[str, Tokens]] = field(default_factory=dict[str, dict[str, Tokens]])
     """By record: what the ledger counts and that record does not (negative: the other way)."""
-    dollars: dict[str, DollarTotals] = field(default_factory=dict[str, DollarTotals])
+    dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
     """By label and scope, e.g. `live inference`."""
 
     def join(self, other: "Reconciled") -> None:
@@ -119,14 +65,13 @@ class Reconciled:
             for cause, tokens in causes.items():
                 mine[cause] = plus(mine.get(cause, NO_TOKENS), tokens)
         for name, dollars in other.dollars.items():
-            self.dollars.setdefault(name, DollarTotals()).join(dollars)
+            self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
 
 
 def table_of(evidence: Evidence) -> Reconciled:
     """Return the figures of one sitting."""
     found = Reconciled(counts=_counts(evidence))
-    for row in evidence.rows:
-        found.dollars.setdefault(f"{_label(evidence, row)} {row.scope}", DollarTotals()).add(row)
+    found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
     found.tokens["ledger"] = _sum(spent(evidence.rows).values())
     unbelieved = minus(found.tokens["ledger"], _sum(spent(evidence.counted).values()))
     for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
@@ -141,7 +86,6 @@ def table_of(evidence: Evidence) -> Reconciled:
 
 
 def _label(evidence: Evidence, row: Call) -> str:
-    """Return a row's label; logs that podium did not write have none."""
     seen = evidence.seen.get(row.event or "")
     foreign = row.journal is None and seen is not None and seen.log.facts is None
     return UNLABELLED if foreign else row.label
@@ -193,7 +137,6 @@ def _samples(evidence: Evidence) -> Told:
 
 
 def _runs(evidence: Evidence) -> Told:
-    """The totals of the newest log that has any."""
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
         return "runs", NO_TOKENS, {"runs that were stopped have no total": _ledger(evidence)}
@@ -232,18 +175,7 @@ def _sum(parts: Iterable[Tokens]) -> Tokens:
     return total
 
 
-# § One audit of a directory: every sitting, in several processes when there are many, then
-# § all.
-# §
-# § A sitting is read, judged and let go before the next one, so memory is that of the largest
-# § sitting.
-# § Nothing is asked of a network, a data set or a price service: only files below the
-# § directory, and
-# § the price books that come with podium.
-
-
 SHARE = 4
-"""Sittings that a process is given at once."""
 
 
 @dataclass(slots=True)
@@ -343,7 +275,6 @@ def name_of(files: RunFiles) -> str:
 def _check_whole(
     folder: Path, sittings: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
-    """Check what is not of one sitting: reading twice, manifests, bills."""
     smallest = min(sittings, key=lambda one: (one.size, name_of(one)))
     whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
     runs = runs_of(folder, sittings)
@@ -371,9 +302,6 @@ def runs_of(folder: Path, sittings: Sequence[RunFiles]) -> tuple[Path, ...]:
             rooted = (one for one in places if (one / FOLDER).is_dir())
             found.add(next(marked, next(rooted, parent)))
     return tuple(sorted(found))
-
-
-# § An audit as lines for a terminal: the reconciliation, then the verdicts, then the faults.
 
 
 SHOWN = 10
@@ -451,12 +379,12 @@ def _tokens_line(title: str, tokens: Tokens) -> str:
     return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
 
 
-def _dollars_lines(name: str, dollars: DollarTotals) -> Iterator[str]:
-    parts = (dollars.total, dollars.low, dollars.high, dollars.listed)
-    shown = ("unknown" if part is None else plain(part) for part in parts)
-    yield f"{name:<26}" + "".join(f"{part:>18}" for part in shown)
-    if dollars.unpriced:
-        yield f"  {dollars.unpriced:,} calls have no price; the others cost {plain(dollars.priced)}"
+def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
+    found = _dollars(dollars)
+    parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
+    yield f"{name:<26}" + "".join(f"{part:>18}" for part in parts)
+    if unpriced := dollars.paid.unpriced:
+        yield f"  {unpriced:,} calls have no price; the others cost {plain(dollars.usd)}"
     if dollars.unknown:
         yield f"  {dollars.unknown:,} attempts may have been billed"
 
@@ -474,7 +402,6 @@ def _verdicts(audit: Audit) -> Iterator[str]:
 
 
 def _summary(audit: Audit) -> str:
-    """Return the verdict in a line: what fails, and what a strict audit would fail on."""
     failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
     weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
     said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
@@ -498,10 +425,6 @@ def _some(verdict: InvariantVerdict) -> Iterator[str]:
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
     if len(verdict.faults) > SHOWN:
         yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"
-
-
-# § An audit as JSON that has one form: sorted keys, money as strings, no time and no path of
-# § now.
 
 
 SCHEMA = "podium-audit-1"
@@ -544,6 +467,15 @@ def _tokens(tokens: Tokens) -> dict[str, int]:
     return {name.replace(" ", "_"): count for name, count in zip(NAMES, tokens, strict=True)}
 
 
-def _dollars(dollars: DollarTotals) -> dict[str, Any]:
-    found = {name: plain(value) for name, value in asdict(dollars).items()}
-    return {**found, "total": plain(dollars.total)}
+def _dollars(dollars: CallSum) -> dict[str, Any]:
+    paid = dollars.paid
+    found = {
+        "priced": dollars.usd,
+        "low": paid.low,
+        "high": paid.high,
+        # Of a call that may have been billed no list price is known, nor asked for.
+        "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
+        "total": dollars.billed,
+    }
+    counts = {"unpriced": paid.unpriced, "unknown": paid.unknown}
+    return {**{name: plain(value) for name, value in found.items()}, **counts}

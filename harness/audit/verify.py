@@ -1,4 +1,8 @@
-"""What was changed since a manifest was written, and who signed it."""
+"""What was changed since a manifest was written, and who signed it.
+
+Proved is that the files are those of the manifest; what is not proved `LIMITS` says. A signature
+shows that whoever holds the key signed these bytes; whose key it is you must know from elsewhere.
+"""
 
 import base64
 import json
@@ -32,14 +36,6 @@ if TYPE_CHECKING:
     )
 
 
-# § What was changed in a run's directory since its manifest was written, each by file and
-# § place.
-# §
-# § Proved is integrity: that the files are those of the manifest. Not proved is what `LIMITS`
-# § says;
-# § whoever may write the directory can write all of it anew, manifest included.
-
-
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 
 HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -60,9 +56,7 @@ class Finding:
 
     kind: FindingKind
     path: str
-    """Below the directory."""
     where: str
-    """A line or a sample; empty for a whole file."""
     said: str
 
     def __str__(self) -> str:
@@ -103,7 +97,6 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
 
 
 def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:
-    """Yield what the manifest itself shows: its root, its form, and what its history admits."""
     if manifest.computed() != manifest.root:
         yield Finding("edited", FILE, "", "its root does not follow from what it says")
     elif manifest.as_bytes() != path.read_bytes():
@@ -145,7 +138,6 @@ def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
 
 
 def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
-    """Return what happened to a journal, line by line where its chain shows it."""
     chain, rows = read_chain(file), old.rows or 0
     found = [Finding(one.kind, old.path, f"line {one.line}", one.said) for one in chain.faults]
     if file.stat().st_size > old.size and file_digest(file, old.size) == old.sha256:
@@ -159,7 +151,6 @@ def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
 
 
 def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
-    """Return what happened to a log, by its samples."""
     now = read_entry(log_dir, old.path, "log")
     if now.rows is None:
         cut = now.size < old.size
@@ -177,7 +168,6 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
 def _of_samples(
     old: FileEntry, now: Sequence[tuple[str, str]], *, part: bool = False
 ) -> list[Finding]:
-    """Return how a log's samples differ; `part` of them may be all that is here."""
     before, after = dict(old.samples), dict(now)
     found = list(_changed_samples(old.path, before, now))
     if not part:
@@ -203,13 +193,6 @@ def _changed_samples(
             yield Finding("edited", path, member, f"its digest is no longer {before[member]}")
 
 
-# § Who vouches for a manifest: an Ed25519 key, and a signature over the manifest's bytes.
-# §
-# § Needs the extra `signing`. A signature shows that whoever holds the key signed these
-# § bytes; that the
-# § key is whose you think it is you must know from elsewhere. Not here: what a manifest says.
-
-
 SCHEMA = "podium-signature-1"
 Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
 
@@ -223,7 +206,6 @@ class Signed:
 
     verdict: Verdict
     key: str = ""
-    """Public key, base64 of its 32 bytes."""
 
 
 def make_key(path: Path) -> Path:

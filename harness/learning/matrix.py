@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from harness.errors import UserError
 from harness.ledger.logs import Json, naming, open_log
 from harness.ledger.runs import RunFacts
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun
 from harness.pool_config import Label
 from harness.records import Kind
 

@@ -1,4 +1,8 @@
-"""What a log says of each answer: its verdict, its plan, and its vote."""
+"""What a log says of each answer: its verdict and why, its plan, and its vote.
+
+Of exams whose questions may not be published, texts are withheld here, at the source, so that no
+view of the ledger can show them; digests stay.
+"""
 
 import hashlib
 import json
@@ -15,9 +19,6 @@ from harness.ledger.logs import Json, solver_seconds
 from harness.records import CONDUCTOR, PODIUM
 from harness.suite import publishable, redacted_message
 from harness.workflow import MALFORMED, Step, Workflow
-
-# § A logged plan read again: its steps, what they read, and how long the longest chain took.
-
 
 SECRET = "withheld"
 """Stands for a text of an exam whose questions may not be published."""
@@ -138,15 +139,7 @@ def _span_seconds(rows: Sequence[Call]) -> float | None:
     return max(ended) - first
 
 
-# § What a graded answer is when answers are counted: equal for what means the same, and no
-# § text.
-# §
-# § Reading a reply for its answer is harness/extract.py; what the majority gets is
-# § reports/derived.py.
-
-
 DIGITS = 16
-"""So many of a digest's digits tell answers to one question apart."""
 
 
 def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
@@ -169,19 +162,11 @@ def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
 
 
 def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
-    """Return which option stood at each letter, as the sample's own epoch asked it."""
     for key in ("asked", "question"):  # a later epoch's own order comes first
         facts: object = metadata.get(key)
         if isinstance(facts, Mapping) and "permutation" in facts:
             return list(cast(Mapping[str, Any], facts)["permutation"])
     return None
-
-
-# § What a log says of one question beside its calls: verdict and why, plan, times.
-# §
-# § Read from samples as `RawLog` yields them. Of exams whose questions may not be published,
-# § texts are
-# § withheld here, at the source, so that no view of the ledger can show them; digests stay.
 
 
 Verdict = Literal["right", "wrong", "partly", "unscored"]
@@ -199,11 +184,8 @@ class ExamHeader:
     system: str
     label: str
     shown: bool
-    """False where texts are withheld."""
     purpose: str = "eval"
-    """`eval`, or `selection` where a system was chosen by how it did."""
     book: str = ""
-    """Name and sha256 of the price book, as `name sha256:...`."""
 
 
 def exam_of(header: Json) -> ExamHeader:
@@ -236,9 +218,7 @@ class AnswerRecord:
     epoch: int
     sample: str
     score: float | None
-    """None when unscored."""
     reason: str
-    """Why it is unscored, or what the grade says of itself."""
     parsed: bool
     answer: str | None
     """What was found in the reply; None when nothing was, `withheld` where it may not be shown."""
@@ -251,7 +231,6 @@ class AnswerRecord:
     plan_sha256: str | None
     """Of the plan's text, also where the text is withheld."""
     latency_s: float | None
-    """Wall time of the solver."""
 
     @property
     def verdict(self) -> Verdict:
@@ -294,7 +273,6 @@ def answered(sample: Json, exam: ExamHeader) -> AnswerRecord:
 
 
 def _number(value: object) -> float | None:
-    """Return a score's number; Inspect writes "unscored" as not-a-number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
         return None
     return float(value)

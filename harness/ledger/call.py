@@ -1,10 +1,15 @@
-"""A `Call`: one attempt to call a model, flat, as it is exported and audited, and its dollars."""
+"""A `Call`: one attempt to call a model, flat, as it is exported and audited, and its dollars.
+
+A call that was tried three times over HTTP is three rows with one `call`. What was answered has a
+price, what was refused costs nothing, and of what was dispatched and never came back only bounds
+are known. None is "nobody knows"; it never becomes 0.
+"""
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from harness.prices.cost import (
     MTOK,
@@ -18,13 +23,6 @@ from harness.prices.cost import (
 )
 from harness.records import Usage
 from harness.text import make_storable
-
-# § One row of the ledger: one attempt to call a model, flat, as it is exported and audited.
-# §
-# § A call that was tried three times over HTTP is three rows with one `call`. Money is exact:
-# § `Decimal`
-# § here, strings of decimals in files. None is "nobody knows"; it never becomes 0.
-
 
 Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""
@@ -181,14 +179,6 @@ def canonical(value: Any) -> bytes:
         return canonical(make_storable(value))
 
 
-# § What one attempt costs by a price book, as the fields of a row.
-# §
-# § An attempt that a provider answered has a price; one that it refused costs nothing; of one
-# § that was
-# § dispatched and never came back only bounds are known. Not here: which attempts there were
-# § (harness/ledger/join.py), and rates and tiers (harness/prices/cost.py).
-
-
 ZERO = Decimal(0)
 Fields = dict[str, Any]
 
@@ -239,6 +229,14 @@ def money(attempted: Attempted, price: Price | None) -> Fields:
             found["gpu_s"] = gpu_seconds(attempted.usage, price.gpu)
             found["usd_gpu"] = gpu_cost(attempted.usage, price.gpu)
     return found
+
+
+def at_price(call: Call, price: Price | None) -> Call:
+    """Return a call as it would be at another price."""
+    sizes = call.prompt_bytes, call.max_tokens
+    service = cast(Service, call.service)
+    attempted = Attempted(call.billable, call.cache, call.usage, service, *sizes)
+    return replace(call, **money(attempted, price))
 
 
 def _known(attempted: Attempted, price: Price | None) -> Fields:

@@ -1,4 +1,10 @@
-"""What is exported: columns, their types and meanings, and the formats of files."""
+"""What is exported: columns, their types and meanings, and the formats of files.
+
+A column's meaning is the sentence under its field, so that schema.md cannot differ from the code.
+Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never rounded. Texts
+come from models: they are escaped, and never interpreted. `otel` has the names of OpenTelemetry's
+conventions for generative AI, which have no word for money: ours stand under `podium.`.
+"""
 
 import ast
 import csv
@@ -20,10 +26,6 @@ from harness.errors import UserError
 from harness.ledger.answers import Verdict
 from harness.ledger.call import Call, plain
 from harness.text import escape_controls, escape_markdown, markdown_cell
-
-# § One row of the reviewers' view: what one question put to one system came to, flat.
-# §
-# § How it is added up is harness/ledger/show.py.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +131,6 @@ class QueryRow:
     """The same of journals."""
 
 
-# § Ledger rows in the words of OpenTelemetry's conventions for generative AI.
-# §
-# § Names are those of the GenAI semantic conventions (development status), which have no word
-# § for
-# § money: ours stand under `podium.`. Their input count includes cached tokens, ours does
-# § not.
-
-
 ATTRIBUTES = {
     "gen_ai.operation.name": "`chat`",
     "gen_ai.provider.name": "`model` up to its first `/`",
@@ -186,15 +180,6 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
     }
     ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
     return {name: value for name, value in {**found, **ours}.items() if value is not None}
-
-
-# § The columns of the exported tables: name, Parquet type, unit and meaning, from the
-# § dataclasses.
-# §
-# § A column's meaning is the sentence under its field, so that schema.md cannot differ from
-# § the code.
-# § Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never
-# § rounded.
 
 
 pa: Any = import_module("pyarrow")  # it has no types
@@ -256,7 +241,6 @@ class Column:
 
     name: str
     type: Any
-    """Arrow's."""
     unit: str
     nullable: bool
     meaning: str
@@ -321,7 +305,6 @@ ARROW: dict[type, Any] = {
 
 
 def _plain(hint: Any) -> type:
-    """Return the Python type of a hint; a Literal, or a word of one, is a string."""
     return hint if isinstance(hint, type) else str
 
 
@@ -351,14 +334,6 @@ def _sentences(record: type) -> dict[str, str]:
         ):
             found[here.target.id] = str(after.value.value)
     return found
-
-
-# § The formats in which tables are written: Parquet, CSV, JSON lines, Markdown, HTML,
-# § OpenTelemetry.
-# §
-# § Decimals are written in full and in plain notation. Texts come from models and are data:
-# § they are
-# § escaped, and never interpreted.
 
 
 parquet: Any = import_module("pyarrow.parquet")
@@ -473,7 +448,6 @@ HTML = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SUFFIX = {"otel": "otel.jsonl"}
-"""Of a file's name, where it is not the format's."""
 WHOLE = ("parquet", "csv", "jsonl")
 """Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
 FORMATS = (*WHOLE, "otel", "md", "html")
@@ -484,8 +458,6 @@ def _json_line(row: Row) -> str:
 
 
 class _Line:
-    """What csv writes to."""
-
     text = ""
 
     def write(self, text: str) -> None:
@@ -525,9 +497,6 @@ def _html_line(row: Row) -> str:
 
 def _one_line(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
-
-
-# § schema.md: what every exported column says, made from the code that writes it.
 
 
 HEAD = f"""# The exported ledger ({SCHEMA})

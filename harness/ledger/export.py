@@ -1,4 +1,9 @@
-"""The ledger as files for others, and SQL over them."""
+"""The ledger as files for others, and SQL over them.
+
+An export is written beside, then moved into place whole: the same logs, journals and podium give
+the same bytes. What its export.json lists was written here and may be replaced; anything else
+stays. A query sees `calls` and `queries` and can name no file: DuckDB is locked before it sees one.
+"""
 
 import csv
 import hashlib
@@ -53,12 +58,6 @@ from harness.ledger.runs import (
 from harness.ledger.show import query_rows
 from harness.parallel import LARGE, cores, without_collector, worker_pool
 
-# § The rows of every sitting as Arrow tables, one sitting at a time, in two processes where
-# § it pays.
-# §
-# § Order and content are those of the files, however many processes read them.
-
-
 AHEAD = 2
 """Sittings per process that may wait to be written: what bounds memory."""
 
@@ -68,11 +67,8 @@ class Tables:
     """One sitting."""
 
     calls: Any
-    """Arrow table of `LedgerRow`."""
     queries: Any
-    """Arrow table of `QueryRow`."""
     books: tuple[str, ...]
-    """Price books, as `name sha256:...`."""
 
 
 def tables_of(files: RunFiles) -> Tables:
@@ -97,7 +93,6 @@ def answers_of(found: Gathered) -> list[AnswerRecord]:
 
 
 def _books(found: Gathered) -> set[str]:
-    """Return the names of the price books of a sitting."""
     prices = [log.facts.prices for log in found.logs if log.facts]
     heads = [journal.head for journal in found.journals]
     return {book_name(one.get("name"), one.get("sha256")) for one in prices} | {
@@ -122,13 +117,6 @@ def each_of(sittings: Sequence[RunFiles], processes: int | None = None) -> Itera
             yield waiting.popleft().result()
 
 
-# § The ledger of a run as tables for others: `calls` and `queries` in one of several formats.
-# §
-# § Written beside, then moved into place whole. The same logs, journals and podium give the
-# § same bytes.
-# § What an export.json lists was written here and may be replaced; anything else stays.
-
-
 LISTED = "export.json"
 PAGE = "schema.md"
 
@@ -141,7 +129,6 @@ class Exported:
     calls: int
     queries: int
     size: int
-    """Bytes of all files."""
 
     def __str__(self) -> str:
         names = ", ".join(path.name for path in self.files)
@@ -192,7 +179,6 @@ def provenance() -> dict[str, str]:
 
 
 def _names(format: str) -> dict[str, str]:
-    """Return the file of each table that a format has."""
     if format not in FORMATS:
         raise UserError(f"There is no format {format!r}; there are: {', '.join(FORMATS)}.")
     tables = ("calls", "queries") if format in WHOLE else ()
@@ -206,7 +192,6 @@ def _close(writers: Mapping[str, Writer], metadata: Mapping[str, str]) -> None:
 
 
 def _refuse(folder: Path, out: Path, names: list[str]) -> None:
-    """Raise UserError when a file is in the way that no export wrote, or that was changed since."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is no directory: name another --out.")
     if FOLDER in out.resolve().relative_to(folder.resolve()).parts if _within(out, folder) else ():
@@ -225,7 +210,6 @@ def _within(out: Path, folder: Path) -> bool:
 
 
 def _listed(out: Path) -> dict[str, str]:
-    """Return the files that an export wrote there, with their digests."""
     try:
         found: object = json.loads((out / LISTED).read_text())
     except (OSError, ValueError):
@@ -244,7 +228,6 @@ def _list_files(fresh: Path) -> None:
 
 @contextmanager
 def _beside(out: Path) -> Generator[Path]:
-    """Yield an empty folder on the same disk, which goes when we leave."""
     out.mkdir(parents=True, exist_ok=True)
     fresh = out / ".podium-export"
     try:
@@ -260,21 +243,11 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
-    """Move the new files into place, the list last; files of other formats stay listed."""
     kept = {name: sha for name, sha in _listed(out).items() if not (fresh / name).exists()}
     new = _listed(fresh)
     listed = {"schema": SCHEMA, "files": dict(sorted({**kept, **new}.items()))}
     (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
     return tuple((fresh / name).replace(out / name) for name in (*sorted(new), LISTED))
-
-
-# § The Parquet files that SQL reads: an export that is there, or one made now of a run's
-# § logs.
-# §
-# § What is made is kept in this user's own folder of temporary files, under a name that
-# § changes with
-# § the logs and journals, so that a second query begins at once and never sees an older
-# § state.
 
 
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
@@ -283,7 +256,6 @@ TABLES = ("calls", "queries")
 CODE = Path(__file__).parent.parent
 NEW = "new-"
 KEPT = 4
-"""Exports that stay, the newest ones."""
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
@@ -319,7 +291,6 @@ def _table_of(path: Path) -> str:
 
 
 def _made(source: Path) -> Path:
-    """Return the folder with an export of a run as it is now."""
     place = _own_folder()
     folder = place / _state(source)
     if _whole(folder):
@@ -346,7 +317,6 @@ def _whole(folder: Path) -> bool:
 
 
 def _own_folder() -> Path:
-    """Return this user's folder of temporary exports; UserError when it is somebody else's."""
     place = Path(tempfile.gettempdir()) / f"podium-sql-{os.getuid()}"
     place.mkdir(mode=0o700, exist_ok=True)
     found = place.lstat()
@@ -356,7 +326,6 @@ def _own_folder() -> Path:
 
 
 def _state(source: Path) -> str:
-    """Return a name for a run's files as they are: places, sizes and times."""
     paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
     files = [
         (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
@@ -373,14 +342,6 @@ def _forget(place: Path, newest: Path) -> None:
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[KEPT - 1 :]:
         shutil.rmtree(path, ignore_errors=True)
-
-
-# § SQL over the exported ledger: DuckDB in memory, with two views and nothing else to reach.
-# §
-# § A query reads `calls` and `queries`. It cannot name a file, load an extension, reach a
-# § network or
-# § write anything: DuckDB is told so before it sees a query, and then its settings are
-# § locked.
 
 
 dataset: Any = import_module("pyarrow.dataset")  # it has no types
@@ -400,7 +361,6 @@ LOCKS = (
 """In this order. The views are Arrow data sets, so that DuckDB itself needs no file."""
 AT_ONCE = 10_000
 MOST = 1_000
-"""Rows that a table on a terminal shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +480,4 @@ def _json(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _To:
-    """What csv writes to."""
-
     write: Callable[[str], None]

@@ -1,4 +1,9 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
+
+Inspect announces an attempt in the context of who asked, after it has waited for a connection and
+right before it is dispatched: the moment for its allowance and its intent. Kinds of errors, counts
+and ids are kept; texts only as digests, which a log's texts can be held against.
+"""
 
 import hashlib
 import json
@@ -26,19 +31,6 @@ from harness.ledger.logs import Json, attached, responses
 from harness.records import PODIUM
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
-
-# § What Inspect's own hooks see of our calls: when an attempt goes out, retries, tokens.
-# §
-# § Inspect announces a call in the context of who asked, after it has waited for a connection
-# § and right
-# § before it is dispatched: the moment for its allowance and its intent. So each retry over
-# § HTTP is
-# § announced, when it fails and when it goes out again, and needs an allowance of its own.
-# § The
-# § sums are independent of our lines: they come from Inspect's hook for every finished call,
-# § whoever made it, so a call that escaped the journal shows as a difference. A cache read is
-# § none of
-# § them, and an attempt that failed has no usage to count.
 
 
 class Announced(Protocol):
@@ -69,7 +61,6 @@ PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
 """What pays for the call that this context waits for; None where nobody counts dollars."""
 
 WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
-"""The call that this context waits for."""
 
 
 class Unwritten(BaseException):
@@ -186,19 +177,9 @@ def listen() -> None:
     register(LedgerHooks)
 
 
-# § The texts of a call as digests: what was sent and what came back, in the form that a log
-# § keeps.
-# §
-# § A journal holds digests and a log the texts, so a change of either shows
-# § (harness/audit/records.py).
-# § The same functions read Inspect's objects while a call is made and the JSON of a log
-# § afterwards.
-
-
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
-"""How a log's reference to a text is resolved."""
 NOTHING: Json = {}
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
@@ -290,10 +271,8 @@ class SampleDigests:
     """All that a log says of one sample in words, as digests."""
 
     calls: dict[str, CallTexts]
-    """By the event's uuid."""
     answer: str
     shape: str
-    """Of how the answer was made."""
     graded: str
     """Of what was graded: question, target and the answer that was found."""
     elsewhere: tuple[str, ...]
@@ -344,7 +323,6 @@ def _of_turns(turns: Iterable[str]) -> str:
 
 
 def _turn(message: object, told: Told) -> str:
-    """Return one turn as JSON: its role and its text, and what else there is in it."""
     text, others = _content(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
@@ -390,7 +368,6 @@ DEEPEST_ARGUMENTS = 100
 
 
 def _sorted_arguments(value: object, told: Told, level: int = 0) -> Any:
-    """Return arguments in one form: sorted, and without what a log leaves out."""
     if level > DEEPEST_ARGUMENTS:
         return None
     if isinstance(value, Mapping):
@@ -409,17 +386,9 @@ def _is_merged(message: Json) -> bool:
 
 
 def _part(thing: object, name: str) -> object:
-    """Return a field of one of Inspect's objects, or of its JSON."""
     if isinstance(thing, Mapping):
         return cast(Mapping[str, object], thing).get(name)
     return getattr(thing, name, None)
-
-
-# § How a call has ended, from what Inspect has just recorded of it: never a provider's words.
-# §
-# § A call's event is the last one in the call's span. Kinds of errors, digests, counts and
-# § ids leave
-# § this file; texts do not.
 
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
@@ -543,7 +512,6 @@ def kind_and_status(error: BaseException) -> tuple[str, int | None]:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return an HTTP status, where the SDKs of OpenAI, Anthropic, Google and httpx keep it."""
     response: object = getattr(error, "response", None)
     for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
         found: object = getattr(holder, name, None)
@@ -561,7 +529,6 @@ def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] 
 
 
 def _number(value: Any, depth: int) -> Any:
-    """Return a value of a provider's usage as every reader of JSON has it, or `PROSE`."""
     if isinstance(value, Mapping):
         below = cast(Mapping[str, Any], value)
         return _numbers(below, depth + 1) if depth < DEEPEST_USAGE else PROSE
@@ -575,7 +542,6 @@ def _number(value: Any, depth: int) -> Any:
 
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
-    """Return the provider's id of the last request, else the id that its reply carries."""
     if event and event.request_ids:
         *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
         return _short_name(last.get("id"))

@@ -1,9 +1,16 @@
-"""Which line of a journal and which event of a log are one call, and the rows they make."""
+"""Which line of a journal and which event of a log are one call, and the rows they make.
+
+A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one
+event per HTTP attempt. Where the two say different things, the journal stands in the row and the
+audit names the difference. What only a journal has was lost by the log; what only a log has is
+older than journals, or escaped them, which the audit names.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
@@ -12,7 +19,6 @@ from harness.ledger.call import (
     Billable,
     Cache,
     Call,
-    Scope,
     UsageSource,
     billable_failure,
     billable_reply,
@@ -26,23 +32,17 @@ from harness.ledger.runs import (
     CallRecord,
     Gathered,
     LogRecord,
+    RunFacts,
     RunFiles,
     SampleRecord,
+    calls_of,
     gather,
     naming_sitting,
 )
 from harness.prices import Book, book_from_json, read_book
-from harness.prices.cost import Price, Service
+from harness.prices.cost import Price
 from harness.records import Usage
 from harness.suite import failure_kind
-
-# § Fields of a row: what a call is, and how each attempt at it ended, told by one or both
-# § records.
-# §
-# § Where a journal and a log say different things, the journal stands in the row and the
-# § audit names
-# § the difference. Not here: which lines and events belong together (harness/ledger/join.py).
-
 
 SOURCES: Mapping[str, UsageSource] = {
     "live": "provider",
@@ -51,38 +51,13 @@ SOURCES: Mapping[str, UsageSource] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
-    """What all attempts of a call have in common; fields as in `LedgerRow`."""
-
-    task: str
-    suite: str
-    system: str
-    label: str
-    question: str
-    epoch: int
-    sample: str
-    call: str
-    log: str | None
-    journal: str | None
-    scope: Scope
-    role: str
-    step: str | None
-    counted: bool
-    model: str
-    price_ref: str
-    service: Service
-    prompt_bytes: int | None
-    max_tokens: int | None
-    prompt_sha256: str | None
-    begun: str
-    """When the call began; an attempt whose event is known began when that says."""
-    price: Price | None
+Base = dict[str, Any]
+"""What all attempts of a call have in common: fields of `Call`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How one attempt ended; fields as in `LedgerRow`."""
+    """How one attempt ended; fields as in `Call`."""
 
     attempt: int
     event: CallEvent | None
@@ -238,52 +213,31 @@ def seconds(event: CallEvent) -> float | None:
     return None if took is None or isnan(took) else took
 
 
-def write(base: CallFacts, told: AttemptEnd) -> Call:
-    """Return the row of one attempt."""
-    return Call(
-        task=base.task,
-        suite=base.suite,
-        system=base.system,
-        label=base.label,
-        question=base.question,
-        epoch=base.epoch,
-        sample=base.sample,
-        call=base.call,
-        attempt=told.attempt,
-        event=told.event.id if told.event else None,
-        log=base.log,
-        journal=base.journal,
-        scope=base.scope,
-        role=base.role,
-        step=base.step,
-        counted=base.counted,
-        model=base.model,
-        served_model=told.served_model,
-        price_ref=base.price_ref,
-        service=base.service,
-        request_id=told.request_id,
-        http_status=told.http_status,
-        error=told.error,
-        stop=told.stop,
-        cache=told.cache,
-        from_store=told.from_store,
-        billable=told.billable,
-        usage_source=SOURCES.get(base.label, "provider") if told.usage else "missing",
-        prompt_bytes=base.prompt_bytes,
-        max_tokens=base.max_tokens,
-        started=told.started or base.begun,
-        latency_s=told.latency_s,
-        prompt_sha256=base.prompt_sha256,
-        output_sha256=told.output_sha256,
-        raw_usage=None if told.raw_usage is None else canonical(told.raw_usage).decode(),
+def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
+    """Return the row of one attempt; it began when its event says, else when its call began."""
+    sizes = base["prompt_bytes"], base["max_tokens"]
+    attempted = Attempted(told.billable, told.cache, told.usage, base["service"], *sizes)
+    parts: dict[str, Any] = {
+        **base,
+        "attempt": told.attempt,
+        "event": told.event.id if told.event else None,
+        "served_model": told.served_model,
+        "request_id": told.request_id,
+        "http_status": told.http_status,
+        "error": told.error,
+        "stop": told.stop,
+        "cache": told.cache,
+        "from_store": told.from_store,
+        "billable": told.billable,
+        "usage_source": SOURCES.get(base["label"], "provider") if told.usage else "missing",
+        "started": told.started or base["started"],
+        "latency_s": told.latency_s,
+        "output_sha256": told.output_sha256,
+        "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
         **_tokens(told.usage),
-        **money(_attempted(base, told), base.price),
-    )
-
-
-def _attempted(base: CallFacts, told: AttemptEnd) -> Attempted:
-    sizes = base.prompt_bytes, base.max_tokens
-    return Attempted(told.billable, told.cache, told.usage, base.service, *sizes)
+        **money(attempted, price),
+    }
+    return Call(**parts)
 
 
 def _tokens(usage: Usage | None) -> dict[str, int | None]:
@@ -304,16 +258,6 @@ def _tokens(usage: Usage | None) -> dict[str, int | None]:
 
 
 NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
-
-
-# § The ledger's rows: journals and logs of one sitting, joined, one row per attempt.
-# §
-# § A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which
-# § has one
-# § event per HTTP attempt. What only a journal has was lost by the log (killed, or forgotten
-# § by a
-# § retry); what only a log has is older than journals, or escaped them, which the audit
-# § names.
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
@@ -343,15 +287,11 @@ class Merged:
     seen: dict[str, LoggedEvent]
     """Every event once, by uuid, as its newest log has it."""
     events_of: dict[str, list[LoggedEvent]]
-    """The events of every journal call."""
     escaped: list[str]
-    """uuids of events that no journal has."""
     copies: list[str]
     """uuids that one sample lists twice."""
     books: dict[str, Book]
-    """By digest, as logs embed them."""
     heads: dict[str, Json]
-    """First lines of journals, by file name."""
     whole: frozenset[str]
     """uuids of samples that were graded at the first attempt: all their calls count."""
     closed: frozenset[str]
@@ -376,7 +316,6 @@ def merged(gathered: Gathered) -> Merged:
 
 
 def _books(gathered: Gathered) -> dict[str, Book]:
-    """Return the books that logs embed; for journals without a log the one that podium ships."""
     found: dict[str, Book] = {}
     for log in gathered.logs:
         if log.facts is not None and _says_more(log.facts.prices, found):
@@ -421,7 +360,6 @@ def _list_events(found: Merged) -> None:
 
 
 def _claims(found: Merged) -> set[str]:
-    """Give every journal call its events; return the uuids of those that are some call's."""
     by_span: dict[str, list[LoggedEvent]] = defaultdict(list)
     for seen in found.seen.values():
         if seen.event.span:
@@ -451,31 +389,36 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 
 
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
-    """Yield one row per HTTP attempt of a call that a journal has."""
     seen = found.events_of[call]
-    base = _base_of_call(found, call, record, seen)
-    last = seen[-1].event if seen else None
-    if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
-        yield write(base, ended(1, record.outcome, last, _why(found, record)))  # nearly all calls
+    head = found.heads[record.journal]
+    base = _base(record, head)
+    base["log"] = seen[-1].log.name if seen else None
+    base["counted"] = _counts(seen[-1]) if seen else base["sample"] in found.whole
+    book = found.books.get(str(head.get("book_sha256", "")))
+    price = book.price(base["price_ref"]) if book else None
+    # A process that closed its journal was not ended: the end of its call was not written.
+    why = UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+    events = [one.event for one in seen]
+    yield from (write(base, price, told) for told in _attempts(record, events, why))
+
+
+def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[AttemptEnd]:
+    """Yield how each HTTP attempt of a call ended: its lines beside its event, where it has one."""
+    last = events[-1] if events else None
+    if not record.retries and len(events) < 2 and not (last and tries_within(last)):
+        yield ended(1, record.outcome, last, why)  # nearly all calls
         return
-    earlier = [one.event for one in (seen if record.tries.waited else seen[:-1])]
-    number = 0
+    earlier = events if record.tries.waited else events[:-1]
+    tries: list[AttemptEnd] = []
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
         event = earlier[at] if at < len(earlier) else None
-        for told in (*within(event, 0), after_retry(0, retry, event)):
-            number += 1
-            yield write(base, replace(told, attempt=number))
-    if record.tries.waited:  # what was to follow never went out
-        return
-    for told in (*within(last, 0), ended(0, record.outcome, last, _why(found, record))):
-        number += 1
-        yield write(base, replace(_since_retry(told, record), attempt=number))
-
-
-def _why(found: Merged, record: CallRecord) -> str:
-    """Return why the end of a call is unknown: a process that closed its journal was not ended."""
-    return UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+        tries += (*within(event, 0), after_retry(0, retry, event))
+    if not record.tries.waited:  # else what was to follow never went out
+        rest = (*within(last, 0), ended(0, record.outcome, last, why))
+        tries += (_since_retry(told, record) for told in rest)
+    for number, told in enumerate(tries, 1):
+        yield replace(told, attempt=number)
 
 
 def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
@@ -497,70 +440,89 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
         return replace(told, started=begun, latency_s=None)
 
 
-def _base_of_call(
-    found: Merged, call: str, record: CallRecord, seen: list[LoggedEvent]
-) -> CallFacts:
-    intent, head = record.intent, found.heads[record.journal]
+def _base(record: CallRecord, head: Json) -> Base:
+    """Return what a journal says of a call."""
+    intent = record.intent
     asked: Json = intent.get("sample") or {}
-    book = found.books.get(str(head.get("book_sha256", "")))
-    return CallFacts(
-        task=str(head.get("task", "")),
-        suite=str(head.get("suite", "")),
-        system=str(head.get("system", "")),
-        label=str(head.get("label", "live")),
-        question=str(asked.get("question", "")),
-        epoch=int(asked.get("epoch") or 0),
-        sample=str(asked.get("uuid", "")),
-        call=call,
-        log=seen[-1].log.name if seen else None,
-        journal=record.journal,
-        scope=intent["scope"],
-        role=intent["role"],
-        step=intent.get("step"),
-        counted=_counts(seen[-1]) if seen else str(asked.get("uuid", "")) in found.whole,
-        model=intent["model"],
-        price_ref=intent["price_ref"],
-        service=intent.get("service") or "standard",
-        prompt_bytes=intent.get("prompt_bytes"),
-        max_tokens=intent.get("max_tokens"),
-        prompt_sha256=intent.get("prompt_sha256"),
-        begun=str(intent.get("at", "")),
-        price=book.price(intent["price_ref"]) if book else None,
-    )
+    return {
+        **{name: str(head.get(name, "")) for name in ("task", "suite", "system")},
+        "label": str(head.get("label", "live")),
+        "question": str(asked.get("question", "")),
+        "epoch": int(asked.get("epoch") or 0),
+        "sample": str(asked.get("uuid", "")),
+        "call": str(intent.get("call", "")),
+        "log": None,
+        "journal": record.journal,
+        "counted": True,
+        **{name: intent[name] for name in ("scope", "role", "model", "price_ref")},
+        **{name: intent.get(name) for name in ("step", "prompt_bytes", "max_tokens")},
+        "prompt_sha256": intent.get("prompt_sha256"),
+        "service": intent.get("service") or "standard",
+        "started": str(intent.get("at", "")),
+    }
+
+
+def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Call]]]:
+    """Yield the calls of one journal, each with its attempts at a book, without any log."""
+    head: Json = {}
+    for record in calls_of(path, head):
+        base = _base(record, head)
+        price = book.price(base["price_ref"])
+        yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a log's header says of all its calls, and the book that it embeds."""
+
+    name: str
+    task: str
+    facts: RunFacts | None
+    """None for logs that `podium run` did not write."""
+    book: Book | None
+
+
+def logged_call(
+    log: LogFacts, event: CallEvent, pair: tuple[str, int], sample: str, *, counted: bool
+) -> tuple[Base, Price | None]:
+    """Return what a log alone says of a call, of a question and epoch, and its price."""
+    facts = log.facts
+    worker = facts.workers.get(event.role) if facts else None
+    price_ref = worker.price if worker else event.model
+    base: Base = {
+        "task": log.task,
+        "suite": facts.suite if facts else "",
+        "system": facts.system if facts else "",
+        "label": facts.label if facts else "live",
+        "question": pair[0],
+        "epoch": pair[1],
+        "sample": sample,
+        "call": event.id,
+        "log": log.name,
+        "journal": None,
+        "scope": "scoring" if event.phase == "score" else "inference",
+        "role": event.role,
+        "step": event.step,
+        "counted": counted,
+        "model": event.model,
+        "price_ref": price_ref,
+        "service": worker.service if worker else "standard",
+        "prompt_bytes": None,
+        "max_tokens": event.max_tokens,
+        "prompt_sha256": None,
+        "started": event.started,
+    }
+    return base, log.book.price(price_ref) if log.book else None
 
 
 def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
-    """Yield the rows of an event that no journal has."""
     event, sample, facts = seen.event, seen.sample, seen.log.facts
-    worker = facts.workers.get(event.role) if facts else None
-    price_ref = worker.price if worker else event.model
     book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
-    base = CallFacts(
-        task=seen.log.task,
-        suite=facts.suite if facts else "",
-        system=facts.system if facts else "",
-        label=facts.label if facts else "live",
-        question=sample.question,
-        epoch=sample.epoch,
-        sample=sample.uuid,
-        call=event.id,
-        log=seen.log.name,
-        journal=None,
-        scope="scoring" if event.phase == "score" else "inference",
-        role=event.role,
-        step=event.step,
-        counted=_counts(seen),
-        model=event.model,
-        price_ref=price_ref,
-        service=worker.service if worker else "standard",
-        prompt_bytes=None,
-        max_tokens=event.max_tokens,
-        prompt_sha256=None,
-        begun=event.started,
-        price=book.price(price_ref) if book else None,
-    )
+    log = LogFacts(seen.log.name, seen.log.task, facts, book)
+    pair = sample.question, sample.epoch
+    base = logged_call(log, event, pair, sample.uuid, counted=_counts(seen))
     tries = [*within(event, 1)]
-    yield from (write(base, told) for told in (*tries, of_event(event, len(tries) + 1)))
+    yield from (write(*base, told) for told in (*tries, of_event(event, len(tries) + 1)))
 
 
 def _counts(seen: LoggedEvent) -> bool:

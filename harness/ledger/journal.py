@@ -1,9 +1,22 @@
 """The journal: what is written down before and after every call, so that kill -9 loses no call.
 
 One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended and handed
-to the system before the call goes out. Each line carries the digest of the line before it. A call
-with an `intent` and no `outcome` was in flight when its process died: nobody knows whether it was
-billed. Whatever comes back, the outcome is written before anything is made of it.
+to the system before the call goes out. A call with an `intent` and no `outcome` was in flight when
+its process died: nobody knows whether it was billed. Lines:
+
+    head     who writes: schema, task, suite, system, label, book, process
+    intent   a call is about to be dispatched
+    retry    an HTTP attempt of it has failed; another follows after a wait
+    again    that other attempt is about to be dispatched: without it, none followed
+    outcome  the call has ended: usage, or what went wrong
+    answer   what a sample was answered with, as a digest, and the plan behind it
+    grade    the verdict on it
+    totals   what Inspect's own hooks counted, per model: an independent sum
+    torn     the line before it is part of one that a machine that went down had not written
+    closed   the process has ended in good order: no line behind this one is missing
+
+Each line names the digest of the one before it. That shows edits, insertions, deletions and
+reorderings; that the end was cut off, or all of it written anew, only a manifest shows.
 """
 
 import errno
@@ -26,34 +39,6 @@ import orjson
 from harness.files import parse_json, regular_size
 from harness.ledger.call import Cache, Scope, canonical
 from harness.records import Usage
-
-# § The journal: what is written down before and after every call, so that kill -9 loses no
-# § call.
-# §
-# § One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended
-# § and handed
-# § to the system before the call goes out. Each line carries the digest of the line before
-# § it. A call
-# § with an `intent` and no `outcome` was in flight when its process died: nobody knows
-# § whether it was
-# § billed. Whatever comes back, the outcome is written before anything is made of it. Lines:
-# §
-# §     head     who writes: schema, task, suite, system, label, book, process
-# §     intent   a call is about to be dispatched
-# §     retry    an HTTP attempt of it has failed; another follows after a wait
-# §     again    that other attempt is about to be dispatched: without it, none followed
-# §     outcome  the call has ended: usage, or what went wrong
-# §     answer   what a sample was answered with, as a digest, and the plan behind it
-# §     grade    the verdict on it
-# §     totals   what Inspect's own hooks counted, per model: an independent sum
-# §     torn     the line before it is part of one that a machine that went down had not
-# § written
-# §     closed   the process has ended in good order: no line behind this one is missing
-# §
-# § A file only ever grows. What a full disk takes only a part of is taken back, and the call
-# § is not
-# § made; what a process left torn is ended and named by `mend` when its run is resumed.
-
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"
@@ -193,7 +178,6 @@ class Journal:
             self._last = digest
 
     def _append(self, line: bytes) -> None:
-        """Write all of a line, or nothing of it."""
         if self._torn:
             os.ftruncate(self._handle, self._whole)
         self._torn, left = True, line
@@ -262,7 +246,6 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
-    """Return a line that names the digest of the one before it, and its own digest."""
     line = {**fields, "prev": prev}
     digest = hashlib.sha256(canonical(line)).hexdigest()
     return canonical({**line, "hash": digest}) + b"\n", digest
@@ -335,16 +318,6 @@ def usage_of(line: Mapping[str, Any]) -> Usage | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-# § Whether a journal's lines are the ones that were written: each names the digest of the
-# § last.
-# §
-# § A chain shows edits, insertions, deletions and reorderings inside a file. It cannot show
-# § that the
-# § end was cut off, nor that somebody wrote the whole file again with new digests: for that,
-# § a manifest
-# § keeps the last digest and the count (harness/ledger/manifest.py).
 
 
 ChainFaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]

@@ -1,4 +1,12 @@
-"""An `.eval` file, read raw and fast: its header, its samples, the model calls in each."""
+"""An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
+
+    with open_log(path) as log:
+        for sample in log.samples():
+            calls, lost = [*events_of(sample)], [*lost_in(sample)]
+
+The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
+changes a log goes through Inspect.
+"""
 
 import json
 import re
@@ -26,15 +34,6 @@ from harness.files import (
 from harness.ledger.call import Cache
 from harness.records import PODIUM, SECONDS, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
-
-# § Inspect logs without Inspect's data model: zip, zstd and JSON, twenty times as fast.
-# §
-# § A million calls cannot pass through pydantic in a minute. Everything that only reads a log
-# § (report,
-# § audit, export) reads it here, one sample at a time; what changes a log goes through
-# § Inspect.
-# § What the calls in a sample are is harness/ledger/logs.py.
-
 
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""
@@ -140,19 +139,6 @@ def _loads(data: bytes) -> object:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         return json_with_nan(data)  # which Inspect writes for an unscored sample
-
-
-# § The model calls in one sample of a raw log, each with the step around it.
-# §
-# §     with open_log(path) as log:
-# §         for sample in log.samples():
-# §             calls, lost = [*events_of(sample)], [*lost_in(sample)]
-# §
-# § The same call may stand in several logs of a resumed run: tell them apart by
-# § `CallEvent.id`.
-# § Nothing is priced or judged here, and nothing is validated beyond what is read. What each
-# § question
-# § got is harness/ledger/questions.py.
 
 
 Phase = Literal["solve", "score"]
@@ -404,15 +390,6 @@ def seconds_between(begin: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
 
 
-# § What no `.eval` file is like that Inspect has written: where two readers would see two
-# § logs.
-# §
-# § An archive may hold a member twice, of which readers take different ones; a sample under
-# § another
-# § sample's name; and totals that are not those of its samples. Nothing is repaired or left
-# § out here.
-
-
 SAMPLES = "samples/"
 INSPECTS = re.compile(
     r"header\.json|summaries\.json|reductions\.json|samples/.+_epoch_\d+\.json"
@@ -494,7 +471,6 @@ def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddi
 
 
 def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the verdicts that a viewer lists with those of the samples."""
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
@@ -515,7 +491,6 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
 
 
 def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the totals in a header with its samples; the mean where all of them were graded."""
     results: Json = header.get("results") or {}
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):

@@ -1,4 +1,10 @@
-"""MANIFEST.json: the sha256 of every file of a run, each by its parts, and one root over all."""
+"""MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
+
+Covered is what `podium run` writes and later commands read, not what is made from it. The root is a
+Merkle root (RFC 6962, section 2.1): first the head (versions, books, history), then each file by
+path, each log followed by its samples. So one line of hex fixes a whole run, and a log that is
+shared in part, or redacted, can still be checked sample by sample.
+"""
 
 import hashlib
 import json
@@ -22,13 +28,6 @@ from harness.ledger.logs import open_log
 from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
 from harness.text import pluralise
-
-# § Merkle trees over byte strings, hashed as RFC 6962 (section 2.1) hashes them.
-# §
-# § Leaves and inner nodes are hashed with different first bytes, so that no inner node can be
-# § passed
-# § off as a leaf. What the leaves of a run are is harness/ledger/manifest.py.
-
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 """The root of a tree without leaves."""
@@ -55,15 +54,6 @@ def root(leaves: Sequence[bytes]) -> bytes:
         paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
         level = [*paired, level[-1]] if len(level) % 2 else paired
     return level[0] if level else EMPTY_ROOT
-
-
-# § What lies in a run's directory, as digests: its logs sample by sample, its journals, its
-# § records.
-# §
-# § Covered is what `podium run` writes and later commands read. Not covered: what is made
-# § from it
-# § (reports, exports) and Inspect's own listings, which change with every visit of its
-# § viewer.
 
 
 FileKind = Literal["log", "journal", "record"]
@@ -202,7 +192,6 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
 
 
 def _parts(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
     try:
         parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
         texts = {name: canonical(parts[name]) for name in sorted(parts)}
@@ -239,7 +228,6 @@ def _row_name(at: int, row: object) -> str:
 
 
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
-    """Return a log's entry; one that cannot be read has no rows."""
     try:
         with open_log(file) as log:
             members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
@@ -297,23 +285,8 @@ def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table within a header; an empty one where a log has something else."""
     found: object = data.get(name)
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
-
-
-# § `MANIFEST.json`: what a run's directory held when the run ended, and one digest over all
-# § of it.
-# §
-# § The root is a Merkle root (harness/ledger/manifest.py) over everything the manifest says
-# § but the
-# § root itself: first the head (versions, books, history), then each file by path, each log
-# § followed by
-# § its samples. So one published line of hex fixes a whole run, and a log that is shared in
-# § part, or
-# § redacted, can still be checked sample by sample. Finding what was changed is tampering.py;
-# § who
-# § vouches for the manifest is signing.py.
 
 
 FILE, SIGNATURE = OWN
@@ -508,7 +481,6 @@ def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
 
 
 def _before(log_dir: Path) -> tuple[Manifest | None, str]:
-    """Return the manifest that stands here if it matches itself, else what is wrong with it."""
     path = log_dir / FILE
     if not path.exists():
         return None, ""
@@ -523,7 +495,6 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
-    """Return what becomes of a manifest that another one replaces."""
     known = {one.path: one for one in before.files}
     here = [one for one in files if one.path in known]
     return EarlierRoot(
@@ -542,6 +513,5 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
 
 
 def _distinct(files: Iterable[FileEntry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    """Return what logs say under some names, each combination once, sorted."""
     found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
     return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))

@@ -1,4 +1,18 @@
-"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`."""
+"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+
+Which journal a call is written to is known by the running task (a context variable that the
+adapters of solvers and scorers set). Without a journal (`inspect eval` on a suite) only the
+spending limit is kept. A reply that an earlier attempt of the run has paid for is read back:
+
+    draw = next_draw(request)
+    if draw and (event := draw.replayed(request)):
+        ...                     # the transcript has it now, as if it was read from a cache
+    else:
+        draw.keep(output)       # before anything is made of it, and before its outcome is written
+
+So a reply whose outcome is in a journal is in the store: it is billed once. One that came and was
+not stored when its process died has no outcome, and is named as in flight.
+"""
 
 import json
 import sys
@@ -17,7 +31,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
-from harness.budget import Allowance, Spend
+from harness.budget import Allowance, CallPrice, Spend
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
@@ -42,23 +56,10 @@ from harness.ledger.hooks import (
 )
 from harness.ledger.journal import CallOutcome, Head, Intent, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
-from harness.prices.cost import Service, cost
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
 from harness.text import pluralise
-
-# § The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
-# §
-# § `Pool.ask` and judges put every call through `asking`. Which journal it is written to is
-# § known by
-# § the running task (a context variable that the adapters of solvers and scorers set), so no
-# § system,
-# § suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the
-# § spending
-# § limit is kept. Not here: what a line looks like (journal.py), what a call costs
-# § (harness/prices/cost.py).
-
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -139,6 +140,8 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     """What the provider counted; None when it counted nothing."""
+    price: CallPrice | None = None
+    """What its reply cost, for whoever pays; None where nobody counts dollars."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
@@ -192,7 +195,6 @@ class Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
-    service: Service
     span: str | None
 
     async def take(self) -> None:
@@ -213,8 +215,8 @@ class Payment:
             return
         billable, cached = asked.billable, asked.ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
-        if billable == "yes" or cached:
-            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        if asked.price and (billable == "yes" or cached):
+            asked.usd = self.allowance.paid(asked.price, cached=cached)
         elif billable == "no":
             asked.usd = Decimal(0)
 
@@ -285,7 +287,6 @@ class JournalledCall:
 
 @contextmanager
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
-    """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = RECORDER.get(), current_span_id()
     flight = JournalledCall(request, recorder, span) if recorder else None
     token = WAITING.set(flight)
@@ -297,13 +298,15 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
         event = last_event(span)
         if event or (flight and flight.call):
             _end(asked, event, flight, error)
+            _set_price(asked, request, spend)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                _write(asked, flight, spend)
+                _write(asked, flight)
         raise
     finally:
         WAITING.reset(token)
     _end(asked, last_event(span), flight)
-    _write(asked, flight, spend)
+    _set_price(asked, request, spend)
+    _write(asked, flight)
 
 
 def _end(
@@ -328,9 +331,9 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: JournalledCall | None, spend: Spend | None) -> None:
+def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
     if flight and asked.ended:
-        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
             flight.recorder.journal.unbelieved[flight.request.role] += 1
 
@@ -340,37 +343,37 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     asked, recorder = CallInFlight(event.output), RECORDER.get()
     ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
     asked.ended, asked.usage = ended, ended.usage
+    _set_price(asked, request, spend)
     if recorder:
         journal = recorder.journal.journal()
         call = journal.intent(_intent(request, recorder, event.span_id))
-        journal.outcome(call, _priced(ended, request, spend))
+        journal.outcome(call, asked.ended or ended)
         recorder.replays.append(call)
-    if spend:
-        named = request.price_ref, asked.usage, request.service
-        asked.usd = spend.add(*named, cached=True)
+    if spend and asked.price:
+        asked.usd = spend.add(asked.price, cached=True)
     return asked
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
-    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    price, service = spend.book.price(request.price_ref), request.service
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
-        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+        attempted = Attempted("unknown", "none", None, request.service, *sizes)
+        most = upper_bound(attempted, spend.book.price(request.price_ref))
     allowance = Allowance(spend, request.price_ref, most, request.requests)
-    return Payment(allowance, service, current_span_id())
+    return Payment(allowance, current_span_id())
 
 
-def _priced(ended: CallOutcome, request: Request, spend: Spend | None) -> CallOutcome:
-    """Return an outcome with what it cost, so that a book or a count changed later shows."""
-    price = spend.book.price(request.price_ref) if spend else None
-    if price is None or (ended.usage is None and not ended.refused):
-        return ended
-    if ended.refused or ended.cache == "read":
-        return replace(ended, usd="0")
-    usd = cost(ended.usage or Usage(), price, request.service)
-    return replace(ended, usd=plain(usd))
+def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
+    """Work out what a call cost, and note it in its outcome, so that a book changed later shows."""
+    ended = asked.ended
+    if spend is None or ended is None:
+        return
+    asked.price = spend.price(request.price_ref, ended.usage, request.service)
+    if spend.book.price(request.price_ref) is None or (ended.usage is None and not ended.refused):
+        return
+    free = ended.refused or ended.cache == "read"
+    asked.ended = replace(ended, usd="0" if free else plain(asked.price.usd))
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
@@ -421,24 +424,6 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
             yield journal
     finally:
         journal.close()
-
-
-# § A reply that an earlier attempt of a run has paid for, read back into the log of a later
-# § one.
-# §
-# §     draw = next_draw(request)
-# §     if draw and (event := draw.replayed(request)):
-# §         ...                     # the transcript has it now, as if it was read from a
-# § cache
-# §     else:
-# §         draw.keep(output)       # before anything is made of it, and before its outcome is
-# § written
-# §
-# § So a reply whose outcome is in a journal is in the store: it is billed once. One that came
-# § and was
-# § not stored when its process died has no outcome, and is named as in flight. Where replies
-# § are kept,
-# § and until when, is harness/reply_cache.py; lines and money are asking.py.
 
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")
@@ -500,7 +485,6 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 
 
 def _asked(request: Request) -> tuple[object, ...]:
-    """Return all that a reply depends on: the model as it is set, and the request as it is sent."""
     offered = request.offered
     return (
         *_model(request.model),
@@ -512,7 +496,6 @@ def _asked(request: Request) -> tuple[object, ...]:
 
 
 def _model(model: Model) -> tuple[object, ...]:
-    """Return what tells a model's replies from another's; the cache policy's scopes included."""
     settings = model.config.model_dump(exclude_none=True)
     return str(model), model.model_args, settings
 

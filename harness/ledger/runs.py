@@ -1,7 +1,11 @@
-"""Which logs and journals are one run of a system, and everything that they say."""
+"""Which logs and journals are one run of a system, and everything that they say.
+
+What `podium run` knew (suite, system, pool, price book, workers) travels in a log's metadata and is
+validated here. Files are read one run at a time: that bounds memory, and two processes can share.
+"""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,14 +48,6 @@ from harness.records import PODIUM
 from harness.request import service_tier
 from harness.suite import OFFICIAL, Prompt
 
-# § Find and read the Inspect logs that podium wrote, each file once.
-# §
-# § The log is the record: what `podium run` knew (suite, system, pool, price book, workers)
-# § travels in
-# § the log's metadata and is validated here, because a log comes in from outside. What the
-# § calls cost
-# § is harness/ledger/.
-
 
 class WorkerFacts(BaseModel):
     """A worker as it was when the log was written."""
@@ -60,7 +56,6 @@ class WorkerFacts(BaseModel):
 
     model: str
     price: str
-    """Key in the embedded price book."""
     card: str = ""
     knowledge_cutoff: str = "unknown"
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -206,14 +201,6 @@ def _read(path: Path, *, header_only: bool) -> EvalLog:
         ) from error
 
 
-# § Which files belong together: the logs and the journals of every sitting below a directory.
-# §
-# § A *sitting* is one Inspect task of one run directory, with all its logs and all its
-# § journals. It is
-# § the unit of work of audit and export, so that memory is bounded and two processes can
-# § share them.
-
-
 UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
 LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
@@ -280,7 +267,6 @@ def _below(parent: Path, folder: Path) -> str:
 
 
 def _journals_of(parent: Path, task: str) -> Path:
-    """Return the folder of a task's journals: beside its logs, or further up."""
     places = [folder_of(one, task) for one in (parent, *parent.parents)][: UP + 1]
     return next((place for place in places if place.is_dir()), places[0])
 
@@ -292,14 +278,6 @@ def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
 
 def _jsonl(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(place.glob("*.jsonl")))
-
-
-# § What a log says of its samples and of their model calls, compact: no text, unless asked
-# § for.
-# §
-# § Read with harness/ledger/logs.py, one sample at a time. What the two records of a call
-# § come to is
-# § harness/ledger/join.py.
 
 
 NOTHING: Json = {}
@@ -315,10 +293,8 @@ class SampleRecord:
     uuid: str
     log: str
     score: float | None
-    """As the log has it; None where it has none."""
     graded: bool
     failed: bool
-    """True when it ended in an error."""
     newest: bool
     """True in the newest log that has this (question, epoch) pair."""
     model_usage: Mapping[str, Json]
@@ -335,7 +311,6 @@ class SampleRecord:
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
     digests: SampleDigests | None = None
-    """Of its texts, where they were asked for."""
 
 
 @dataclass(slots=True)
@@ -348,7 +323,6 @@ class LogRecord:
     eval_id: str
     status: str
     facts: RunFacts | None
-    """None for logs that `podium run` did not write."""
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
@@ -431,12 +405,6 @@ def _lengths(events: Sequence[Json]) -> dict[str, int]:
     return found
 
 
-# § Everything that the files of one sitting say, before it is joined: logs and journals.
-# §
-# § What one row says is harness/ledger/join.py; which files belong together,
-# § sitting_files.py.
-
-
 @dataclass(slots=True)
 class CallRecord:
     """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
@@ -459,11 +427,9 @@ class JournalRecord:
     path: Path
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
-    """What Inspect's own hooks counted."""
     torn: int = 0
     """Lines of which a machine that went down, say, has left a part."""
     calls: int = 0
-    """Intents in it."""
     closed: bool = False
     """Whether its process ended in good order: the last line says so, in older ones the totals."""
 
@@ -484,10 +450,8 @@ class Gathered:
 
     files: RunFiles
     logs: list[LogRecord]
-    """Newest first."""
     journals: list[JournalRecord]
     calls: dict[str, CallRecord]
-    """By id, in the order of the journals."""
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """What journals say of answers, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
@@ -524,7 +488,6 @@ def naming_sitting(files: RunFiles) -> Generator[None]:
 
 
 def _read_journal(path: Path, found: Gathered) -> None:
-    """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
     journal = JournalRecord(path, {})
     found.journals.append(journal)
     for entry in read_lines(path):
@@ -566,3 +529,23 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         found.twice.append(f"call {call} has two outcomes")
     else:
         known.outcome = entry
+
+
+def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
+    """Yield the calls of one journal, in the order of their intents; its first line goes to `head`.
+
+    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
+    """
+    calls: dict[str, CallRecord] = {}
+    first: dict[str, Any] = {} if head is None else head
+    for line in read_lines(path):
+        kind, call = line.get("kind"), str(line.get("call", ""))
+        if kind == "head":
+            first.update(line)
+        elif kind == "intent":
+            calls[call] = CallRecord(path.name, line)
+        elif call in calls and kind in ("retry", "again"):
+            calls[call].tries.add(line, first.get("schema"))
+        elif call in calls and kind == "outcome":
+            calls[call].outcome = line
+    yield from calls.values()

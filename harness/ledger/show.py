@@ -1,7 +1,11 @@
-"""One question: its row for reviewers, added up from its calls, and all of it in full."""
+"""One question: its row for reviewers, added up from its calls, and all of it in full.
+
+Figures of an answer are those of the attempt that was graded; what discarded attempts and grading
+cost stands apart. Texts of exams that may not be published are withheld, their digests shown.
+"""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -24,26 +28,14 @@ from harness.ledger.columns import QueryRow, shortest
 from harness.ledger.join import rows_of
 from harness.ledger.logs import Json, RawLog, attached, naming, open_log
 from harness.ledger.runs import RunFiles, sittings_below
+from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
-from harness.prices.cost import known_sum
 from harness.records import CONDUCTOR
 from harness.workflow import Step
-
-# § The reviewers' view: one flat row per (system, question, epoch), added up from ledger
-# § rows.
-# §
-# § Figures of an answer are those of the attempt that was graded, so that systems can be
-# § compared; what
-# § attempts that were discarded cost stands apart, and so does what grading cost. Unknown is
-# § None and
-# § stays None: a question with one unpriced call has no dollars. One query in full is
-# § details.py.
-
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 Pair = tuple[str, str, str, int]
-"""Suite, system, question, epoch."""
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
@@ -70,8 +62,7 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
         **_answer(answer),
         **(_identity(answer.exam, answer) if answer else _identity(rows[0], rows[0])),
         **_counts(solving, scoring, discarded),
-        **_tokens(last_attempts(solving), last_attempts(scoring)),
-        **_money(solving, scoring, discarded),
+        **_figures(solving, scoring, discarded),
         **_times(solving, answer),
         "logs": _names(row.log for row in rows),
         "journals": _names(row.journal for row in rows),
@@ -88,42 +79,6 @@ def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
     return counted or [row for row in solving if row.sample == answer.sample]
 
 
-def last_attempts(rows: Iterable[Call]) -> list[Call]:
-    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
-
-    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
-    what they may have cost is in the bounds of what was billed.
-    """
-    last: dict[str, Call] = {}
-    for row in rows:
-        if row.call not in last or row.attempt > last[row.call].attempt:
-            last[row.call] = row
-    return list(last.values())
-
-
-def tokens_sum(rows: Iterable[Call], count: Callable[[Call], int | None]) -> int | None:
-    """Return a sum of tokens; None when a call that may have used some does not say.
-
-    What was refused without a count has used none.
-    """
-    total = 0
-    for row in rows:
-        found = count(row)
-        if found is None:
-            if row.usage_source == "missing" and row.billable == "no":
-                continue
-            return None
-        total += found
-    return total
-
-
-def orchestrated(row: Call) -> int | None:
-    """Return the tokens that a product spent on models of its own, in and out."""
-    if row.orchestration_in is None or row.orchestration_out is None:
-        return None
-    return row.orchestration_in + row.orchestration_out
-
-
 def _pair(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Pair:
     return exam.suite, exam.system, asked.question, asked.epoch
 
@@ -138,7 +93,6 @@ def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[st
 
 
 def _purpose(task: str) -> str:
-    """Return what a sitting without a log was for: its name says so (harness/run/lessons.py)."""
     return "selection" if task.endswith("(selection)") else "eval"
 
 
@@ -159,12 +113,9 @@ def _counts(
         "calls": calls,
         "attempts": len(solving),
         "retries": len(solving) - calls,
-        "failed": sum(row.error is not None for row in solving),
         "cached_calls": _calls(row for row in solving if row.cache == "read"),
         "discarded_calls": _calls(discarded),
         "grader_calls": _calls(scoring),
-        "n_unpriced": sum(row.usd_list is None for row in last_attempts(solving)),
-        "n_unknown": sum(row.billable == "unknown" for row in solving),
     }
 
 
@@ -172,36 +123,36 @@ def _calls(rows: Iterable[Call]) -> int:
     return len({row.call for row in rows})
 
 
-def _tokens(solving: Sequence[Call], scoring: Sequence[Call]) -> Mapping[str, Any]:
-    conductor = [row for row in solving if row.role == CONDUCTOR]
-    workers = [row for row in solving if row.role != CONDUCTOR]
-    return {
-        "conductor_in": tokens_sum(conductor, lambda row: row.input_total),
-        "conductor_out": tokens_sum(conductor, lambda row: row.output),
-        "worker_in": tokens_sum(workers, lambda row: row.input_total),
-        "worker_out": tokens_sum(workers, lambda row: row.output),
-        "reasoning": tokens_sum(solving, lambda row: row.reasoning),
-        "cache_read": tokens_sum(solving, lambda row: row.cache_read),
-        "cache_write": tokens_sum(solving, lambda row: row.cache_write),
-        "orchestration": tokens_sum(solving, orchestrated),
-        "grader_in": tokens_sum(scoring, lambda row: row.input_total),
-        "grader_out": tokens_sum(scoring, lambda row: row.output),
-    }
-
-
-def _money(
+def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    served = [row for row in solving if row.gpu_s is not None]
+    """Return tokens and list prices of each call once, and dollars of every attempt."""
+    by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
+    workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
+    once, every = workers.plus(conductor), add_up(solving)
+    graders, paid = add_up(last_attempts(scoring)), every.paid
     return {
-        "usd": known_sum(row.usd for row in solving),
-        "usd_list": known_sum(row.usd_list for row in last_attempts(solving)),
-        "usd_low": known_sum(row.usd_low for row in solving),
-        "usd_high": known_sum(row.usd_high for row in solving),
-        "usd_scoring": known_sum(row.usd for row in scoring),
-        "usd_discarded": known_sum(row.usd for row in discarded),
-        "gpu_s": known_sum(row.gpu_s for row in served) if served else None,
-        "usd_gpu": known_sum(row.usd_gpu for row in served) if served else None,
+        "conductor_in": conductor.tokens_in,
+        "conductor_out": conductor.tokens_out,
+        "worker_in": workers.tokens_in,
+        "worker_out": workers.tokens_out,
+        "reasoning": once.tokens_reasoning,
+        "cache_read": None if once.untold else once.cache_read,
+        "cache_write": None if once.untold else once.cache_write,
+        "orchestration": None if once.untold else once.orchestration,
+        "grader_in": graders.tokens_in,
+        "grader_out": graders.tokens_out,
+        "usd": every.billed,
+        "usd_list": once.listed,
+        "usd_low": None if paid.unpriced else paid.low,
+        "usd_high": paid.high,
+        "usd_scoring": add_up(scoring).billed,
+        "usd_discarded": add_up(discarded).billed,
+        "gpu_s": every.gpu_s if every.on_gpu else None,
+        "usd_gpu": every.usd_gpu if every.on_gpu else None,
+        "failed": every.failed,
+        "n_unpriced": once.unlisted,
+        "n_unknown": every.unknown,
     }
 
 
@@ -221,20 +172,11 @@ def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
 
 
-# § One query in full: every step with its calls, then the verdict and why.
-# §
-# § Reads the logs of one question only. Of exams whose questions may not be published, texts
-# § are
-# § withheld; what a text was can still be checked by its digest.
-
-
 NOTHING: tuple[None, Json] = (None, {})
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
 WHO = 3
-"""Of them an error names at most."""
 FIRST = 100
-"""Characters of a reply that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +201,6 @@ class StepDetail:
     step: Step | None
     """As planned; None where the plan is not known."""
     reads: tuple[int, ...]
-    """Numbers of the steps that it reads."""
     rows: tuple[Call, ...]
     """Its attempts, in time; empty for a step that was not run."""
 
@@ -290,7 +231,6 @@ def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
 
 
 def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
-    """Yield the queries of one sitting that fit; `known` collects every question."""
     samples: dict[tuple[str, int], tuple[AnswerRecord, Json]] = {}
     here = not files.logs
     for path in reversed(files.logs):
@@ -350,7 +290,6 @@ def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> 
 
 
 def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
-    """Yield the planned steps in order, then what no plan explains."""
     workflow = workflow_of(plan)
     planned = workflow.steps if workflow else ()
     for index, step in enumerate(planned):
@@ -368,7 +307,6 @@ def _unplanned(rows: Sequence[Call]) -> Iterator[StepDetail]:
 
 
 def _replies(sample: Json) -> Mapping[str, str]:
-    """Return the first words of each reply of a sample, by event."""
     found: dict[str, str] = {}
     for event in sample.get("events") or ():
         output: Json = event.get("output") or {}
@@ -381,7 +319,6 @@ def _replies(sample: Json) -> Mapping[str, str]:
 
 
 def _said(content: object, sample: Json) -> str:
-    """Return a message's text; a list of parts has texts among them."""
     if isinstance(content, str):
         return attached(content, sample)
     parts = cast(list[Json], content) if isinstance(content, list) else []
@@ -407,9 +344,6 @@ def _wanted(wanted: QuestionFilter) -> str:
     system = f" by {wanted.system}" if wanted.system else ""
     epoch = "" if wanted.epoch is None else f" in epoch {wanted.epoch}"
     return f"{wanted.question!r}{system}{epoch}"
-
-
-# § One query in full, as text: what `podium audit DIR --query ID` prints.
 
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}

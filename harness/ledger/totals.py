@@ -1,222 +1,215 @@
-"""What a system's calls come to: per question, paid, and spent so far."""
+"""THE sum: calls added up, per question and per system.
+
+The report's table, the audit, limits, `reprice` and the export all add up calls here, and nowhere
+else. No file is read here: calls come joined from journals and logs (join.py), or from logs alone
+(system_runs.py). Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at
+the list price in the log's book, as if nothing had been cached anywhere, so that systems can be
+compared. *Paid*: the calls of all attempts that a provider billed, by the journals where there are
+any; nothing for recorded and rehearsal workers. Calls that grade are in neither.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from harness.errors import UserError
-from harness.ledger import CallSums, Phase, QueryTotals, QuestionResult, RunFigures, read_figures
-from harness.ledger.call import Attempted, Scope, upper_bound
-from harness.ledger.join import AttemptEnd, after_retry, ended
-from harness.ledger.journal import FOLDER, AttemptLines, read_lines
-from harness.ledger.logs import CallEvent, Json, naming, open_log
-from harness.ledger.questions import PricedLog, about_log, entries, total
-from harness.ledger.runs import RunFacts, facts_in, find_logs, journals_of
-from harness.parallel import map_in_processes
+from harness.ledger.call import ZERO, Call, Scope
+from harness.ledger.logs import Phase
+from harness.ledger.runs import RunFacts
 from harness.pool_config import REPLAYING
-from harness.prices import Book
-from harness.prices.cost import cost
-from harness.records import PODIUM
+from harness.records import CONDUCTOR
 
-# § What a directory's logs have spent so far, for a spending limit.
-
-
-def spent_in_logs(logs: Iterable[Path], known: Set[str] = frozenset()) -> Decimal:
-    """Return the would-be dollars of all attempts in some logs.
-
-    A call that failed or was cut off may have been billed, so it counts as the dearest call of its
-    worker; `known` are uuids and spans of calls that were counted already. UserError names a worker
-    whose replies have no price.
-    """
-    spent = Decimal(0)
-    dearest: dict[str, Decimal] = {}
-    unknown: Counter[str] = Counter()
-    for about, call in _billed(logs, known):
-        usd = about.money(call)[0]
-        if usd is not None:
-            spent += usd
-            dearest[call.role] = max(usd, dearest.get(call.role, usd))
-        elif call.pending or call.error:
-            unknown[call.role] += 1
-        else:
-            raise UserError(
-                f"Calls of {call.role!r} in {about.path.name} have no price, so --max-usd cannot "
-                "hold: leave it out, or start in another --log-dir with a price book that has the "
-                "worker."
-            )
-    return spent + sum(dearest.get(role, Decimal(0)) * times for role, times in unknown.items())
-
-
-def _billed(logs: Iterable[Path], known: Set[str]) -> Iterator[tuple[PricedLog, CallEvent]]:
-    """Yield every call that was not read from a local cache, each once."""
-    seen = set(known)
-    for path in logs:
-        if not _is_ours(path):
-            continue
-        for entry in entries([path]):
-            for call in entry.calls:
-                if call.cache != "read" and call.id not in seen and call.span not in known:
-                    seen.add(call.id)
-                    yield entry.about, call
-
-
-def _is_ours(path: Path) -> bool:
-    with open_log(path) as log, naming(path):
-        return facts_in(log.header["eval"].get("metadata"), path) is not None
-
-
-# § What a run has spent so far, from all attempts: what `--max-usd` of a resumed run begins
-# § with.
-# §
-# § Journals have every call, also those that no log kept; what only a log has, because it is
-# § older or
-# § its journal is gone, counts as well. Not here: the meter of a run in progress
-# § (harness/budget.py).
-
-
-ZERO = Decimal(0)
+Key = TypeVar("Key")
+Tokens = tuple[int, int, int, int]
+"""Input, cache reads, cache writes, output."""
 
 
 @dataclass(slots=True)
-class CallLines:
-    """What a journal says of one call."""
+class CallSum:
+    """Sums over some calls, of what is known, and how many calls each of them lacks.
 
-    intent: Json
-    tries: AttemptLines = field(default_factory=AttemptLines)
-    outcome: Json | None = None
-
-    @property
-    def retries(self) -> list[Json]:
-        """Its failed HTTP attempts that another was to follow."""
-        return self.tries.retries
-
-    def attempts(self) -> Iterator[AttemptEnd]:
-        """Yield how each attempt over HTTP ended, the last one last."""
-        for number, retry in enumerate(self.retries, 1):
-            yield after_retry(number, retry, None)
-        if not self.tries.waited:
-            yield ended(len(self.retries) + 1, self.outcome, None)
-
-    def usd(self, told: AttemptEnd, book: Book) -> Decimal | None:
-        """Return what an attempt that was billed costs at a book; None when that is unknown."""
-        price = book.price(self.intent["price_ref"])
-        service = self.intent.get("service") or "standard"
-        return cost(told.usage, price, service) if told.usage and price else None
-
-    def bound(self, book: Book) -> Decimal | None:
-        """Return the most that an attempt without an end can cost; None when nothing bounds it."""
-        price = book.price(self.intent["price_ref"])
-        sizes = self.intent.get("prompt_bytes"), self.intent.get("max_tokens")
-        service = self.intent.get("service") or "standard"
-        return upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
-
-
-def calls_of(path: Path) -> Iterator[CallLines]:
-    """Yield the calls of one journal, in the order of their intents.
-
-    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
+    Whoever shows a sum decides whether a part that is missing makes it unknown. Added up one call
+    at a time, so that no million calls are ever held at once.
     """
-    calls: dict[str, CallLines] = {}
-    schema: object = None
-    for line in read_lines(path):
-        kind, call = line.get("kind"), str(line.get("call", ""))
-        schema = line.get("schema") if kind == "head" else schema
-        if kind == "intent":
-            calls[call] = CallLines(line)
-        elif call in calls and kind in ("retry", "again"):
-            calls[call].tries.add(line, schema)
-        elif call in calls and kind == "outcome":
-            calls[call].outcome = line
-    yield from calls.values()
 
-
-@dataclass(frozen=True, slots=True)
-class SpentSoFar:
-    """What a run's directory has spent."""
-
+    calls: int = 0
+    failed: int = 0
+    untold: int = 0
+    """Calls that reported no usage; what was refused has used none."""
+    unthought: int = 0
+    """Calls that do not say how much of their output was reasoning."""
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+    orchestration: int = 0
+    """Tokens that products spent on models of their own, in and out; in no other count."""
     usd: Decimal = ZERO
-    unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price: attempts that may have been billed, of which nobody can say yet how much: nothing
-    bounds them, and no call of their price has ended."""
+    """At the rates that a provider bills."""
+    unbilled: int = 0
+    usd_list: Decimal = ZERO
+    unlisted: int = 0
+    high: Decimal = ZERO
+    """The most that the calls with a bound can have cost."""
+    unbounded: int = 0
+    """Calls that nothing bounds, or whose price is unknown."""
+    unpriced: int = 0
+    """Calls that were answered, and lack a price: the reason where there is no dollar figure."""
+    unknown: int = 0
+    """Calls of which nobody knows whether they were billed."""
+    on_gpu: int = 0
+    gpu_s: Decimal = ZERO
+    usd_gpu: Decimal = ZERO
+    """The same in dollars; beside `usd`, never added to it."""
 
+    def add(self, call: Call) -> None:
+        """Count one call, or one attempt at it."""
+        self.calls += 1
+        self.failed += call.error is not None
+        self._tokens(call)
+        if call.usd is None:
+            self.unbilled += 1
+        else:
+            self.usd += call.usd
+        if call.usd_list is None:
+            self.unlisted += 1
+        else:
+            self.usd_list += call.usd_list
+        if call.usd_high is None:
+            self.unbounded += 1
+        else:
+            self.high += call.usd_high
+        if call.billable == "unknown":
+            self.unknown += 1
+        elif call.usd is None or call.usd_list is None:
+            self.unpriced += 1
+        if call.gpu_s is not None:
+            self.on_gpu += 1
+            self.gpu_s += call.gpu_s
+            self.usd_gpu += call.usd_gpu or ZERO
 
-def spent(log_dir: Path, book: Book) -> Decimal:
-    """Return the dollars of `standing`; 0 when nothing was called yet."""
-    return spent_so_far(log_dir, book).usd
+    def _tokens(self, call: Call) -> None:
+        if call.output is None:
+            self.untold += call.billable != "no"
+            self.unthought += call.billable != "no"
+            return
+        self.input += call.input_uncached or 0
+        self.cache_read += call.cache_read or 0
+        self.cache_write += call.cache_write or 0
+        self.output += call.output
+        self.orchestration += (call.orchestration_in or 0) + (call.orchestration_out or 0)
+        if call.reasoning is None:
+            self.unthought += 1
+        else:
+            self.reasoning += call.reasoning
 
-
-def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
-    """Return the would-be dollars of all attempts below a run's directory, at the run's book.
-
-    An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
-    where nothing bounds that, as the dearest call of its price.
-    UserError names calls whose replies have no price.
-    """
-    sums = _Sums(book)
-    for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
-        for call in calls_of(path):
-            sums.add(call, path.name)
-    logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
-    return SpentSoFar(sums.total() + spent_in_logs(logs, sums.known_calls), sums.unbounded)
-
-
-@dataclass(slots=True)
-class _Sums:
-    book: Book
-    known: Decimal = ZERO
-    known_calls: set[str] = field(default_factory=set[str])
-    """Spans and uuids of the events of the journals' calls."""
-    dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
-    unknown: list[tuple[str, Decimal | None]] = field(
-        default_factory=list[tuple[str, Decimal | None]]
-    )
-    """Price and upper bound of attempts of which nobody knows whether they were billed."""
-
-    def add(self, call: CallLines, journal: str) -> None:
-        """Count all attempts of a call."""
-        names = call.intent.get("span"), (call.outcome or {}).get("event")
-        self.known_calls.update(name for name in names if name)
-        for told in call.attempts():
-            if told.billable == "yes":
-                self._billed(call, told, journal)
-            elif told.billable == "unknown":
-                self.unknown.append((call.intent["price_ref"], call.bound(self.book)))
-
-    def total(self) -> Decimal:
-        """Return the sum; what is unknown counts as its bound, else as the dearest call."""
-        assumed = (
-            self.dearest.get(ref, ZERO) if bound is None else bound for ref, bound in self.unknown
-        )
-        return self.known + sum(assumed, ZERO)
+    def plus(self, other: "CallSum") -> "CallSum":
+        """Return both together."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in NAMES)
+        return CallSum(*(one + two for one, two in pairs))
 
     @property
-    def unbounded(self) -> Counter[str]:
-        """Return how many of each price nothing bounds, of prices that no ended call has."""
-        refs = (ref for ref, bound in self.unknown if bound is None and ref not in self.dearest)
-        return Counter(refs)
+    def tokens_in(self) -> int | None:
+        """Cached input included; None when a call reported no usage."""
+        return None if self.untold else self.input + self.cache_read + self.cache_write
 
-    def _billed(self, call: CallLines, told: AttemptEnd, journal: str) -> None:
-        ref, usd = call.intent["price_ref"], call.usd(told, self.book)
-        if usd is None:
-            raise UserError(
-                f"Calls of {call.intent['role']!r} in {journal} have no price, so --max-usd cannot "
-                "hold: leave it out, or start in another --log-dir with a price book that has "
-                "the worker."
-            )
-        self.known += usd
-        self.dearest[ref] = max(usd, self.dearest.get(ref, ZERO))
+    @property
+    def tokens_out(self) -> int | None:
+        """Reasoning included."""
+        return None if self.untold else self.output
+
+    @property
+    def tokens_reasoning(self) -> int | None:
+        """None when a call did not say."""
+        return None if self.unthought else self.reasoning
+
+    @property
+    def billed(self) -> Decimal | None:
+        """Dollars; None when the price of a call is unknown."""
+        return None if self.unbilled else self.usd
+
+    @property
+    def listed(self) -> Decimal | None:
+        """Dollars at list price, nothing cached; None when a call has no price."""
+        return None if self.unlisted else self.usd_list
+
+    @property
+    def paid(self) -> "Paid":
+        """What was billed, as a range."""
+        high = None if self.unbounded else self.high
+        return Paid(self.usd, high, self.unknown, self.unbilled - self.unknown)
 
 
-# § What left a purse for a sitting, as a range, from its journals: they alone have every
-# § call.
-# §
-# § A call that was dispatched and never answered may have been billed: it costs between
-# § nothing and
-# § what its request allowed. Only live workers cost anything. Not here: what a run may still
-# § spend
-# § (spending.py), and figures per query (harness/ledger/totals.py).
+NAMES = tuple(CallSum.__dataclass_fields__)
+
+
+def add_up(calls: Iterable[Call]) -> CallSum:
+    """Return the sum of some calls."""
+    found = CallSum()
+    for call in calls:
+        found.add(call)
+    return found
+
+
+def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:
+    """Return the sums of groups of calls."""
+    found: dict[Key, CallSum] = {}
+    for call in calls:
+        name = key(call)
+        if name not in found:
+            found[name] = CallSum()
+        found[name].add(call)
+    return found
+
+
+def total(sums: Iterable[CallSum]) -> CallSum:
+    """Return the sum of some sums."""
+    found = CallSum()
+    for one in sums:
+        found = found.plus(one)
+    return found
+
+
+class CallKind(NamedTuple):
+    """What calls have in common that are added up."""
+
+    newest: bool
+    """True for calls that were read from the newest log of a run."""
+    role: str
+    model: str
+    phase: Phase
+    counted: bool
+    """False for the spend of an attempt that failed and was not graded."""
+    billable: bool
+    """False for reads from a local cache: would-be price, nothing paid."""
+
+
+CallSums = Mapping[CallKind, CallSum]
+"""Every call of a run once, added up by kind."""
+
+
+def in_table(kind: CallKind) -> bool:
+    """Return whether calls stand in a table's figures per query."""
+    return kind.phase == "solve" and kind.counted
+
+
+def is_cached(kind: CallKind) -> bool:
+    """Return whether calls of the table were read from a local cache, which Inspect leaves out."""
+    return in_table(kind) and not kind.billable
+
+
+def grades(kind: CallKind) -> bool:
+    """Return whether calls were made by graders, which Inspect counts and a table does not."""
+    return kind.phase == "score" and kind.counted and kind.billable
+
+
+def failed(kind: CallKind) -> bool:
+    """Return whether calls belong to attempts that failed, which Inspect's run totals count."""
+    return not kind.counted and kind.billable
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +217,6 @@ class Paid:
     """US dollars that were billed, as far as anybody knows."""
 
     low: Decimal = ZERO
-    """What is known to be billed."""
     high: Decimal | None = ZERO
     """None: nothing bounds a call whose end is unknown, or a billed call has no price."""
     unknown: int = 0
@@ -237,70 +229,106 @@ class Paid:
         """The one number that it is; None for a range."""
         return self.low if self.low == self.high else None
 
-    def plus(self, other: "Paid") -> "Paid":
-        """Return both together."""
-        high = None if self.high is None or other.high is None else self.high + other.high
-        unknown, unpriced = self.unknown + other.unknown, self.unpriced + other.unpriced
-        return Paid(self.low + other.low, high, unknown, unpriced)
-
 
 ByScope = Mapping[Scope, Paid]
 
 
-def read_paid(logs: Sequence[Path]) -> ByScope | None:
-    """Return what a sitting paid by scope, by the journals of the task that its logs are of.
+def last_attempts(calls: Iterable[Call]) -> list[Call]:
+    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
 
-    None for what cost nothing, because its workers are not live, and for logs older than journals.
-    UserError for a damaged log, and for one that `podium run` did not write.
+    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
+    what they may have cost is in the bounds of what was billed.
     """
-    with open_log(logs[0]) as log:
-        about, task = about_log(log.header, logs[0]), str(log.header["eval"].get("task", ""))
-    if about.facts.label != "live" or not all(map(_is_in_journals, logs)):
-        return None
-    folders = sorted({path.parent for path in logs})
-    journals = [path for folder in folders for path in journals_of(folder, task)]
-    return paid_in(journals, about.book) if journals else None
+    last: dict[str, Call] = {}
+    for call in calls:
+        if call.call not in last or call.attempt > last[call.call].attempt:
+            last[call.call] = call
+    return list(last.values())
 
 
-def _is_in_journals(path: Path) -> bool:
-    """Return whether a log says that all its calls are in journals too; older ones do not."""
-    with open_log(path) as log, naming(path):
-        return bool(log.header["eval"]["metadata"][PODIUM].get("journal"))
+@dataclass(frozen=True, slots=True)
+class QueryTotals:
+    """One (question, epoch) pair: the calls that answered it. None: a part is unknown."""
+
+    calls: int
+    tokens_in: int | None
+    """Cached input included."""
+    tokens_out: int | None
+    tokens_reasoning: int | None
+    """Part of `tokens_out`."""
+    worker_tokens_out: int | None
+    """Output of workers alone: the token count of the Conductor paper (reference for Table 6)."""
+    conductor_tokens: int | None
+    """Input and output of the model that plans."""
+    usd: Decimal | None
+    worker_calls: int
+    """Those of workers that had a reply: what a manifest says beforehand."""
+    conductor_s: float | None
+    """Seconds in which a model that plans in this process worked; None where none did, or where
+    they are unknown."""
 
 
-def paid_in(journals: Iterable[Path], book: Book) -> ByScope:
-    """Return what the calls of some journals cost at a book, by scope."""
-    found: dict[Scope, Paid] = {}
-    for path in journals:
-        for call in calls_of(path):
-            scope: Scope = call.intent["scope"]
-            for told in call.attempts():
-                found[scope] = found.get(scope, Paid()).plus(_paid(call, told, book))
-    return found
+def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
+    """Add up the last attempts that answered one question; those that grade are left out."""
+    sums = sums_by(
+        (call for call in calls if call.scope != "scoring"), lambda call: call.role == CONDUCTOR
+    )
+    workers, conductor = sums.get(False, CallSum()), sums.get(True, CallSum())
+    whole = workers.plus(conductor) if conductor.calls else workers
+    planning = conductor.input + conductor.cache_read + conductor.cache_write + conductor.output
+    return QueryTotals(
+        calls=whole.calls,
+        tokens_in=whole.tokens_in,
+        tokens_out=whole.tokens_out,
+        tokens_reasoning=whole.tokens_reasoning,
+        worker_tokens_out=workers.tokens_out,
+        conductor_tokens=None if conductor.untold else planning,
+        usd=whole.listed,
+        worker_calls=workers.calls - workers.failed,
+        conductor_s=conductor_s,
+    )
 
 
-def _paid(call: CallLines, told: AttemptEnd, book: Book) -> Paid:
-    if told.billable == "no":
-        return Paid()
-    if told.billable == "unknown":
-        return Paid(high=call.bound(book), unknown=1)
-    usd = call.usd(told, book)
-    return Paid(high=None, unpriced=1) if usd is None else Paid(usd, usd)
+@dataclass(frozen=True, slots=True)
+class QuestionResult:
+    """One (question, epoch) pair as its newest log left it: verdict, shape of the work, tokens."""
 
+    question: str
+    epoch: int
+    sample: str
+    value: float | None
+    """None when unscored: we failed, or the run has not got there."""
+    reason: str
+    """Why it is unscored; empty when it was graded."""
+    parsed: bool
+    """False when it was graded wrong because no answer could be found in the reply."""
+    kind: str
+    topic: str
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    latency_s: float | None
+    """Wall time of the solver, as measured in this run."""
+    totals: QueryTotals
+    official: float | None = None
+    """The published evaluator's verdict, where the suite gives one beside its own."""
+    fragile: bool = False
+    """True when a little more or less time might have changed the verdict."""
+    erratum: bool = False
+    vote: str | None = None
+    """Digest of the answer that was found, the same for what means the same in another order of
+    options; None where none was. For counting votes alone: it shows no text."""
+    fallback: str = ""
+    """What its system noted of falling back: a sentence of our own."""
+    planned: bool = False
+    plan_fault: str | None = None
+    """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
+    groups: Mapping[str, str] = field(default_factory=dict[str, str])
 
-# § A `Sitting`: one system that sat one exam, put together from all the logs of its attempts.
-# §
-# § A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from
-# § the newest
-# § log that has it, spend is counted from all of them, and a call that several logs repeat
-# § counts once.
-# § Headers are read first, to know which logs belong together; the samples of many logs are
-# § read in
-# § several processes, a sitting at a time (harness/parallel.py).
-
-
-Tokens = tuple[int, int, int, int]
-"""Input, cache reads, cache writes, output."""
+    @property
+    def graded(self) -> bool:
+        """Say whether there is a verdict."""
+        return self.value is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +337,6 @@ class SystemRun:
 
     facts: RunFacts
     paths: tuple[Path, ...]
-    """Its logs, newest first; `read_figures(paths)` adds them up."""
     asked: int
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int
@@ -326,139 +353,6 @@ class SystemRun:
     def logs(self) -> tuple[str, ...]:
         """File names, newest first."""
         return tuple(path.name for path in self.paths)
-
-
-def load_runs(
-    dirs: Sequence[Path], recursive: bool = True
-) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the sittings in some directories, and the foreign logs that were passed over.
-
-    UserError for a damaged file, and when no log of podium's is left.
-    """
-    groups: dict[object, list[_Head]] = {}
-    foreign: list[Path] = []
-    for path in find_logs(dirs, recursive):
-        head = _read_head(path)
-        if head is None:
-            foreign.append(path)
-        else:
-            _join(groups, head)
-    if not groups:
-        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    once = {id(group): _by_age(group) for group in groups.values()}
-    sat = list(once.values())
-    sums = map_in_processes(_sums, [[head.path for head in group] for group in sat])
-    found = (_sitting(group, *each) for group, each in zip(sat, sums, strict=True))
-    return tuple(found), tuple(foreign)
-
-
-def _sums(paths: Sequence[Path]) -> tuple[RunFigures, ByScope | None]:
-    return read_figures(paths), read_paid(paths)
-
-
-def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
-    """Put a log to those of its task and to those of its experiment, which become one group."""
-    same_task = groups.get(head.task, [])
-    same_run = groups.get(head.identity, [])
-    together = same_task if same_task is same_run else [*same_task, *same_run]
-    group = [*together, head]
-    for member in group:
-        groups[member.task] = groups[member.identity] = group
-
-
-def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
-    return sorted(group, key=lambda head: head.age, reverse=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What a log's header says."""
-
-    path: Path
-    age: tuple[str, str]
-    """Of two logs of one sitting, the greater one is the newer."""
-    task: str
-    identity: tuple[str, ...]
-    """An experiment that grew (a larger limit) may have a new task id, and is the same sitting."""
-    facts: RunFacts
-    asked: int
-    epochs: int
-    told: Mapping[str, Tokens] | None
-
-
-def _read_head(path: Path) -> _Head | None:
-    """Read a header; None for a log that `podium run` did not write."""
-    with open_log(path) as log, naming(path):
-        about: Json = log.header["eval"]
-        facts = facts_in(about.get("metadata"), path)
-        if facts is None:
-            return None
-        epochs = _part(about, "config").get("epochs") or 1
-        return _Head(
-            path=path,
-            # A regraded log repeats the old one's creation time, and has a later one in its name.
-            age=(about["created"], path.name),
-            task=about["task_id"],
-            identity=(str(path.parent.resolve()), *_identity(facts)),
-            facts=facts,
-            asked=len(_part(about, "dataset").get("sample_ids") or ()) * epochs,
-            epochs=epochs,
-            told=_told(log.header),
-        )
-
-
-def _told(header: Json) -> Mapping[str, Tokens] | None:
-    """Return Inspect's totals, which it writes when a run ends; a killed run has none."""
-    totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
-    if header.get("status", "started") == "started" and not totals:
-        return None
-    return {
-        model: (
-            usage.get("input_tokens") or 0,
-            usage.get("input_tokens_cache_read") or 0,
-            usage.get("input_tokens_cache_write") or 0,
-            usage.get("output_tokens") or 0,
-        )
-        for model, usage in totals.items()
-    }
-
-
-def _part(data: Json, name: str) -> Json:
-    found: Json | None = data.get(name)
-    return found or {}
-
-
-def _identity(facts: RunFacts) -> tuple[str, ...]:
-    image = facts.box_facts.image_id if facts.box_facts else None
-    data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
-    exam = (*data, facts.box, image)
-    system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
-    return tuple(str(part) for part in (*exam, *system, facts.purpose))
-
-
-def _sitting(newest_first: Sequence[_Head], figures: RunFigures, paid: ByScope | None) -> SystemRun:
-    newest = newest_first[0]
-    return SystemRun(
-        facts=newest.facts,
-        paths=tuple(head.path for head in newest_first),
-        asked=max(newest.asked, len(figures.attempts)),
-        epochs=newest.epochs,
-        attempts=figures.attempts,
-        spend=figures.spend,
-        told=newest.told,
-        paid=paid,
-    )
-
-
-# § Totals of a ledger: what a question cost, and what a system costs per question.
-# §
-# § Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the
-# § list price in
-# § the log's book, as if nothing had been cached anywhere, so that systems can be compared.
-# § *Paid*: the
-# § calls of all attempts that a provider billed, by the journals where there are any; nothing
-# § for
-# § recorded and rehearsal workers. Calls that grade are in neither.
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,18 +397,15 @@ class SystemTotals:
         return self.paid.low
 
 
-def system_totals(sitting: SystemRun) -> SystemTotals:
+def system_totals(run: SystemRun) -> SystemTotals:
     """Average a system's queries, and add up what all its attempts have spent."""
-    graded = [attempt for attempt in sitting.attempts if attempt.graded]
+    graded = [attempt for attempt in run.attempts if attempt.graded]
     rows = [attempt.totals for attempt in graded]
-    begun, whole = len(sitting.attempts), total(sitting.spend.values())
-    answering, scoring = (
-        _paid_of(sitting, "inference", "solve"),
-        _paid_of(sitting, "scoring", "score"),
-    )
+    begun, whole = len(run.attempts), total(run.spend.values())
+    answering, scoring = _paid(run, "inference", "solve"), _paid(run, "scoring", "score")
     spent = answering.exact
     return SystemTotals(
-        n_asked=sitting.asked,
+        n_asked=run.asked,
         n_graded=len(graded),
         n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
         calls=_mean([row.calls for row in rows]),
@@ -531,7 +422,7 @@ def system_totals(sitting: SystemRun) -> SystemTotals:
         steps=_mean([attempt.steps for attempt in graded]),
         depth=_mean([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
-        latency_s=None if _replayed(sitting) else _mean([one.latency_s for one in graded]),
+        latency_s=None if _replayed(run) else _mean([one.latency_s for one in graded]),
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
@@ -540,29 +431,27 @@ def system_totals(sitting: SystemRun) -> SystemTotals:
     )
 
 
-def _paid_of(sitting: SystemRun, scope: Scope, phase: Phase) -> Paid:
+def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     """Return what left a purse; by the logs for runs that are older than journals.
 
     A call that failed without saying whether it was billed has no upper bound there. Journals that
     have less than the logs are not all here, so what was paid has no upper bound either.
     """
-    if sitting.facts.label != "live":
+    if run.facts.label != "live":
         return Paid()
-    kinds = ((kind, tally) for kind, tally in sitting.spend.items() if kind.phase == phase)
-    billed = total(tally for kind, tally in kinds if kind.billable)
-    if sitting.paid is None:
-        failed = billed.unbilled - billed.unpriced
-        return Paid(billed.usd, billed.billed, failed, billed.unpriced)
-    paid = sitting.paid.get(scope, Paid())
-    if billed.usd <= paid.low:
+    kinds = ((kind, one) for kind, one in run.spend.items() if kind.phase == phase)
+    billed = total(one for kind, one in kinds if kind.billable).paid
+    if run.paid is None:
+        return billed
+    paid = run.paid.get(scope, Paid())
+    if billed.low <= paid.low:
         return paid
-    return Paid(billed.usd, None, paid.unknown, paid.unpriced)  # a journal is gone
+    return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
 
 
-def _replayed(sitting: SystemRun) -> bool:
-    """Say whether replies came from a cassette; rehearsal replies may, too."""
-    models = [worker.model for worker in sitting.facts.workers.values()]
-    return sitting.facts.label == "recorded" or any(
+def _replayed(run: SystemRun) -> bool:
+    models = [worker.model for worker in run.facts.workers.values()]
+    return run.facts.label == "recorded" or any(
         model.startswith(f"{REPLAYING}/") for model in models
     )
 
@@ -575,3 +464,42 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _mean_usd(rows: Sequence[QueryTotals]) -> Decimal | None:
     known = [row.usd for row in rows if row.usd is not None]
     return sum(known, Decimal(0)) / len(rows) if rows and len(known) == len(rows) else None
+
+
+@dataclass(frozen=True, slots=True)
+class SpentSoFar:
+    """What a run's directory has spent, from all attempts: where a resumed run begins."""
+
+    usd: Decimal = ZERO
+    unbounded: Counter[str] = field(default_factory=Counter[str])
+    """By price: attempts that may have been billed, of which nobody can say yet how much: nothing
+    bounds them, and no call of their price has ended."""
+
+
+def spent_by(calls: Iterable[Call]) -> SpentSoFar:
+    """Add up what some calls have spent, for a limit.
+
+    An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
+    where nothing bounds that, as the dearest call of its price. UserError names a worker whose
+    replies have no price.
+    """
+    known = ZERO
+    dearest: dict[str, Decimal] = {}
+    unbounded: Counter[str] = Counter()
+    for call in calls:
+        if call.billable == "unknown" and call.usd_high is None:
+            unbounded[call.price_ref] += 1
+        elif call.billable == "unknown":
+            known += call.usd_high or ZERO
+        elif call.usd is None:
+            raise UserError(
+                f"Calls of {call.role!r} in {call.journal or call.log} have no price, so --max-usd "
+                "cannot hold: leave it out, or start in another --log-dir with a price book that "
+                "has the worker."
+            )
+        elif call.billable == "yes":
+            known += call.usd
+            dearest[call.price_ref] = max(call.usd, dearest.get(call.price_ref, ZERO))
+    assumed = (dearest[ref] * often for ref, often in unbounded.items() if ref in dearest)
+    rest = {ref: often for ref, often in unbounded.items() if ref not in dearest}
+    return SpentSoFar(known + sum(assumed, ZERO), Counter(rest))

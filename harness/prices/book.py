@@ -1,4 +1,8 @@
-"""A price book: dated entries in a TOML file, each checked, each with a source."""
+"""A price book: a TOML file of dated entries, append-only, every number with a source.
+
+Tokens are stored and dollars recomputed, so a log can be priced with any book. A price source of
+today answers for days before a model existed; history/records.toml has facts from those days.
+"""
 
 import hashlib
 import json
@@ -16,13 +20,6 @@ from harness.errors import UserError
 from harness.files import SETTINGS, decimal_of, parse_toml, read_limited
 from harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
 
-# § One entry of a price book, between plain TOML or JSON values and `Price`.
-# §
-# § Books come in from outside, so every field is checked here, and `BadEntry` says in words
-# § what is
-# § wrong with which. Not here: files and dates of books (harness/prices/book.py).
-
-
 Row = Mapping[str, object]
 
 RATES = (
@@ -36,7 +33,6 @@ RATES = (
     "orchestration_in_cached",
     "orchestration_out",
 )
-"""US dollars per million tokens, as `Rates` has them."""
 
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
@@ -124,7 +120,6 @@ def _rates(name: str, fields: Row) -> Rates:
 
 
 def _amount(name: str, field: str, value: object) -> Decimal | None:
-    """Return a number from 0 up, exact: a bare float has already lost digits and is refused."""
     if value is None:
         return None
     if isinstance(value, float):
@@ -219,14 +214,6 @@ def _day(name: str, value: object) -> str:
         ) from None
 
 
-# § Since when models can be called, and which prices were on record on which days.
-# §
-# § A price source of today answers for any day in the past, also for days before a model
-# § existed. The
-# § facts here are from before and are dated: history/records.toml has them, with their
-# § sources.
-
-
 RECORDS = Path(__file__).parent / "history" / "records.toml"
 
 
@@ -246,7 +233,6 @@ class Record:
 
     launched: date
     source: str
-    """Of the launch day."""
     prices: tuple[OnRecord, ...]
 
     def on(self, day: date) -> OnRecord | None:
@@ -291,15 +277,6 @@ def _on_record(ref: str, launched: date, row: Mapping[str, Any]) -> OnRecord:
         until=date.fromisoformat(until) if until else None,
         price=price_from(ref, {**rates, "launched": launched.isoformat()}, "dated"),
     )
-
-
-# § Dated lists of prices; what one call costs is harness/prices/cost.py.
-# §
-# § A price book is a TOML file in harness/prices/: append-only, every number with a source.
-# § Tokens are
-# § stored, dollars are recomputed, so the same log can be priced with any book. One entry of
-# § a book is
-# § harness/prices/book.py; how a book is made is harness/prices/snapshot.py.
 
 
 BOOKS = Path(__file__).parent
@@ -446,7 +423,6 @@ def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
 
 
 def _refuse_too_early(book: Book) -> None:
-    """Raise BadEntry for a price of a day on which nobody could call the model yet."""
     if book.date == UNDATED:
         return
     try:
@@ -461,9 +437,6 @@ def _refuse_too_early(book: Book) -> None:
             raise BadEntry(
                 f"entry {ref!r}: nobody could call it before {launched}, and the book is of {day}"
             )
-
-
-# § A price book as TOML. Reading one is harness/prices/book.py.
 
 
 def book_text(book: Book) -> str:

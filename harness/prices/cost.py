@@ -1,4 +1,8 @@
-"""What one call costs: rates, tiers, caches and services of a price."""
+"""What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+
+Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
+request. Unknown is None and stays None.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -6,14 +10,6 @@ from decimal import Decimal
 from typing import Literal
 
 from harness.records import Usage
-
-# § What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
-# §
-# § Tiers are applied to a call, never to summed usage: whether a request is long is a fact of
-# § that
-# § request. Unknown is None and stays None. Not here: files of prices
-# § (harness/prices/book.py).
-
 
 MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
@@ -23,7 +19,6 @@ Evidence = Literal["dated", "carried-back", ""]
 Empty: not said, by a log that is older than the question."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
-"""How a provider was asked to serve a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,6 @@ class Price(Rates):
     tiers: tuple[Tier, ...] = ()
     """By growing `above`."""
     request: Decimal = Decimal(0)
-    """Dollars per request."""
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
     """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
     full_rate: Mapping[Service, tuple[str, ...]] = field(
@@ -119,7 +113,6 @@ class CallCost:
     cache_read: Decimal
     cache_write: Decimal
     output: Decimal
-    """Reasoning included."""
     orchestration: Decimal
     request: Decimal
     tier: str

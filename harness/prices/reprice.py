@@ -1,4 +1,8 @@
-"""The same tokens at other prices: what each system would have cost at another book."""
+"""The same tokens at other prices: what each system would have cost at another book.
+
+Figures are per graded (question, epoch) pair and at list price. A call that a book does not price
+leaves no figure at that book: a smaller one would make its system look cheaper.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,29 +11,17 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.ledger.call import Call, plain
+from harness.ledger.call import Call, at_price, plain
 from harness.ledger.join import merged
 from harness.ledger.runs import RunFiles, gather, naming_sitting
+from harness.ledger.totals import add_up
 from harness.prices import Book, book_from_json
-from harness.prices.cost import Price, known_sum, list_cost
-from harness.records import Usage
 from harness.text import columns
-
-# § The same tokens at other prices: what each system would have cost at another book.
-# §
-# § Logs keep tokens and the book of their day; nothing in them changes here. Figures are per
-# § graded
-# § (question, epoch) pair and at list price, as if nothing had been cached anywhere. A call
-# § that a book
-# § does not price leaves no figure at that book: a smaller one would make its system look
-# § cheaper.
-
 
 NAME = "reprice.json"
 UNKNOWN = "—"
 MICRO = Decimal("0.000001")
 SHOWN = 20
-"""Characters of a book's name in a column's title."""
 HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then")
 LEGEND = (
     "Per graded question, list price, nothing cached, graders left out. n counts the questions."
@@ -63,7 +55,6 @@ class Repriced:
     """Of all queries together, cached ones included; None where a call says none."""
     tokens_out: int | None
     then: At
-    """At the book that the logs embed."""
     now: At
 
     @property
@@ -90,15 +81,16 @@ def _repriced(files: RunFiles, book: Book) -> Repriced | None:
         return None
     samples = [sample for log in found.gathered.logs for sample in log.samples]
     queries = sum(sample.newest and sample.graded for sample in samples)
-    rows = [row for row in found.rows if row.counted and row.scope == "inference"]
-    asked = [(row.price_ref, row.usage) for row in rows if not _is_free(row)]
+    asked = [row for row in found.rows if row.counted and row.scope == "inference"]
+    asked = [row for row in asked if row.billable != "no" or row.cache == "read"]  # else free
+    tokens = add_up(asked)
     return Repriced(
         suite=facts.suite,
         system=facts.system,
         label=facts.label,
         queries=queries,
-        tokens_in=_sum(usage.input_total if usage else None for _, usage in asked),
-        tokens_out=_sum(usage.output if usage else None for _, usage in asked),
+        tokens_in=tokens.tokens_in,
+        tokens_out=tokens.tokens_out,
         then=_at(book_from_json(facts.prices), asked, queries),
         now=_at(book, asked, queries),
     )
@@ -136,38 +128,23 @@ def free_place(out: Path) -> Path:
     return out / NAME
 
 
-def _is_free(row: Call) -> bool:
-    """Say whether a provider refused an attempt, which costs nothing at any book."""
-    return row.billable == "no" and row.cache != "read"
-
-
-def _at(book: Book, calls: Sequence[tuple[str, Usage | None]], queries: int) -> At:
-    costs: list[Decimal | None] = []
-    evidence: set[str] = set()
-    unpriced: set[str] = set()
-    for ref, usage in calls:
-        price = book.price(ref)
-        usd = list_cost(usage, price) if usage and price else None
-        costs.append(usd)
-        if price is not None:
-            evidence.add(book.evidence(ref))
-        if usd is None:
-            unpriced.add(f"{ref} ({_why(usage, price)})")
-    total = known_sum(costs)
+def _at(book: Book, calls: Sequence[Call], queries: int) -> At:
+    there = [at_price(call, book.price(call.price_ref)) for call in calls]
+    usd = add_up(there).listed
+    priced = {call.price_ref for call in calls if book.price(call.price_ref)}
     return At(
         book=book.name,
         date=book.date,
         sha256=book.sha256,
-        usd=total / queries if total is not None and queries else None,
-        evidence=tuple(sorted(evidence)),
-        unpriced=tuple(sorted(unpriced)),
+        usd=usd / queries if usd is not None and queries else None,
+        evidence=tuple(sorted({book.evidence(ref) for ref in priced})),
+        unpriced=tuple(sorted({_why(call, book) for call in there if call.usd_list is None})),
     )
 
 
-def _why(usage: Usage | None, price: Price | None) -> str:
-    if usage is None:
-        return "a call reported no tokens"
-    return "not in the book" if price is None else "a rate is missing"
+def _why(call: Call, book: Book) -> str:
+    why = "not in the book" if book.price(call.price_ref) is None else "a rate is missing"
+    return f"{call.price_ref} ({'a call reported no tokens' if call.output is None else why})"
 
 
 def _cells(row: Repriced) -> tuple[str, ...]:
@@ -185,7 +162,6 @@ def _cells(row: Repriced) -> tuple[str, ...]:
 
 
 def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
-    """Yield the facts of every book, a line each."""
     for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
         for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
             same = [at for at in sides if (at.book, at.date, at.sha256) == book]
@@ -203,7 +179,6 @@ def _unpriced(sides: Iterable[At]) -> Iterator[str]:
 
 
 def _short(name: str) -> str:
-    """Return a book's name, cut where it would widen the table."""
     return name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
 
 
@@ -213,12 +188,3 @@ def _per(total: int | None, queries: int) -> str:
 
 def _usd(value: Decimal | None) -> str:
     return UNKNOWN if value is None else format(value.quantize(MICRO, ROUND_HALF_EVEN), "f")
-
-
-def _sum(parts: Iterable[int | None]) -> int | None:
-    total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total

@@ -1,4 +1,9 @@
-"""Make a price book from the package genai-prices, and compare books."""
+"""Make a price book from genai-prices: offline, dated, guarded; and compare books.
+
+The package answers for any day, also before anybody had written a price down. So a launch day on
+record is a bound, a price on record from the time itself wins, and an answer that is only assumed
+to have held is `carried-back`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,17 +19,6 @@ from harness.prices import BOOKS, UNDATED, Book, parse_book, read_book
 from harness.prices.book import RATES, book_text, record_of
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns
-
-# § Make a price book from genai-prices: offline, dated, guarded. Nothing else imports that
-# § package.
-# §
-# § The package answers for any day, also for days before a model existed or before anybody
-# § had written
-# § its price down. So a launch day on record is a bound, a price on record from the time
-# § itself wins
-# § (harness/prices/book.py), and an answer that is only assumed to have held is `carried-
-# § back`.
-
 
 PACKAGE = "genai-prices"
 
@@ -192,7 +186,6 @@ def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
 
 
 def _start_days(model: Any) -> list[date]:
-    """Return every day on which a price of a model begins, special services included."""
     parts = [*_conditional(model), *(model.price_variants or ())]
     days = [getattr(part.constraint, "start_date", None) for part in parts]
     return [day for day in days if day is not None]
@@ -209,7 +202,6 @@ def _conditional(model: Any) -> Sequence[Any]:
 
 
 def _price(ref: str, found: Any) -> Price:
-    """Return the package's prices of a model as ours; every tier has all its rates."""
     listed = {ours: getattr(found, theirs) for theirs, ours in UNITS.items()}
     if listed["input"] is None or listed["output"] is None:
         raise UserError(f"{ref} has no price per token of input and of output at {PACKAGE}.")
@@ -221,7 +213,6 @@ def _price(ref: str, found: Any) -> Price:
 
 
 def _rates(listed: Mapping[str, Any], start: int) -> Rates:
-    """Return the rates of a prompt that is longer than `start` tokens."""
     found: dict[str, Decimal | None] = {}
     for name, value in listed.items():
         reached = [tier.price for tier in getattr(value, "tiers", ()) if tier.start <= start]
@@ -241,7 +232,6 @@ class _Services:
 
 
 def _services(model: Any, moment: datetime, listed: Price) -> _Services:
-    """Return the factors of the services that the package prices on a day."""
     factors: dict[Service, Decimal] = {}
     kept: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
@@ -272,9 +262,6 @@ def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
 
 def _of(price: Price) -> tuple[Rates, ...]:
     return tuple(tier.rates for tier in price.tiers)
-
-
-# § What differs between two books, and between a book and the package that it was made from.
 
 
 ABSENT = "—"
@@ -340,7 +327,6 @@ def compared(book: Book, source: PriceSource) -> Compared:
 
 
 def _fields(price: Price) -> Mapping[str, str]:
-    """Return an entry field by field, in one notation, so that 10 and 10.00 are the same rate."""
     found = {name: number(rate) for name, rate in asdict(price.base).items() if rate is not None}
     for tier in price.tiers:
         rates = asdict(tier.rates).items()
@@ -367,9 +353,6 @@ def number(value: Decimal) -> str:
     plain = format(value.normalize(), "f")
     whole, _, rest = plain.partition(".")
     return f"{whole}.{rest.ljust(2, '0')}"
-
-
-# § Price books as plain text for the terminal, in at most 100 columns.
 
 
 WIDTH = 98
@@ -415,7 +398,6 @@ def _cells(rates: Rates) -> tuple[str, ...]:
 
 
 def _extras(ref: str, price: Price) -> list[str]:
-    """Return what has no column: services, other rates, GPU time, and where a price is from."""
     said: list[str] = []
     for service, factor in price.services.items():
         kept = price.full_rate.get(service)
@@ -438,7 +420,6 @@ def _extras(ref: str, price: Price) -> list[str]:
 
 
 def _rule(start: str, book: Book) -> list[str]:
-    """Return a built-in price: it holds for every key that begins so and is not listed."""
     price = book.built_in[start]
     rates = f"{number(price.input)} in, {number(price.output)} out"
     said = f"{start}*, built in: {rates} ({price.source})"

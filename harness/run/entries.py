@@ -10,7 +10,8 @@ from inspect_ai.log import EvalLog
 from harness.errors import UserError
 from harness.inspect_adapters import pick
 from harness.learning.fit import Artifact, write_artifact
-from harness.ledger.totals import SystemRun, SystemTotals, load_runs, system_totals
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
 from harness.run.catalogue import (

@@ -11,7 +11,7 @@ from harness.errors import UserError
 from harness.inspect_adapters import pick, system_of
 from harness.judge import judged_among
 from harness.ledger.runs import has_sittings
-from harness.ledger.totals import spent
+from harness.ledger.system_runs import spent
 from harness.pool_config import PoolSpec, with_conductor
 from harness.records import Question
 from harness.run.catalogue import (

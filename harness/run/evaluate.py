@@ -28,7 +28,8 @@ from harness.errors import UserError
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
-from harness.ledger.totals import SpentSoFar, spent_so_far
+from harness.ledger.system_runs import spent_so_far
+from harness.ledger.totals import SpentSoFar
 from harness.parallel import progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, with_conductor

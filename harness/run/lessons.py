@@ -15,7 +15,8 @@ from harness.inspect_adapters import pick, system_of
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Matrix, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import BareText, SuiteSplit, load_split, overlaps
 from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry, manifest_key

@@ -12,7 +12,8 @@ from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import pick
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
-from harness.ledger.totals import SpentSoFar, spent_so_far
+from harness.ledger.system_runs import spent_so_far
+from harness.ledger.totals import SpentSoFar
 from harness.pool_config import PoolSpec
 from harness.records import Question
 from harness.regrade import regrade_dir, retry_ungraded

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.audit import audit
 from harness.ledger.journal import FOLDER
-from harness.ledger.totals import calls_of
+from harness.ledger.runs import calls_of
 
 FILES = (3, 5, 9, 14)
 """KiB that one file may have."""

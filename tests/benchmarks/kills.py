@@ -21,7 +21,7 @@ from toy import calls, toy_pool
 
 from harness.audit import audit
 from harness.ledger.journal import FOLDER
-from harness.ledger.totals import calls_of
+from harness.ledger.runs import calls_of
 
 SCRIPT = Path(__file__).parent.parent / "killed_run.py"
 NEEDED = 2 * 3 + 12 * 5

@@ -6,7 +6,7 @@ Shared by benchmarks that run a few systems over practice suites. Seeds of one t
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, scored_systems
 from reports.targets import system_difference
 

@@ -22,7 +22,8 @@ from training_page import Seed, found_seeds, training_page
 
 from conductor.training.model_card import Wording, said_by, wording
 from harness.errors import UserError
-from harness.ledger.totals import SystemRun, load_runs
+from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun
 from reports.plot import draw_panels
 from reports.scores import scored_systems, seed_of, training_family
 from reports.targets import target_results, targets_json, targets_markdown

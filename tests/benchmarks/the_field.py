@@ -22,7 +22,7 @@ from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.ledger.logs import Json, open_log
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.pool_config import PoolSpec, read_pool
 from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.run import run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_training import finished, lines, refused_here, tiny_config, together, trained_here
 
-from harness.ledger.totals import spent
+from harness.ledger.system_runs import spent
 from harness.prices import read_book
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

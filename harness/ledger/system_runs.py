@@ -1,0 +1,425 @@
+"""Runs of systems, read from logs: what each question got, and what all their calls come to.
+
+A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
+log that has it, spend is counted from all of them, and a call that several logs repeat (told by its
+event's uuid) counts once. Logs are read raw and one sample at a time, newest log first, and calls
+are added up (totals.py) as they pass; the logs of many runs are read in several processes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from math import isnan
+from pathlib import Path
+from typing import Any, cast
+
+from harness.errors import UserError
+from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of
+from harness.ledger.call import Call, Scope
+from harness.ledger.join import LogFacts, journal_calls, logged_call, of_event, write
+from harness.ledger.journal import FOLDER
+from harness.ledger.logs import (
+    CallEvent,
+    Json,
+    events_of,
+    lost_in,
+    naming,
+    open_log,
+    solver_seconds,
+)
+from harness.ledger.runs import RunFacts, facts_in, find_logs, journals_of
+from harness.ledger.totals import (
+    ByScope,
+    CallKind,
+    CallSum,
+    CallSums,
+    QueryTotals,
+    QuestionResult,
+    SpentSoFar,
+    SystemRun,
+    Tokens,
+    query_totals,
+    spent_by,
+    sums_by,
+)
+from harness.parallel import map_in_processes
+from harness.prices import EMBEDDED, Book, book_from_json
+from harness.records import CONDUCTOR, FALLBACK, PODIUM
+from harness.suite import redacted_message
+
+GROUPINGS = ("difficulty", "platform")
+"""Facts of a question by which a report breaks an exam down, in this order."""
+NOTHING: Json = {}
+
+
+def load_runs(
+    dirs: Sequence[Path], recursive: bool = True
+) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
+    """Return the sittings in some directories, and the foreign logs that were passed over.
+
+    UserError for a damaged file, and when no log of podium's is left.
+    """
+    groups: dict[object, list[_Head]] = {}
+    foreign: list[Path] = []
+    for path in find_logs(dirs, recursive):
+        head = _read_head(path)
+        if head is None:
+            foreign.append(path)
+        else:
+            _join(groups, head)
+    if not groups:
+        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
+    once = {id(group): _by_age(group) for group in groups.values()}
+    sat = list(once.values())
+    sums = map_in_processes(_sums, [[head.path for head in group] for group in sat])
+    found = (_run(group, *each) for group, each in zip(sat, sums, strict=True))
+    return tuple(found), tuple(foreign)
+
+
+def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
+    return *read_figures(paths), read_paid(paths)
+
+
+def _run(
+    newest_first: Sequence["_Head"],
+    attempts: tuple[QuestionResult, ...],
+    spend: CallSums,
+    paid: ByScope | None,
+) -> SystemRun:
+    newest = newest_first[0]
+    return SystemRun(
+        facts=newest.facts,
+        paths=tuple(head.path for head in newest_first),
+        asked=max(newest.asked, len(attempts)),
+        epochs=newest.epochs,
+        attempts=attempts,
+        spend=spend,
+        told=newest.told,
+        paid=paid,
+    )
+
+
+def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
+    """Put a log to those of its task and to those of its experiment, which become one group."""
+    same_task = groups.get(head.task, [])
+    same_run = groups.get(head.identity, [])
+    together = same_task if same_task is same_run else [*same_task, *same_run]
+    group = [*together, head]
+    for member in group:
+        groups[member.task] = groups[member.identity] = group
+
+
+def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
+    return sorted(group, key=lambda head: head.age, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    path: Path
+    age: tuple[str, str]
+    task: str
+    identity: tuple[str, ...]
+    """An experiment that grew (a larger limit) may have a new task id, and is the same sitting."""
+    facts: RunFacts
+    asked: int
+    epochs: int
+    told: Mapping[str, Tokens] | None
+
+
+def _read_head(path: Path) -> _Head | None:
+    with open_log(path) as log, naming(path):
+        about: Json = log.header["eval"]
+        facts = facts_in(about.get("metadata"), path)
+        if facts is None:
+            return None
+        epochs = _part(about, "config").get("epochs") or 1
+        return _Head(
+            path=path,
+            # A regraded log repeats the old one's creation time, and has a later one in its name.
+            age=(about["created"], path.name),
+            task=about["task_id"],
+            identity=(str(path.parent.resolve()), *_identity(facts)),
+            facts=facts,
+            asked=len(_part(about, "dataset").get("sample_ids") or ()) * epochs,
+            epochs=epochs,
+            told=_told(log.header),
+        )
+
+
+def _told(header: Json) -> Mapping[str, Tokens] | None:
+    totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
+    if header.get("status", "started") == "started" and not totals:
+        return None
+    return {
+        model: (
+            usage.get("input_tokens") or 0,
+            usage.get("input_tokens_cache_read") or 0,
+            usage.get("input_tokens_cache_write") or 0,
+            usage.get("output_tokens") or 0,
+        )
+        for model, usage in totals.items()
+    }
+
+
+def _part(data: Json, name: str) -> Json:
+    found: Json | None = data.get(name)
+    return found or {}
+
+
+def _identity(facts: RunFacts) -> tuple[str, ...]:
+    image = facts.box_facts.image_id if facts.box_facts else None
+    data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
+    exam = (*data, facts.box, image)
+    system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
+    return tuple(str(part) for part in (*exam, *system, facts.purpose))
+
+
+def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
+    """Read the logs of one run, newest first; each pair counts as the newest log has it.
+
+    Returns one result for each pair that was begun, sorted, and every call once, by kind.
+    UserError for a damaged log, and for one that `podium run` did not write.
+    """
+    attempts: dict[tuple[str, int], QuestionResult] = {}
+    spend: dict[CallKind, CallSum] = {}
+    seen: set[str] = set()
+    for entry in entries(paths):
+        with naming(entry.path):
+            attempt = _attempt(entry) if entry.current else None
+            counted = attempt is not None and attempt.graded
+            for event in entry.calls:
+                if event.id not in seen:
+                    billable = event.cache != "read"
+                    phase = event.phase
+                    kind = CallKind(entry.newest, event.role, event.model, phase, counted, billable)
+                    spend.setdefault(kind, CallSum()).add(entry.call(event))
+                    if event.id:  # events of very old logs have no uuid, and are no copies
+                        seen.add(event.id)
+        if attempt:
+            attempts[attempt.question, attempt.epoch] = attempt
+    return tuple(attempts[pair] for pair in sorted(attempts)), spend
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCalls:
+    """The calls of one attempt at a sample."""
+
+    log: LogFacts
+    facts: RunFacts
+    path: Path
+    sample: Json
+    """Of an attempt that was made again, its names alone."""
+    calls: tuple[CallEvent, ...]
+    current: bool
+    """True in the newest log that has the pair."""
+    newest: bool
+    """True for the newest log of all."""
+
+    def call(self, event: CallEvent) -> Call:
+        """Return a call as its log alone tells it, at the book in the log."""
+        pair = str(self.sample["id"]), self.sample["epoch"]
+        uuid = str(self.sample.get("uuid") or "")
+        base = logged_call(self.log, event, pair, uuid, counted=self.current)
+        return write(*base, of_event(event))
+
+
+def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
+    """Yield the samples of some logs, newest log first; at last what is left of failed attempts."""
+    pairs: set[tuple[str, int]] = set()
+    lost: list[SampleCalls] = []
+    for path in paths:
+        with open_log(path) as log:
+            about, newest = _about(log.header, path), path == paths[0]
+            for sample in log.samples():
+                with naming(path):
+                    pair = (str(sample["id"]), sample["epoch"])
+                    calls, gone = tuple(events_of(sample)), tuple(lost_in(sample))
+                    names = {name: sample.get(name) for name in ("id", "epoch", "uuid")}
+                if gone:
+                    lost.append(SampleCalls(*about, path, names, gone, False, newest))
+                yield SampleCalls(*about, path, sample, calls, pair not in pairs, newest)
+                pairs.add(pair)
+    yield from lost
+
+
+def _about(header: Json, path: Path) -> tuple[LogFacts, RunFacts]:
+    with naming(path):
+        facts = facts_in(header["eval"].get("metadata"), path)
+    if facts is None:
+        raise UserError(
+            f"{path} was not written by `podium run`: it names no system and no prices."
+        )
+    task = str(header["eval"].get("task", ""))
+    return LogFacts(path.name, task, facts, book_from_json(facts.prices)), facts
+
+
+def _totals(entry: SampleCalls) -> QueryTotals:
+    solving = [event for event in _last_tries(entry.calls) if event.phase == "solve"]
+    times = [
+        event.working_s
+        for event in solving
+        if event.role == CONDUCTOR and event.model.startswith(EMBEDDED)
+    ]
+    known = [one for one in times if one is not None]
+    seconds = sum(known) if times and len(known) == len(times) else None
+    return query_totals(map(entry.call, solving), seconds)
+
+
+def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
+    """Return events without the tries over HTTP that failed and were followed by another.
+
+    Inspect writes an event for every try, all in the span of the call. What a call is without its
+    journal: `last_attempts` of what is joined.
+    """
+    if not any(event.error for event in events):
+        return events  # as nearly always
+    last: dict[tuple[str, str, str], str] = {}
+    for one in events:
+        if one.span and (not one.error or (one.span, one.role, one.model) not in last):
+            last[one.span, one.role, one.model] = one.id
+    return [
+        one
+        for one in events
+        if not one.error or not one.span or last[one.span, one.role, one.model] == one.id
+    ]
+
+
+def _attempt(entry: SampleCalls) -> QuestionResult:
+    sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
+    score = _score(sample)
+    found: Json = score.get("metadata") or NOTHING
+    shape: Json = metadata.get(PODIUM) or NOTHING
+    value = verdict(sample)
+    planned = any(_asks_for_plan(call) for call in entry.calls)
+    return QuestionResult(
+        question=str(sample["id"]),
+        epoch=sample["epoch"],
+        sample=sample.get("uuid") or "",
+        value=value,
+        reason=""
+        if value is not None
+        else redacted_message(_why_unscored(sample), entry.facts.publishable),
+        parsed=bool(found.get("parsed", True)),
+        kind=str(metadata.get("kind", "")),
+        topic=str(metadata.get("topic", "")),
+        steps=shape.get("steps"),
+        depth=shape.get("depth"),
+        stopped=shape.get("stopped"),
+        latency_s=solver_seconds(sample),
+        totals=_totals(entry),
+        official=None if found.get("official") is None else float(found["official"]),
+        fragile=bool(found.get("fragile")),
+        erratum=bool(found.get("errata")),
+        vote=answer_key(metadata, score.get("answer")),
+        fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
+        planned=planned,
+        plan_fault=_plan_fault(shape) if planned else None,
+        groups=_groups(metadata, found),
+    )
+
+
+def _asks_for_plan(call: CallEvent) -> bool:
+    return call.role == CONDUCTOR and (call.step or "").startswith(PLANNING)
+
+
+def _plan_fault(shape: Json) -> str | None:
+    """Return the kind of fault of a sample's plan; older redacted copies do not say which."""
+    plan = shape.get("plan")
+    hidden = str(plan).startswith("sha256:") and not shape.get("steps") and not shape.get("stopped")
+    return SECRET if hidden else fault_of(plan)
+
+
+def _score(sample: Json) -> Json:
+    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+
+
+def verdict(sample: Json) -> float | None:
+    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    value = _score(sample).get("value")
+    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
+    question: object = metadata.get("question")
+    own = cast(Json, question) if isinstance(question, dict) else NOTHING
+    named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
+    return {name: str(value) for name, value in named.items() if value}
+
+
+def _why_unscored(sample: Json) -> str:
+    if sample.get("error"):
+        return sample["error"]["message"]
+    score = _score(sample)
+    if not score:
+        return "no score in the log"
+    return score.get("explanation") or str(score.get("reason") or "unscored")
+
+
+def read_paid(logs: Sequence[Path]) -> ByScope | None:
+    """Return what a run paid by scope, by the journals of the task that its logs are of.
+
+    Only journals have every call. None for what cost nothing, because its workers are not live, and
+    for logs older than journals. UserError as `read_figures`.
+    """
+    with open_log(logs[0]) as log:
+        about, facts = _about(log.header, logs[0])
+    if facts.label != "live" or not all(map(_is_in_journals, logs)) or about.book is None:
+        return None
+    folders = sorted({path.parent for path in logs})
+    journals = [path for folder in folders for path in journals_of(folder, about.task)]
+    attempts = _journalled(journals, about.book, set())
+    found: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
+    return {scope: one.paid for scope, one in found.items()} if journals else None
+
+
+def _is_in_journals(path: Path) -> bool:
+    with open_log(path) as log, naming(path):
+        return bool(log.header["eval"]["metadata"][PODIUM].get("journal"))
+
+
+def spent(log_dir: Path, book: Book) -> Decimal:
+    """Return the dollars of `spent_so_far`; 0 when nothing was called yet."""
+    return spent_so_far(log_dir, book).usd
+
+
+def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
+    """Return the would-be dollars of all attempts below a run's directory, at the run's book.
+
+    Journals have every call, also those that no log kept; what only a log has, because it is older
+    or its journal is gone, counts as well, at the log's own book.
+    """
+    known: set[str] = set()
+    logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
+    journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))
+    return spent_by(chain(_journalled(journals, book, known), _logged(logs, known)))
+
+
+def spent_in_logs(logs: Iterable[Path]) -> Decimal:
+    """Return the would-be dollars of all attempts in some logs."""
+    return spent_by(_logged(logs, frozenset())).usd
+
+
+def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[Call]:
+    """Yield the attempts of journals; spans and uuids of their events go to `known`."""
+    for path in paths:
+        for record, calls in journal_calls(path, book):
+            names = record.intent.get("span"), (record.outcome or {}).get("event")
+            known.update(name for name in names if name)
+            yield from calls
+
+
+def _logged(logs: Iterable[Path], known: Set[str]) -> Iterator[Call]:
+    """Yield every call of some logs that was not read from a local cache, each once."""
+    seen: set[str] = set()
+    for path in logs:
+        with open_log(path) as log, naming(path):
+            ours = facts_in(log.header["eval"].get("metadata"), path) is not None
+        for entry in entries([path]) if ours else ():
+            for event in entry.calls:
+                new = event.id not in seen and event.id not in known and event.span not in known
+                if event.cache != "read" and new:
+                    seen.add(event.id)
+                    yield entry.call(event)
