@@ -28,7 +28,6 @@ PARTS = (*INPUT, "output", "reasoning", "cache_write_1h", *OWN)
 BARE = dict.fromkeys((*INPUT[1:], "cache_write_1h", OWN[1]), 0)
 BLOCK = ("suite", "split", "prompt", "label", "pool_sha256", "seed", "suite_version")
 SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "usd_per_query")
-MEANS = ("calls", *SUMS, "worker_tokens_out", "conductor_tokens")
 UNZSTD = """SELECT line FROM read_csv(?, columns = {'line': 'TEXT'}, delim = chr(31), quote = '',
     escape = '', header = false, auto_detect = false, compression = 'zstd', max_line_size = ?)"""
 TABLES = """CREATE TABLE call (run INT, scope TEXT, role TEXT, step TEXT, event TEXT, input DOUBLE,
@@ -43,36 +42,37 @@ CREATE VIEW p AS SELECT run, question, epoch, value, vote, official, parsed, sum
     FROM (SELECT *, unnest(events) AS event FROM pair) LEFT JOIN (FROM call WHERE scope =
     'inference') call USING (run, event) WHERE NOT isnan(value) GROUP BY ALL;
 CREATE VIEW q AS SELECT run, question, avg(value) v, count(*) n, count(official) judged,
-    avg(usd_per_query) + 0 * sum(sum(usd_per_query)) OVER (PARTITION BY run) usd,
-    avg(tokens_out) + 0 * sum(sum(tokens_out)) OVER (PARTITION BY run) tokens,
-    avg(coalesce(official, CASE WHEN parsed THEN 'nan' ELSE value END)) official,
-    CASE WHEN bool_and(value IN (0, 1)) THEN sum(value) ELSE 'nan' END r FROM p GROUP BY 1, 2;
+    avg(usd_per_query) + 0 * sum(sum(usd_per_query)) OVER (PARTITION BY run) usd, avg(tokens_out) +
+    0 * sum(sum(tokens_out)) OVER (PARTITION BY run) tokens, avg(coalesce(official, CASE WHEN parsed
+    THEN 'nan' ELSE value END)) official, CASE WHEN bool_and(value IN (0, 1)) THEN sum(value) ELSE
+    'nan' END r FROM p GROUP BY 1, 2;
 CREATE MACRO pass(n, r, k) AS 1 - list_product([(n - r - i) / (n - i) for i in range(k)])"""
-FIGURES = f"""SELECT x FROM (FROM (SELECT count(*) n_graded, {
-    ", ".join(map("avg({0}) {0}".format, MEANS))
-}, 100 * sum(fault) / count(*) invalid_plan_pct FROM p WHERE run = $run), (SELECT avg(v)
-    accuracy, median(usd) usd_median, quantile_cont(usd, 0.95) usd_p95, avg(usd / nullif(v, 0))
-    cost_of_pass, sum(usd) / nullif(sum(v), 0) usd_per_correct, sum(tokens) / nullif(sum(v), 0)
-    tokens_per_correct, avg(CASE WHEN isnan(usd) THEN usd ELSE (v = 0)::INT END) share_infinite,
-    CASE WHEN sum(judged) > 0 THEN avg(official) END official_accuracy, avg(pass(n, r, 5)) FILTER
-    (n > 4) AS pass_at_5, avg(pass(n, r, 10)) FILTER (n > 9) AS pass_at_10 FROM q WHERE run = $run),
-    (SELECT avg(a.v - b.v) paired_diff, sum(a.usd) / sum(b.usd) usd_ratio FROM q a JOIN q b
-    USING (question) WHERE a.run = $run AND b.run = $other)) x"""
+FIGURES = """SELECT x FROM (FROM (SELECT count(*) n_graded, avg(calls) calls, avg(tokens_in)
+    tokens_in, avg(tokens_out) tokens_out, avg(tokens_reasoning) tokens_reasoning,
+    avg(usd_per_query) usd_per_query, avg(worker_tokens_out) worker_tokens_out,
+    avg(conductor_tokens) conductor_tokens, 100 * sum(fault) / count(*) invalid_plan_pct FROM p
+    WHERE run = $run), (SELECT avg(v) accuracy, median(usd) usd_median, quantile_cont(usd, 0.95)
+    usd_p95, avg(usd / nullif(v, 0)) cost_of_pass, sum(usd) / nullif(sum(v), 0) usd_per_correct,
+    sum(tokens) / nullif(sum(v), 0) tokens_per_correct, avg(CASE WHEN isnan(usd) THEN usd ELSE (v =
+    0)::INT END) share_infinite, CASE WHEN sum(judged) > 0 THEN avg(official) END official_accuracy,
+    avg(pass(n, r, 5)) FILTER (n > 4) AS pass_at_5, avg(pass(n, r, 10)) FILTER (n > 9) AS pass_at_10
+    FROM q WHERE run = $run), (SELECT avg(a.v - b.v) paired_diff, sum(a.usd) / sum(b.usd) usd_ratio
+    FROM q a JOIN q b USING (question) WHERE a.run = $run AND b.run = $other)) x"""
 SPENT = """SELECT x FROM (SELECT $asked n_asked, coalesce(sum(paid) FILTER (scope = 'inference' AND
     NOT isnan(paid)), 0) / $begun usd_paid_low, coalesce(sum(usd) FILTER (scope = 'scoring'), 0) /
-    nullif((SELECT count(*) FROM p WHERE run = $run AND $begun > 0), 0) usd_scoring_per_query
-    FROM call WHERE run = $run) x"""
+    nullif((SELECT count(*) FROM p WHERE run = $run AND $begun > 0), 0) usd_scoring_per_query FROM
+    call WHERE run = $run) x"""
 MAJORITY = """WITH try AS (SELECT *, row_number() OVER w - 1 AS at, count(*) OVER w n, CASE WHEN
     vote <> '' THEN avg(value) OVER (PARTITION BY question, vote) ELSE 0 END v FROM p WHERE run =
     $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, some, vote, v,
-    count(nullif(vote, '')) c FROM try, range(1 << $n) t(some) WHERE n >= $k AND some < 1 << n
-    AND bit_count(some) = $k AND (some >> at) & 1 = 1 GROUP BY ALL QUALIFY c = max(c) OVER
-    (PARTITION BY question, some)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM (SELECT
-    question, avg(v) v FROM led GROUP BY question, some) GROUP BY question)"""
+    count(nullif(vote, '')) c FROM try, range(1 << $n) t(some) WHERE n >= $k AND some < 1 << n AND
+    bit_count(some) = $k AND (some >> at) & 1 = 1 GROUP BY ALL QUALIFY c = max(c) OVER (PARTITION BY
+    question, some)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM (SELECT question, avg(v) v
+    FROM led GROUP BY question, some) GROUP BY question)"""
 ROUTED = """SELECT x FROM (SELECT avg(v) accuracy, avg(usd) usd_per_query, avg(tokens) tokens_out
     FROM (SELECT *, count(*) OVER (PARTITION BY question) here, row_number() OVER (PARTITION BY
-    question ORDER BY v DESC, CASE WHEN $priced THEN usd ELSE tokens END, run) place
-    FROM q WHERE list_contains($runs, run)) WHERE here = len($runs) AND place = 1) x"""
+    question ORDER BY v DESC, CASE WHEN $priced THEN usd ELSE tokens END, run) place FROM q WHERE
+    list_contains($runs, run)) WHERE here = len($runs) AND place = 1) x"""
 
 
 def _members(path: Path, prefix: str) -> Iterator[Json]:
@@ -116,10 +116,9 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
             elif line.get("kind") == "outcome":
                 call, told = intents[line["call"]], line["usage"] or dict.fromkeys(PARTS)
                 use: Json = {k: nan if (n := told.get(k, 0)) is None else n for k in PARTS}
-                start = call["price_ref"].split("/")[0] + "/"
-                price = book.get(call["price_ref"]) or rules.get(start) or {"request": nan}
+                ref, free = call["price_ref"], line["cache"] == "read" or facts["label"] != "live"
+                price = book.get(ref) or rules.get(ref[: ref.find("/") + 1]) or {"request": nan}
                 listed = use | BARE | {"input": sum(use[part] for part in INPUT)}
-                free = line["cache"] == "read" or facts["label"] != "live"
                 usd = [_cost(listed, price), 0 if free else _cost(use, price, call.get("service"))]
                 names = [call["scope"], call["role"], call["step"], line["event"]]
                 into = [listed["input"], use["output"], use["reasoning"]]
@@ -143,13 +142,16 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             order, vote = next(filter(None, orders), None), str(score.get("answer") or "").rstrip()
             if order and vote:  # a letter is another option in another epoch
                 vote = dict(zip("ABCDEFGHIJ", map(str, order), strict=False)).get(vote, "")
-            events = [*(one.get("uuid") for one in sample.get("events") or NONE), None]
+            events = [*(one.get("uuid") for one in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, found.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
     asked = max(len(head["dataset"]["sample_ids"]) * row["epochs"], len(begun))
     whole = row["epochs"] == (head["config"].get("epochs") or 1)  # what was paid is of all epochs
     sums = {"run": run, "asked": asked, "begun": len(begun) if whole else None}
-    return db.execute(SPENT, sums).fetchone()[0]
+    found = db.execute(SPENT, sums).fetchone()[0]
+    if row["usd_paid_per_query"] is not None:  # else a range, for some calls have no end
+        found |= dict.fromkeys(("usd_paid_per_query", "usd_paid_high"), found["usd_paid_low"])
+    return found
 
 
 def _remade(db: Any, rows: list[Json], run: int) -> Json:
@@ -187,7 +189,8 @@ def figures(folder: Path, path: Path) -> Iterator[tuple[str, bool]]:
         for name, made in (rest[run] | _remade(db, rows, run)).items():
             where, said = f"{row['suite']}, {row['system']}, {name}", row[name]
             mine = nan if made is None else made
-            near = min(5.1e-7, 5.1e-5 * abs(mine)) if name[-4:] not in ("uery", "_low") else 5.1e-9
+            near = min(5.1e-7, 5.1e-5 * abs(mine))
+            near = 5.1e-9 if name.endswith("per_query") or "_paid_" in name else near
             same = isnan(mine) == (said is None) and not abs(mine - (said or 0)) > near
             yield f"{where}: {said}" + ("" if same else f" in the table, {made} by its files"), same
 
