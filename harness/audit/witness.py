@@ -98,9 +98,8 @@ def _cost(use: Json, price: Json, service: str | None = None) -> float:
     tokens[OWN[0]] -= use[OWN[1]]
     factor = float({"standard": 1, **price.get("services", NONE)}.get(service or "standard", nan))
     whole = price.get("full_rate", NONE).get(service, ())
-    rated = [(n * float(rates.get(k, nan)), k in whole) for k, n in tokens.items() if n]
-    dollars = sum(usd if full else usd * factor for usd, full in rated) / 1e6
-    return nan if tokens["output"] < 0 else dollars + float(price.get("request", 0))
+    usd = [n * float(rates.get(k, nan)) * (k in whole or factor) for k, n in tokens.items() if n]
+    return nan if tokens["output"] < 0 else sum(usd) / 1e6 + float(price.get("request", 0))
 
 
 def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
@@ -172,10 +171,11 @@ def _remade(db: Any, rows: list[Json], run: int) -> Json:
     return found
 
 
-def figures(folder: Path, path: Path) -> Iterator[tuple[str, bool]]:
+def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]]:
     """Yield a line on each figure of a table that can be made again, and whether it is the same."""
-    db, rows = duckdb.connect().execute(TABLES), json.loads(path.read_text())["rows"]
-    groups, rest = defaultdict[Any, dict[Path, list[Any]]](dict), list[Json]()
+    rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
+    db, rest = duckdb.connect().execute(TABLES), list[Json]()
+    groups = defaultdict[Any, dict[Path, list[Any]]](dict)
     for log in folder.rglob("*.eval"):
         head = [*_members(log, "header.json"), *_members(log, "_journal/start.json")][0]["eval"]
         facts = (head.get("metadata") or NONE).get("podium", NONE)
@@ -186,17 +186,15 @@ def figures(folder: Path, path: Path) -> Iterator[tuple[str, bool]]:
         sat = groups[tuple(row[name] for name in (*BLOCK, "system"))]  # none for a derived row
         rest.append(_read(db, run, row, sorted(sat.pop(min(sat)), reverse=True)) if sat else NONE)
     for run, row in enumerate(rows):
-        for name, made in (rest[run] | _remade(db, rows, run)).items():
-            where, said = f"{row['suite']}, {row['system']}, {name}", row[name]
-            mine = nan if made is None else made
-            near = min(5.1e-7, 5.1e-5 * abs(mine))
-            near = 5.1e-9 if name.endswith("per_query") or "_paid_" in name else near
-            same = isnan(mine) == (said is None) and not abs(mine - (said or 0)) > near
-            yield f"{where}: {said}" + ("" if same else f" in the table, {made} by its files"), same
+        for name, told in (rest[run] | _remade(db, rows, run)).items():
+            said, made = row[name], nan if told is None else told
+            line = f"{row['suite']}, {row['system']}, {name}: {said}"
+            near = 5.1e-9 if "query" in name or "paid" in name else min(5.1e-7, 5.1e-5 * abs(made))
+            same = isnan(made) == (said is None) and not abs(made - (said or 0)) > near
+            yield line if same else f"{line} in the table, {made} by its files", same
 
 
 if __name__ == "__main__":
-    place, *named = map(Path, sys.argv[1:])
-    found = list(figures(place, *(named or [place / "report" / "table.json"])))
+    found = list(figures(*map(Path, sys.argv[1:])))
     sys.stdout.writelines(f"{line}\n" for line, _ in found)
     sys.exit(not all(same for _, same in found))
