@@ -191,7 +191,7 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
             line = f"{row['suite']}, {row['system']}, {name}: {said}"
             near = 5.1e-9 if "query" in name or "paid" in name else min(5.1e-7, 5.1e-5 * abs(made))
             same = isnan(made) == (said is None) and not abs(made - (said or 0)) > near
-            yield line if same else f"{line} in the table, {made} by its files", same
+            yield line if same else f"{line} in the table, {made:.10g} by its files", same
 
 
 if __name__ == "__main__":
