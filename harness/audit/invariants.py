@@ -3,12 +3,15 @@
 I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
 """
 
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import duckdb
 
 from harness.audit.amounts import (
     cache_reads,
@@ -23,10 +26,13 @@ from harness.audit.amounts import (
 from harness.audit.evidence import AuditFault, Evidence, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
 from harness.audit.verify import verify
+from harness.audit.witness import figures
 from harness.errors import UserError
+from harness.files import read_json
 from harness.ledger.call import canonical
 from harness.ledger.join import rows_of
 from harness.ledger.journal import OLDER, SCHEMA
+from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
@@ -134,6 +140,27 @@ def same_twice(files: RunFiles, name: str) -> InvariantCheck:
     if first == second:
         return InvariantCheck()
     return InvariantCheck([AuditFault("I13", name, "rows", "read twice, they are not the same")])
+
+
+def table_again(run: Path, name: str, tasks: Container[str]) -> InvariantCheck:
+    """I13: a program that shares no code with a run's table makes its figures again."""
+    place, found = run / "report" / "table.json", InvariantCheck()
+    try:
+        rows = read_json(place)["rows"]
+        if any(
+            f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
+        ):
+            found.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
+            return found
+        lines = list(figures(run, place))
+    except (UserError, OSError, zipfile.BadZipFile, duckdb.Error, *UNFOUNDED) as error:
+        said = f"it cannot be made again ({type(error).__name__}): podium report writes it anew"
+        return InvariantCheck([AuditFault("I13", name, "figures", said)])
+    found.faults += [AuditFault("I13", name, "figure", line) for line, same in lines if not same]
+    found.notes["figures of tables that a program without podium's code has made again"] += len(
+        lines
+    )
+    return found
 
 
 def integrity(evidence: Evidence) -> InvariantCheck:

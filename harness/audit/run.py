@@ -26,7 +26,7 @@ from harness.audit.evidence import (
     tokens_of,
     told,
 )
-from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled
+from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.hooks import SampleDigests
@@ -277,14 +277,25 @@ def _check_whole(
     runs = runs_of(folder, sittings)
     whole.table.counts["run directories"] = len(runs)
     for run in runs:
-        name = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
+        name = name_below(run, folder)
         whole.findings["I14"].add(
             manifest(run, "manifest" if name == "." else f"manifest of {name}")
         )
+    tasks = {files.task for files in sittings if files.journals}
+    for place in sorted({folder, *runs}):
+        if (place / "report" / "table.json").is_file():
+            name = name_below(place, folder)
+            table = "report/table.json" if name == "." else f"{name}/report/table.json"
+            whole.findings["I13"].add(table_again(place, table, tasks))
     if bills:
         whole.findings["I10"] = Findings()
     for bill in bills:
         whole.findings["I10"].add(bill)
+
+
+def name_below(run: Path, folder: Path) -> str:
+    """Return what a directory is called in faults; `.` for the one that is audited."""
+    return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
 
 def runs_of(folder: Path, sittings: Sequence[RunFiles]) -> tuple[Path, ...]:

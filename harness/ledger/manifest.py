@@ -59,8 +59,8 @@ FileKind = Literal["log", "journal", "record"]
 RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
 """What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
-OWN = ("MANIFEST.json", "MANIFEST.sig")
-"""What stands for the manifest itself."""
+OWN = ("MANIFEST.json", "MANIFEST.sig", "verify.py")
+"""What stands for the manifest itself, and the program that makes a table again without podium."""
 
 ABOUT = ("suite", "suite_version", "data_revision")
 
@@ -265,7 +265,8 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
 
 
-FILE, SIGNATURE = OWN
+FILE, SIGNATURE, WITNESS = OWN
+WITNESS_SOURCE = Path(__file__).parents[1] / "audit" / "witness.py"
 SCHEMA = "podium-manifest-1"
 ORDER = "head, then files by path, each log followed by its samples in file order"
 
@@ -383,6 +384,7 @@ def write_manifest(log_dir: Path) -> Manifest:
     )
     made = replace(made, root=made.computed())
     replace_file(log_dir / FILE, made.as_bytes())
+    replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
     return made
 
 
