@@ -57,7 +57,7 @@ class Rewriting:
 
 
 def atomised(text: str) -> Rewriting:
-    """Return a plain text (see reading.plain) with numbers, letters and infix runs as atoms."""
+    """Return a plain text (see `plain_words`) with numbers, letters and infix runs as atoms."""
     text = text.replace("#", " ")  # the mark of atoms is ours alone
     state = Rewriting("")
     state.text = _NUMBER.sub(lambda found: state.atom(number(Fraction(found[0]))), text[:MAX_TEXT])

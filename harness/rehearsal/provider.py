@@ -216,7 +216,9 @@ def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
     own = _attempt(worker, chat, paper)
     checks = paper if worker.manner == "verify" or chat.gathered else None
     if worker.manner == "verify":
-        _report_errors(chat, paper)
+        for at, reply in enumerate(chat.earlier, start=1):
+            for error in wrong_equations(reply, paper)[:3]:
+                paper.note(f"Reply {at} has an error: {error}.")
     weight = OWN_WEIGHT[worker.manner]
     answer = weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
     if own.answer is not None and answer != own.answer:
@@ -229,12 +231,6 @@ def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
     if answer is None:
         return no_answer_reply(worker, own.why, paper)
     return answer_reply(worker, chat, answer, paper)
-
-
-def _report_errors(chat: Chat, paper: Scratch) -> None:
-    for at, reply in enumerate(chat.earlier, start=1):
-        for error in wrong_equations(reply, paper)[:3]:
-            paper.note(f"Reply {at} has an error: {error}.")
 
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -306,18 +302,12 @@ def _stated(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def compiles(program: str) -> bool:
-    """Say whether a program is Python at all; it is parsed, never run."""
+def _form(program: str) -> str | None:
+    """Return a program without layout and comments, None for what is no Python; nothing is run."""
     try:
-        ast.parse(program)
+        return ast.unparse(ast.parse(program))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _form(program: str) -> str:
-    """Return a program without what does not matter: layout and comments."""
-    return ast.unparse(ast.parse(program))
+        return None
 
 
 def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
@@ -326,11 +316,10 @@ def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
     The reader's own program is one more voice; alone it counts only when no reply has one.
     """
     found = [final_answer(reply, "program") for reply in replies]
-    programs = [program for program in found if program and compiles(program)]
+    programs = [program for program in found if program and _form(program) is not None]
     if not programs:
         return own
-    voices = [*programs, own] if own and compiles(own) else programs
-    forms = [_form(program) for program in voices]
+    forms = [_form(program) for program in [*programs, *([own] if own else [])]]
     return max(programs, key=lambda program: forms.count(_form(program)))
 
 
@@ -345,7 +334,7 @@ def weigh(
     weights: dict[str, float] = {}
     for at, reply in enumerate(replies):
         answer = final_answer(reply, asked)
-        if answer is None or (asked == "program" and not compiles(answer)):
+        if answer is None or (asked == "program" and _form(answer) is None):
             continue
         errors = wrong_equations(reply, paper) if paper and asked != "program" else []
         weights[answer] = weights.get(answer, 0.0) + (0.25 if errors else 1.0) + 0.001 * at
@@ -390,10 +379,7 @@ _PLANS: dict[str, tuple[str, list[_Step]]] = {
     ),
     "compute": (
         "The question is a computation; one model computes and another checks the result.",
-        [
-            ("compute", "", ()),
-            ("check", "Check the reply above and give the final answer.", "all"),
-        ],
+        [("compute", "", ()), ("check", "Check the reply above and give the final answer.", "all")],
     ),
     "choice": (
         "The question needs a formula or fact and then a computation, in that order.",

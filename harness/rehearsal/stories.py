@@ -505,9 +505,7 @@ def _shape(state: Rewriting) -> Node | None:
         return op("product", *sides)
     area = first(state, rf"area (?:is|of) {A}")
     side = first(
-        state,
-        rf"(?:length|width|side|long|wide)[^#.]{{0,20}}{A}",
-        rf"{A} (?:\w+ )?(?:long|wide)",
+        state, rf"(?:length|width|side|long|wide)[^#.]{{0,20}}{A}", rf"{A} (?:\w+ )?(?:long|wide)"
     )
     if area and side and area != side and asks(state, r"width|length|side|wide|long"):
         return area[0] / side[0]

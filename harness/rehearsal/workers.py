@@ -100,7 +100,7 @@ Number = int | Fraction
 
 
 class OutOfReach(Exception):
-    """This worker cannot do that: a limit of the program, turned into a weaker reply by `minds`."""
+    """This worker cannot do that: a limit of the program, turned into a weaker reply."""
 
 
 @dataclass(slots=True)

@@ -356,10 +356,7 @@ def listen(taken: socket.socket) -> str:
 
 
 def serve(
-    application: ASGIApp,
-    taken: socket.socket,
-    ready: Callable[[], None],
-    grace_s: int = GRACE_S,
+    application: ASGIApp, taken: socket.socket, ready: Callable[[], None], grace_s: int = GRACE_S
 ) -> None:
     """Serve until a signal says stop; returns normally then. For the main thread.
 

@@ -67,7 +67,7 @@ class PlanTrace:
     cached: int = 0
     """Calls that were not made, for the same reply had been paid for."""
     leaked: bool | None = None
-    """Whether a subtask already holds the answer (leaks.py); None where that is not known."""
+    """Whether a subtask already holds the answer (splits.py); None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class RewardOutcome:
 
 
 class RewardScorer(Protocol):
-    """Anything that rewards: `core.Reward` in this process, `client.RewardClient` in another."""
+    """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order.
@@ -185,7 +185,7 @@ class Rollout:
 
 @runtime_checkable
 class ItemCheck(Protocol):
-    """An answerer that can tell beforehand which items it could never answer."""
+    """A sampler that can tell beforehand which items it could never answer."""
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item that names what is not there, before anything is done."""

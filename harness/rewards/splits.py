@@ -173,8 +173,8 @@ def describe_plan(work: PlanTrace, question: Question, *, publishable: bool) -> 
 def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     """Return whether the target of an unsealed question is in a subtask and not in the question.
 
-    Texts are compared as `normal_text` has them; a choice is leaked by a subtask that the reader of
-    replies finds its letter in. None for programs, whose target is no answer, and without a target.
+    Texts are compared as `normalise_text` has them; a choice is leaked by a subtask in which the
+    reader of replies finds its letter. None for programs, whose target is no answer, and without.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
     >>> leaks_answer(seven, ["Add them."]), leaks_answer(seven, ["Say that it is 7."])

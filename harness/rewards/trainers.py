@@ -103,7 +103,8 @@ class TrlReward:
         found = await self._scorer().score(different)
         known = dict(zip(different, found, strict=True))
         outcomes = [known[item] for item in items]
-        self.constant = tuple(one.prompt for one in groups_of(items, outcomes) if one.constant)
+        groups = constant_groups(items, outcomes)
+        self.constant = tuple(prompt for prompt, constant in groups.items() if constant)
         if log_extra:
             for key, column in plan_columns(outcomes).items():
                 log_extra(f"{self.__name__}_{key}", column)
@@ -219,25 +220,17 @@ def prompt_of(item: RewardItem) -> Prompt:
     return Prompt(item.suite, item.question, item.epoch, item.workers, item.first)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptGroup:
-    """The completions of one prompt, whose values a GRPO trainer compares."""
+def constant_groups(
+    items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]
+) -> dict[Prompt, bool]:
+    """Say of each prompt's completions, whose values a GRPO trainer compares, if they are equal.
 
-    prompt: Prompt
-    values: tuple[float | None, ...]
-
-    @property
-    def constant(self) -> bool:
-        """Whether nothing can be learnt: fewer than two values, or all of them equal."""
-        return len({value for value in self.values if value is not None}) < 2
-
-
-def groups_of(items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]) -> list[PromptGroup]:
-    """Return the groups of a batch, in the order in which their prompts come first."""
-    found: dict[Prompt, list[float | None]] = {}
+    Nothing can be learnt from them then, nor from fewer than two values.
+    """
+    found: dict[Prompt, set[float | None]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
-        found.setdefault(prompt_of(item), []).append(outcome.value)
-    return [PromptGroup(prompt, tuple(values)) for prompt, values in found.items()]
+        found.setdefault(prompt_of(item), set()).add(outcome.value)
+    return {prompt: len(values - {None}) < 2 for prompt, values in found.items()}
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
@@ -270,7 +263,7 @@ def plan_metrics(
         "calls": _mean([outcome.calls for outcome in outcomes]),
         "cached": _mean([work.cached for work in works]),
         "usd_per_plan": math.nan if None in prices else _mean([float(usd or 0) for usd in prices]),
-        "zero_variance": _mean([group.constant for group in groups_of(items, outcomes)]),
+        "zero_variance": _mean([*constant_groups(items, outcomes).values()]),
         "leaked": _mean([work.leaked for work in works if work.leaked is not None]),
         **{f"worker/{name}": steps[name] / total if total else math.nan for name in names},
     }
