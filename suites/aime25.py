@@ -24,13 +24,7 @@ from harness.records import Grade, Question
 from harness.request import request_digest
 from harness.suite import OFFICIAL, Prompt, Split
 from suites.base import PromptedSuite, unsealed, user_errors
-from suites.data import (
-    Rows,
-    cache_folder,
-    local_path,
-    local_rows,
-    sources,
-)
+from suites.data import Rows, cache_folder, local_path, local_rows, sources
 from suites.math_equality import compare
 
 SUFFIX = (
@@ -49,6 +43,33 @@ PREFIX = (
 PAPERS = ("I", "II")
 PROBLEMS = 15
 """Problems of one paper."""
+
+_SUM = re.compile(
+    r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
+)
+"""Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
+LONGEST = 400
+MOST_SIDES = 4
+"""Characters and sides of a sum that is compared; each side may take a second."""
+_WHOLE = re.compile(r"[\d\s$]*")
+"""What the first look reads: it was refused for what stands behind it."""
+# Real replies of four models, one a problem, with token counts. The source kept no prompts, so a
+# reply is filed under the canonical requests of our suite, one for each prompt, and marked so. Its
+# MATH-500 rows did keep theirs: Lighteval's, our `paper` prompt, which the input tokens fit.
+SATURN = "saturn-aime25"
+"""The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
+SATURN_WORKERS = {
+    "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
+    "DeepSeek-R1-Distill-Qwen-7B": "r1-distill-7b",
+    "Saturn-1.5B": "saturn-1.5b",
+    "Saturn-7B": "saturn-7b",
+}
+SATURN_IMPORT = "3"
+"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
+files each reply under both prompts."""
+SATURN_NOTE = (
+    "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +111,6 @@ class Aime25(PromptedSuite):
 
 
 AIME25 = Aime25()
-
-_SUM = re.compile(
-    r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
-)
-"""Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
-
-
-LONGEST = 400
-MOST_SIDES = 4
-"""Characters and sides of a sum that is compared; each side may take a second."""
-
-_WHOLE = re.compile(r"[\d\s$]*")
-"""What the first look reads: it was refused for what stands behind it."""
 
 
 def grade_expression(gold: int, reply: str) -> Grade:
@@ -170,26 +178,6 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
         target=str(int(str(row["answer"]))),
         topic=f"AIME {name.split('-')[1]}",
     )
-
-
-# Real replies of four models, one a problem, with token counts. The source kept no prompts, so a
-# reply is filed under the canonical requests of our suite, one for each prompt, and marked so. Its
-# MATH-500 rows did keep theirs: Lighteval's, our `paper` prompt, which the input tokens fit.
-SATURN = "saturn-aime25"
-"""The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
-
-SATURN_WORKERS = {
-    "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
-    "DeepSeek-R1-Distill-Qwen-7B": "r1-distill-7b",
-    "Saturn-1.5B": "saturn-1.5b",
-    "Saturn-7B": "saturn-7b",
-}
-SATURN_IMPORT = "3"
-"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
-files each reply under both prompts."""
-SATURN_NOTE = (
-    "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
-)
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:

@@ -29,6 +29,14 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Change = Annotated[str, StringConstraints(pattern=r"^\d+-[A-Z] \(\d{4}-\d\d-\d\d\): \S")]
 Params = ParamSpec("Params")
 
+LETTERS = "ABCD"
+CHOICE_INSTRUCTION = (
+    "Answer the following multiple choice question. The last line of your response should be of "
+    "the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. "
+    "Think step by step before answering."
+)
+"""QUERY_TEMPLATE_MULTICHOICE of github.com/openai/simple-evals @ ee3b031, its first paragraph."""
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
@@ -173,16 +181,6 @@ def _card(name: str, table: object, path: Path) -> Card:
         raise UserError(f"{path.name}, [{name}], {field}: {first['msg']}.") from error
 
 
-LETTERS = "ABCD"
-
-CHOICE_INSTRUCTION = (
-    "Answer the following multiple choice question. The last line of your response should be of "
-    "the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. "
-    "Think step by step before answering."
-)
-"""QUERY_TEMPLATE_MULTICHOICE of github.com/openai/simple-evals @ ee3b031, its first paragraph."""
-
-
 def choice_text(asked: str, printed: Sequence[str], instruction: str = CHOICE_INSTRUCTION) -> str:
     """Return what a worker is sent: instruction, question and the options in this order."""
     return "\n\n".join((instruction, asked, option_lines(printed)))
@@ -216,7 +214,7 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
     target = unsealed(question)
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:
-        return Grade(value=0.0, extracted=None, explanation="no letter found")
-    right = found == target
-    verdict = "right" if right else f"expected {target}"
-    return Grade(value=float(right), extracted=found, explanation=verdict)
+        return Grade(0.0, None, "no letter found")
+    return Grade(
+        float(found == target), found, "right" if found == target else f"expected {target}"
+    )

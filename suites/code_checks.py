@@ -34,10 +34,12 @@ program that is wrong at once fails at once."""
 ROUNDS = 1000
 """Runs of one check: more calls than any check makes one after another."""
 
-
 CHECKS = "# --- the check's process ---"
 """What follows this line in checked_inside.py is not sent to the program's process: every call
 compiles what is."""
+
+STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
+"""Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +279,6 @@ def _last_line(outcome: ProgramOutcome) -> str:
 
 
 # --- the program in a reply ---------------------------------------------------------------------
-
-STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
-"""Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:

@@ -23,13 +23,7 @@ from sandbox.box import decode, read_json, untagged
 from suites.base import required_box
 
 Verdict = Literal[
-    "pass",
-    "wrong answer",
-    "time limit",
-    "memory limit",
-    "output limit",
-    "runtime error",
-    "not run",
+    "pass", "wrong answer", "time limit", "memory limit", "output limit", "runtime error", "not run"
 ]
 
 NOTE_CHARS = 200
@@ -38,6 +32,21 @@ NOT_PLAIN = "returned a value that is no plain builtin"
 
 SLOW = -3
 """The published evaluator's code for a test that ran out of time."""
+
+Rules = Literal["real", "official"]
+LIMITS = Limits()
+"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
+memory limit is ours under both rules: the published evaluator has none."""
+NEAR = 0.2
+"""A time within this fraction of its limit might fall on either side of it another time."""
+COMPUTING = 0.05
+"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
+OFFICIAL_S = 6
+"""The published evaluator's limit per test, in real time; kept by the program's own process."""
+ROOM_BYTES = 1 << 16
+"""What a program may print beyond twice what is expected, where that passes the output limit."""
+SHOWN_CHARS = 600
+"""A failed test's input and output are told up to here each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +147,6 @@ def _last_line(stderr: bytes) -> str:
 
 def _clipped(text: str) -> str:
     return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 3] + "..."
-
-
-Rules = Literal["real", "official"]
-
-LIMITS = Limits()
-"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
-memory limit is ours under both rules: the published evaluator has none."""
-
-NEAR = 0.2
-"""A time within this fraction of its limit might fall on either side of it another time."""
-
-COMPUTING = 0.05
-"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
-
-OFFICIAL_S = 6
-"""The published evaluator's limit per test, in real time; kept by the program's own process."""
-
-ROOM_BYTES = 1 << 16
-"""What a program may print beyond twice what is expected, where that passes the output limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,10 +392,6 @@ def _same_numbers(left: str, right: str) -> bool:
         )
     except InvalidOperation:
         return False
-
-
-SHOWN_CHARS = 600
-"""A failed test's input and output are told up to here each."""
 
 
 def shown_tests(question: Question) -> ProgramTests | None:

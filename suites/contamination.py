@@ -29,6 +29,8 @@ _FIRST_OPTION = "\n\nA) "
 _TESTS = mbpp.PROMPT.partition("{text}")[2].partition("{tests}")[0]
 """What stands between an MBPP problem and its tests, which are left out with it."""
 
+ACCESS_LOG = "openings.jsonl"
+
 
 def strip_instruction(question: Question) -> str:
     """Return the question itself; of a choice without its options, of MBPP without its tests."""
@@ -41,9 +43,6 @@ def strip_instruction(question: Question) -> str:
     if question.kind == "choice" and _FIRST_OPTION in text:
         text = text.rpartition(_FIRST_OPTION)[0]
     return text.partition(_TESTS)[0].strip()
-
-
-ACCESS_LOG = "openings.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,17 @@ PLAIN = (".jsonl", ".json", ".csv")
 SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
 """How the local file of a source may end."""
 
+SOURCES = Path(__file__).parent / "sources.toml"
+DATA = Path(__file__).resolve().parents[2] / "shared/data"
+"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
+HubRows = tuple[dict[str, Any], ...]
+LONGEST_REASON = 160
+"""Characters of what a client says; of a longer message only the error's name is told."""
+REACH_S = 10.0
+"""Seconds in which the hub's address must answer, as long as its client waits."""
+ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
+"""Whether the hub is not to be asked in this context; see `hub_left_alone`."""
+
 
 def parse_rows(content: bytes, path: Path) -> Rows:
     """Return the rows of a file with this content; UserError names it when it cannot be read."""
@@ -71,11 +82,6 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         made: object = parse_json(text)
         return cast(list[object], made) if isinstance(made, list) else [made]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
-
-
-SOURCES = Path(__file__).parent / "sources.toml"
-DATA = Path(__file__).resolve().parents[2] / "shared/data"
-"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
 
 
 class DataSource(BaseModel):
@@ -228,17 +234,6 @@ def _file_digest(path: Path, mtime_ns: int, size: int) -> str:
     """Return the sha256 of a file that nobody pinned; hashed again only once it changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-HubRows = tuple[dict[str, Any], ...]
-
-LONGEST_REASON = 160
-"""Characters of what a client says; of a longer message only the error's name is told."""
-REACH_S = 10.0
-"""Seconds in which the hub's address must answer, as long as its client waits."""
-
-ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
-"""Whether the hub is not to be asked in this context; see `hub_left_alone`."""
 
 
 class OtherRevision(Exception):

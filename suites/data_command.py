@@ -47,6 +47,12 @@ DataState = Literal["ok", "absent", "wrong"]
 
 NOBODY = "which nobody has pinned"
 
+TIMEOUT_S = 30
+"""Without a byte for so long, the other side counts as gone."""
+CHUNK = 1 << 16
+MOST = 8 << 30
+"""Bytes after which a file of unknown size is given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataFinding:
@@ -258,14 +264,6 @@ def download_source(source: DataSource, data: str | Path | None) -> None:
         pinned_hub_rows(source, data)
     else:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
-
-
-TIMEOUT_S = 30
-"""Without a byte for so long, the other side counts as gone."""
-
-CHUNK = 1 << 16
-MOST = 8 << 30
-"""Bytes after which a file of unknown size is given up."""
 
 
 def download(url: str, path: Path, sha256: str, size: int | None = None) -> None:

@@ -67,6 +67,35 @@ LACKS_PACKAGES = (
     "podium's sandbox/compose.yaml does (podium sandbox build makes it)."
 )
 
+FIRST_S, GROWTH = 2.0, 4.0
+"""How long the first command of a program goes on with tests (seconds), and how much longer each
+further one: a program that fails its first tests costs little more than these."""
+GRACE_S = 60.0
+"""How long a command may take beyond what its runs may."""
+INPUT_BYTES = 16 << 20
+"""Inputs that one command is given, unless a single one is larger."""
+ANSWER_BYTES = 16 << 20
+"""A command stops when its answers have this size."""
+_BATCH_BOOT = BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
+COMMAND = ["python3", *(_BATCH_BOOT if flag is BOOT else flag for flag in PYTHON_FLAGS)]
+NO_SANDBOX = (
+    "No sandbox was named to run programs in: name one of Inspect's (--sandbox docker) or one of "
+    "podium's (-T box=docker)."
+)
+NO_ISOLATION = (
+    "Inspect's local sandbox isolates nothing, so it runs no programs that models wrote: name "
+    "--sandbox docker, or -T box=subprocess if that is what you want."
+)
+NOT_ALLOWED = (
+    "The {name} sandbox cannot judge programs: {problem}. The judge needs to be root with the "
+    "capabilities SETUID, SETGID and KILL, and memory for a program, as podium's "
+    "sandbox/compose.yaml gives it."
+)
+NO_PYTHON = (
+    "The {name} sandbox has no `python3` of version 3.11 or newer, which judging programs needs: "
+    "use the image of podium's sandbox/compose.yaml (podium sandbox build makes it)."
+)
+
 
 def boxed_task(
     suite: Suite[Any],
@@ -175,41 +204,6 @@ def _open_checked_box(
         raise UserError(str(error)) from error
     refuse_lacking(suite, name, facts.packages)
     return box, {"box": name, "box_facts": facts.model_dump(mode="json")}
-
-
-FIRST_S, GROWTH = 2.0, 4.0
-"""How long the first command of a program goes on with tests (seconds), and how much longer each
-further one: a program that fails its first tests costs little more than these."""
-
-GRACE_S = 60.0
-"""How long a command may take beyond what its runs may."""
-
-INPUT_BYTES = 16 << 20
-"""Inputs that one command is given, unless a single one is larger."""
-
-ANSWER_BYTES = 16 << 20
-"""A command stops when its answers have this size."""
-
-_BATCH_BOOT = BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
-COMMAND = ["python3", *(_BATCH_BOOT if flag is BOOT else flag for flag in PYTHON_FLAGS)]
-
-NO_SANDBOX = (
-    "No sandbox was named to run programs in: name one of Inspect's (--sandbox docker) or one of "
-    "podium's (-T box=docker)."
-)
-NO_ISOLATION = (
-    "Inspect's local sandbox isolates nothing, so it runs no programs that models wrote: name "
-    "--sandbox docker, or -T box=subprocess if that is what you want."
-)
-NOT_ALLOWED = (
-    "The {name} sandbox cannot judge programs: {problem}. The judge needs to be root with the "
-    "capabilities SETUID, SETGID and KILL, and memory for a program, as podium's "
-    "sandbox/compose.yaml gives it."
-)
-NO_PYTHON = (
-    "The {name} sandbox has no `python3` of version 3.11 or newer, which judging programs needs: "
-    "use the image of podium's sandbox/compose.yaml (podium sandbox build makes it)."
-)
 
 
 class _Died(Exception):

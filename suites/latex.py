@@ -92,6 +92,74 @@ _PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
 _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
 _SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
 
+_WORDY = re.compile("[A-Za-z]{2}")
+_UNIT_OF = re.compile(
+    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
+    r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
+)
+_TIGHT = re.compile(
+    r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
+)
+_BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
+_POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
+_NUMBERED = re.compile(r"\s*[-+$]?\d")
+_WORDS_OF_BASES = "two three four five six seven eight nine ten eleven twelve"
+_BASES: list[str] = [*_WORDS_OF_BASES.split()]
+_ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
+_BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
+_BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
+_OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
+_SI = {
+    "m": "meter metre", "g": "gram gramme gm", "s": "second sec", "A": "ampere amp", "K": "kelvin",
+    "mol": "mole", "N": "newton", "J": "joule", "W": "watt", "Pa": "pascal", "V": "volt",
+    "\u03a9": "ohm Omega", "Hz": "hertz", "C": "coulomb", "F": "farad", "T": "tesla", "H": "henry",
+    "Wb": "weber", "eV": "electronvolt", "L": "liter litre l", "B": "byte", "cal": "calorie",
+    "bar": "", "Bq": "becquerel", "M": "molar", "S": "siemens",
+}  # fmt: skip
+_PREFIXES = {
+    "": "", "femto": "f", "pico": "p", "nano": "n", "micro": "\u00b5", "milli": "m", "centi": "c",
+    "deci": "d", "kilo": "k", "mega": "M", "giga": "G", "tera": "T",
+}  # fmt: skip
+_EVERYDAY = {
+    "min": "minute min", "h": "hour hr", "d": "day", "wk": "week wk", "mo": "month",
+    "yr": "year yr", "in": "inch inches", "ft": "foot feet", "yd": "yard", "mi": "mile",
+    "lb": "pound lb", "oz": "ounce", "gal": "gallon", "ha": "hectare", "acre": "",
+    "atm": "atmosphere", "t": "tonne", "dB": "decibel", "deg": "degree \u00b0", "rad": "radian",
+    "$": "dollar USD", "\u00a2": "cent", "\u20ac": "euro EUR", "\u00a3": "GBP", "rpm": "",
+    "\u00a5": "yen", "\u20b9": "rupee",
+}  # fmt: skip
+_CHARACTERS = str.maketrans(
+    {"\u03bc": "\u00b5", "\u2126": "\u03a9", "\u00b2": "^2", "\u00b3": "^3"}
+)
+_TOKEN = re.compile(r"[A-Za-z\u00b5\u03a9\u00b0\u00a2\u20ac\u00a3\u00a5\u20b9$]+|\^-?\d+|/|\d+")
+_POWERS = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
+_BEHIND = {"squared": "^2", "cubed": "^3", "per": "/"}
+_OF_SCALE = re.compile("deg(?=[CFK]$)")
+SCALES = {
+    "dozen": 12, "dozens": 12, "hundred": 100, "hundreds": 100, "thousand": 1000,
+    "thousands": 1000, "million": 10**6, "millions": 10**6, "billion": 10**9, "billions": 10**9,
+    "trillion": 10**12, "trillions": 10**12,
+}  # fmt: skip
+"""Words that multiply the number before them."""
+_NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
+_PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
+_CHANGING_WORDS = (
+    "about almost always and approximately around as at but exactly false fewer greater if is "
+    "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
+    "probably scores so sometimes tens than under was when where wrong halves thirds "
+    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
+    "millionths billionths"
+)
+"""Words that make another statement of a number."""
+_CHANGING = frozenset(_CHANGING_WORDS.split())
+_CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
+_TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
+_WORD = re.compile("[A-Za-z]{2,}")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z])")
+_MONEY = re.compile(
+    "([-+]?)(?:US)?\u00ab([$\u20ac\u00a3\u00a5\u20b9]|USD|EUR|GBP|dollars?|euros?)\u00bb([-+]?)"
+)
+
 
 @lru_cache(maxsize=4096)
 def normalise_answer(text: str) -> str:
@@ -137,9 +205,6 @@ def _without_commands(text: str) -> str:
     return made
 
 
-_WORDY = re.compile("[A-Za-z]{2}")
-
-
 def _ascii(text: str) -> str:
     """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
     micro = _MICRO.sub("\u00b5", text)
@@ -158,18 +223,6 @@ def _ascii(text: str) -> str:
         else char
         for char in known
     )
-
-
-_UNIT_OF = re.compile(
-    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
-    r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
-)
-_TIGHT = re.compile(
-    r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
-)
-_BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
-_POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
-_NUMBERED = re.compile(r"\s*[-+$]?\d")
 
 
 def _with_unit(found: re.Match[str]) -> str:
@@ -237,12 +290,6 @@ def _braced(text: str) -> str:
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
 
 
-_WORDS_OF_BASES = "two three four five six seven eight nine ten eleven twelve"
-_BASES: list[str] = [*_WORDS_OF_BASES.split()]
-_ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
-_BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
-
-
 def _base(word: re.Match[str]) -> str:
     return f"{{{_BASES.index(word[1]) + 2}}}" if word[1] in _BASES else word[0]
 
@@ -270,33 +317,8 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     return [*parts, text[start:]]
 
 
-_BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
-_OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
-
-
 def _depth(text: str) -> int:
     return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))
-
-
-_SI = {
-    "m": "meter metre", "g": "gram gramme gm", "s": "second sec", "A": "ampere amp", "K": "kelvin",
-    "mol": "mole", "N": "newton", "J": "joule", "W": "watt", "Pa": "pascal", "V": "volt",
-    "\u03a9": "ohm Omega", "Hz": "hertz", "C": "coulomb", "F": "farad", "T": "tesla", "H": "henry",
-    "Wb": "weber", "eV": "electronvolt", "L": "liter litre l", "B": "byte", "cal": "calorie",
-    "bar": "", "Bq": "becquerel", "M": "molar", "S": "siemens",
-}  # fmt: skip
-_PREFIXES = {
-    "": "", "femto": "f", "pico": "p", "nano": "n", "micro": "\u00b5", "milli": "m", "centi": "c",
-    "deci": "d", "kilo": "k", "mega": "M", "giga": "G", "tera": "T",
-}  # fmt: skip
-_EVERYDAY = {
-    "min": "minute min", "h": "hour hr", "d": "day", "wk": "week wk", "mo": "month",
-    "yr": "year yr", "in": "inch inches", "ft": "foot feet", "yd": "yard", "mi": "mile",
-    "lb": "pound lb", "oz": "ounce", "gal": "gallon", "ha": "hectare", "acre": "",
-    "atm": "atmosphere", "t": "tonne", "dB": "decibel", "deg": "degree \u00b0", "rad": "radian",
-    "$": "dollar USD", "\u00a2": "cent", "\u20ac": "euro EUR", "\u00a3": "GBP", "rpm": "",
-    "\u00a5": "yen", "\u20b9": "rupee",
-}  # fmt: skip
 
 
 def _table() -> dict[str, str]:
@@ -315,12 +337,6 @@ def _table() -> dict[str, str]:
 
 SYMBOLS = _table()
 """The symbol of a unit by its name, singular or plural, and by itself."""
-_CHARACTERS = str.maketrans(
-    {"\u03bc": "\u00b5", "\u2126": "\u03a9", "\u00b2": "^2", "\u00b3": "^3"}
-)
-_TOKEN = re.compile(r"[A-Za-z\u00b5\u03a9\u00b0\u00a2\u20ac\u00a3\u00a5\u20b9$]+|\^-?\d+|/|\d+")
-_POWERS = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
-_BEHIND = {"squared": "^2", "cubed": "^3", "per": "/"}
 
 
 @lru_cache(maxsize=4096)
@@ -331,9 +347,6 @@ def normalise_unit(unit: str) -> str:
     ['m/s^2', 'in^2', 'apples']
     """
     return _OF_SCALE.sub("", "".join(_tokens(unit)))
-
-
-_OF_SCALE = re.compile("deg(?=[CFK]$)")
 
 
 @lru_cache(maxsize=4096)
@@ -390,32 +403,6 @@ def _tokens(unit: str) -> list[str]:
 
 def _symbol(word: str) -> str:
     return SYMBOLS.get(word) or (SYMBOLS.get(word.lower(), word) if len(word) > 3 else word)
-
-
-SCALES = {
-    "dozen": 12, "dozens": 12, "hundred": 100, "hundreds": 100, "thousand": 1000,
-    "thousands": 1000, "million": 10**6, "millions": 10**6, "billion": 10**9, "billions": 10**9,
-    "trillion": 10**12, "trillions": 10**12,
-}  # fmt: skip
-"""Words that multiply the number before them."""
-_NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
-_PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
-_CHANGING_WORDS = (
-    "about almost always and approximately around as at but exactly false fewer greater if is "
-    "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes tens than under was when where wrong halves thirds "
-    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
-    "millionths billionths"
-)
-"""Words that make another statement of a number."""
-_CHANGING = frozenset(_CHANGING_WORDS.split())
-_CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
-_TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
-_WORD = re.compile("[A-Za-z]{2,}")
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z])")
-_MONEY = re.compile(
-    "([-+]?)(?:US)?\u00ab([$\u20ac\u00a3\u00a5\u20b9]|USD|EUR|GBP|dollars?|euros?)\u00bb([-+]?)"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,20 @@ NO_STARTER = "# YOUR CODE HERE"
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
 
+COUNTS = (400, 111, 101, 101, 167, 175)
+"""Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
+LAST = len(COUNTS)
+UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
+"""Last contest month of release_v1 ... release_v6, as the official README gives them."""
+NEWEST_DATES = "2025-01..2025-04"
+"""Contest months of the 175 problems that v6 added."""
+_TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
+PASS_AT = (5, 10)
+"""The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
+ERROR_TYPE = re.compile(
+    r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
+)
+
 
 def extract_fenced(reply: str) -> str | None:
     """Return the program by the official rule: the text between the last two lines with a fence.
@@ -123,21 +137,9 @@ def _errata() -> Mapping[str, str]:
     return {name: flag for flag, names in table.items() for name in names}
 
 
-COUNTS = (400, 111, 101, 101, 167, 175)
-"""Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
-
-LAST = len(COUNTS)
-
-UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
-"""Last contest month of release_v1 ... release_v6, as the official README gives them."""
-
-NEWEST_DATES = "2025-01..2025-04"
-"""Contest months of the 175 problems that v6 added."""
-
 BASE_NAME = "livecodebench"
 TRAIN = f"{BASE_NAME}-train"
 """V1 as a suite to learn from; as an exam the same problems are `livecodebench-v1`."""
-_TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
 _NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 
 
@@ -262,13 +264,6 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
 
-
-PASS_AT = (5, 10)
-"""The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
-
-ERROR_TYPE = re.compile(
-    r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
-)
 
 NEWEST = release_of("v6")
 

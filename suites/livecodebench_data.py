@@ -41,6 +41,23 @@ FIELDS = (
 FORMAT = 1
 """Version of the remembered indexes."""
 
+LOCATIONS: dict[str, tuple[Path, int, int]] = {}
+"""File, offset and length of the row whose tests have a digest, for every file that this process
+has indexed; by digest, so an entry of one file can never serve another's tests."""
+_ONE_PASS = Lock()
+"""Grading threads that need the same file wait for one pass instead of each making its own."""
+BLOCK = 1 << 20
+"""Bytes unzipped at a time."""
+_SPOOLS: list[TemporaryDirectory[str]] = []
+"""Kept until the process ends, when each removes itself."""
+LARGEST = 1 << 30
+"""Bytes that the private tests of one problem may have unpacked: a bound for foreign rows."""
+TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
+"""The fields of a row that decide what its tests are, in the order in which they are digested."""
+STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
+AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
+"""Opcodes of a pickled string: the string itself, and what pickle writes around it."""
+
 
 class IndexedProblem(BaseModel):
     """One problem without its hidden tests, and where its row lies."""
@@ -79,13 +96,7 @@ class RowIndex(BaseModel):
     entries: tuple[IndexedProblem, ...]
 
 
-LOCATIONS: dict[str, tuple[Path, int, int]] = {}
-"""File, offset and length of the row whose tests have a digest, for every file that this process
-has indexed; by digest, so an entry of one file can never serve another's tests."""
-
 _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
-_ONE_PASS = Lock()
-"""Grading threads that need the same file wait for one pass instead of each making its own."""
 
 
 def index_file(path: Path) -> RowIndex:
@@ -242,13 +253,6 @@ def _downloaded(source: DataSource, wanted: Path) -> Path:
         raise hub_refusal(error, f"{name} of {source.hub}", otherwise) from error
 
 
-BLOCK = 1 << 20
-"""Bytes unzipped at a time."""
-
-_SPOOLS: list[TemporaryDirectory[str]] = []
-"""Kept until the process ends, when each removes itself."""
-
-
 def index_raw_rows(path: Path) -> RowIndex:
     """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
 
@@ -297,17 +301,6 @@ def _csv_lines(path: Path) -> Iterator[bytes]:
                 yield json.dumps(row).encode() + b"\n"
     except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(f"{path} cannot be read as CSV ({error}).") from error
-
-
-LARGEST = 1 << 30
-"""Bytes that the private tests of one problem may have unpacked: a bound for foreign rows."""
-
-TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
-"""The fields of a row that decide what its tests are, in the order in which they are digested."""
-
-STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
-AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
-"""Opcodes of a pickled string: the string itself, and what pickle writes around it."""
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:

@@ -35,6 +35,9 @@ SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 
+SHOWN = 200
+"""Characters of an answer that a grade shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Math500(DatasetSuite):
@@ -94,10 +97,6 @@ def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, 
         return (said[-1], last) if last.equal else (together, compare(target, together))
     alike = last.equal and all(compare(target, one).equal for one in said)
     return (said[-1], last) if alike else (together, Equality(False, last.look))
-
-
-SHOWN = 200
-"""Characters of an answer that a grade shows."""
 
 
 def explain_verdict(target: str, found: str, verdict: Equality) -> str:

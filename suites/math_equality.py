@@ -30,6 +30,76 @@ SHORT = 40
 MOST_PAIRS = 64
 """Pairs of values about which math-verify is asked for one answer."""
 
+NO_VALUE = Measured("")
+Pair = tuple[str, str, int]
+Ask = Callable[[str, str], bool]
+"""What math-verify says of two texts, the key first."""
+_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
+_INTEGER = re.compile(r"-?\d{1,40}")
+_LIKE_UNITS = "cdghlmost"
+_RENAMED = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS};]")
+_COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
+_CUP = re.compile(r"\\cup(?![A-Za-z])")
+_ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
+_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
+_RELATION = re.compile(
+    r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
+    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
+)
+_ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
+_ABOUT = re.compile(r"\\approx(?![A-Za-z])")
+_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
+_PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
+_GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
+_NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
+_NAMED = re.compile(_NAME)
+_NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
+_LABEL = re.compile(
+    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
+    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
+    r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
+    re.I,
+)
+_ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
+_THOUSANDS = re.compile(
+    "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
+)
+_RATIO = re.compile(r"\d:\d")
+_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\\rangle",)}
+MOST_DEPTH = 6
+_ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
+INFINITY = "\\infty"
+_UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|[,;=\u00ab]")
+_COORDINATES = ("\\rho", "\\theta", "\\phi")
+ONE = ("value", "equation", "relation")
+MOST_PARTS = 40
+_SPACED = re.compile(r"\d \d")
+_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.\.|\\(?:pm|mp)")
+_FUNCTION = re.compile(
+    r"\\(?:log|ln|lg|(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|sum|prod|i?int|lim|lfloor|lceil|gcd|lcm"
+    r"|max|min|det)(?![A-Za-z])"
+)
+_FACTORED = re.compile(r"[-+]?\d*[a-z]?(?:(?:\\cdot)?\([^()]*\)(?:\^\d)?){2,}")
+_SUM = re.compile(r"\([^()]*[A-Za-z][^()]*\)")
+_BASED = re.compile(r"\(?(-?[0-9A-F]+)\)?_\{?(\d{1,2})\}?")
+_LINEAR = re.compile(r"[0-9A-Za-z+=-]+")
+_COEFFICIENT = re.compile(r"\d+|(?<!\d)[A-Za-z]")
+_ARTICLE = re.compile(r"(?:an?|the) ")
+_VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
+_CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
+_STATED_CHOICE = re.compile(
+    r"(?:(?:the|correct|answer|is|are|option|choice|thus|therefore|hence|clearly|obviously"
+    r"|consequently)\b[:, ]*)*\(?([A-P])(?:\)[.:,]?|[.:](?!\w)|,(?= \w{3})| -|\s*$)(?P<more>.*)",
+    re.I | re.S,
+)
+_ANOTHER = re.compile(
+    r"\s*(?:[,;/&|?]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
+    r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
+    re.I | re.S,
+)
+_DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
+
 
 @dataclass(frozen=True, slots=True)
 class Equality:
@@ -39,9 +109,6 @@ class Equality:
     look: Look
     gave_up: bool = False
     """True where math-verify came to no end on them: not equal, and said so."""
-
-
-NO_VALUE = Measured("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +123,6 @@ class AnswerShape:
     name: str = ""
     """What it is said to be the value of: `x` of `x=5`."""
     value: Measured = NO_VALUE
-
-
-Pair = tuple[str, str, int]
-Ask = Callable[[str, str], bool]
-"""What math-verify says of two texts, the key first."""
-
-
-_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 
 
 def _bare(text: str) -> str:
@@ -105,9 +164,6 @@ def compare(target: str, answer: str) -> Equality:
     return Equality(equal, "math-verify")
 
 
-_INTEGER = re.compile(r"-?\d{1,40}")
-
-
 def first_look(target: str, answer: str) -> bool | None:
     """Return what can be said without algebra: equal, certainly not equal, or None."""
     asked = list[Pair]()
@@ -136,40 +192,7 @@ def _pair(gold: str, said: str) -> Pair:
     return renamed[0], renamed[1], decimal_places(gold)
 
 
-_LIKE_UNITS = "cdghlmost"
-_RENAMED = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS};]")
-
-
 # --- the shape of an answer -------------------------------------------------------------------
-
-_COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
-_CUP = re.compile(r"\\cup(?![A-Za-z])")
-_ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
-_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
-_RELATION = re.compile(
-    r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
-    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
-)
-_ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
-_ABOUT = re.compile(r"\\approx(?![A-Za-z])")
-_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
-_PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
-_GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
-_NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
-_NAMED = re.compile(_NAME)
-_NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
-_LABEL = re.compile(
-    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
-    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
-    r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
-    re.I,
-)
-_ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
-_THOUSANDS = re.compile(
-    "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
-)
-_RATIO = re.compile(r"\d:\d")
-_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\\rangle",)}
 
 
 @lru_cache(maxsize=4096)
@@ -198,9 +221,6 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
     if bracketed is None and len(both := _both_signs(text)) > 1:
         return AnswerShape("list", text, _parts(both, depth), name)
     return bracketed or _equated(text, name, depth)
-
-
-MOST_DEPTH = 6
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
@@ -248,9 +268,6 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
     return AnswerShape(kind, text, _parts(parts, depth), name)
 
 
-_ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
-
-
 def _related(text: str, depth: int) -> AnswerShape:
     """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
     about = split_outside_brackets(text, _ABOUT)
@@ -288,10 +305,6 @@ def _interval(text: str) -> tuple[str, str] | None:
     return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
 
 
-INFINITY = "\\infty"
-_UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|[,;=\u00ab]")
-
-
 def _less(sign: str) -> bool:
     return sign.startswith(("<", "\\leq"))
 
@@ -324,9 +337,6 @@ def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
     at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
     parts = tuple(shape.parts[each] for each in at)
     return AnswerShape(shape.kind, "", parts)
-
-
-_COORDINATES = ("\\rho", "\\theta", "\\phi")
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -366,9 +376,6 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
         return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
     parts = _by_name(said.parts) if said.kind == "list" else said.parts
     return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
-
-
-ONE = ("value", "equation", "relation")
 
 
 def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
@@ -439,23 +446,7 @@ def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask)
     return all(placed(row, set()) for row in range(len(gold)))
 
 
-MOST_PARTS = 40
-
-
 # --- whether two values agree -----------------------------------------------------------------
-
-_SPACED = re.compile(r"\d \d")
-_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.\.|\\(?:pm|mp)")
-_FUNCTION = re.compile(
-    r"\\(?:log|ln|lg|(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|sum|prod|i?int|lim|lfloor|lceil|gcd|lcm"
-    r"|max|min|det)(?![A-Za-z])"
-)
-_FACTORED = re.compile(r"[-+]?\d*[a-z]?(?:(?:\\cdot)?\([^()]*\)(?:\^\d)?){2,}")
-_SUM = re.compile(r"\([^()]*[A-Za-z][^()]*\)")
-_BASED = re.compile(r"\(?(-?[0-9A-F]+)\)?_\{?(\d{1,2})\}?")
-_LINEAR = re.compile(r"[0-9A-Za-z+=-]+")
-_COEFFICIENT = re.compile(r"\d+|(?<!\d)[A-Za-z]")
-_ARTICLE = re.compile(r"(?:an?|the) ")
 
 
 def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
@@ -543,23 +534,6 @@ def _cannot_be(gold: str, said: str) -> bool:
 def _variables(text: str) -> set[str]:
     """Return the letters of an expression; math-verify takes r for R."""
     return set(_VARIABLE.sub("", text))
-
-
-_VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
-
-_CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
-_STATED_CHOICE = re.compile(
-    r"(?:(?:the|correct|answer|is|are|option|choice|thus|therefore|hence|clearly|obviously"
-    r"|consequently)\b[:, ]*)*\(?([A-P])(?:\)[.:,]?|[.:](?!\w)|,(?= \w{3})| -|\s*$)(?P<more>.*)",
-    re.I | re.S,
-)
-_ANOTHER = re.compile(
-    r"\s*(?:[,;/&|?]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
-    r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
-    r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
-    re.I | re.S,
-)
-_DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
 
 
 def stated_choice(text: str) -> str | None:

@@ -23,13 +23,12 @@ WALL_S = 60.0
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 
+Pair = tuple[str, str, int]
+"""The target, an answer, and the decimal places to which decimals are compared."""
+
 
 class EqualityError(PodiumError):
     """We failed: the process that compares cannot be started or says nothing."""
-
-
-Pair = tuple[str, str, int]
-"""The target, an answer, and the decimal places to which decimals are compared."""
 
 
 def math_verify_says(target: str, answer: str, places: int) -> bool | None:

@@ -39,9 +39,7 @@ BY_TEXT: Mapping[int, str] = {
 }
 """Tasks whose arguments only the program's process can make, and why; see suites/code_checks.py."""
 
-SETUP: Mapping[int, str] = {
-    596: "import sys",
-}
+SETUP: Mapping[int, str] = {596: "import sys"}
 """What the tests of a task take from the published solution's imports."""
 
 

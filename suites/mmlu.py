@@ -22,14 +22,7 @@ from harness.inspect_adapters import as_task
 from harness.records import Question
 from harness.suite import Split
 from suites.base import LETTERS, MultipleChoiceSuite, choice_metadata, choice_text, user_errors
-from suites.data import (
-    check_rows,
-    data_folder,
-    fetch_rows,
-    local_bytes,
-    refuse_duplicates,
-    sources,
-)
+from suites.data import check_rows, data_folder, fetch_rows, local_bytes, refuse_duplicates, sources
 
 SOURCES: Mapping[Split, str] = {
     "eval": "mmlu",

@@ -19,6 +19,28 @@ TOLERANCE = 1e-4
 LONGEST_TEXT = 200
 """Characters of a text that may be a quantity."""
 
+_WHOLE = re.compile(r"[-+]?[\d,]+")
+_DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
+_RATIONALS = (
+    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})"),
+    re.compile(
+        rf"(?P<sign>[-+]?)(?:(?P<mixed>\d{{1,40}}) )?(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})"
+    ),
+    re.compile(
+        r"(?P<sign>[-+]?)(?P<mixed>\d{0,40})\\frac\{(?P<minus>-?)(?P<top>\d{1,40})\}\{(?P<bottom>\d{1,40})\}"
+    ),
+    re.compile(
+        r"(?P<sign>[-+]?)(?P<before>\d{0,40})\.(?P<first>\d{0,40})\\overline(?:\{(?P<again>\d{1,40})\}|(?P<digit>\d))"
+    ),
+    re.compile(
+        rf"(?P<whole>[-+]?{_DECIMAL})(?:[eE]|(?:\\times|\\cdot|[x*])10\^)\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"
+    ),
+)
+_PRODUCT = r"\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}"
+_TERMS = re.compile(rf"[-+]?{_PRODUCT}(?:[-+]{_PRODUCT}){{0,19}}")
+_TERM = re.compile(r"[-+]?\d+(?:(?:\\cdot|\*)\d+)*")
+_FACTOR = re.compile(r"[-+]?\d+")
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -48,9 +70,6 @@ def parse_quantity(text: str) -> Quantity | None:
     return Quantity(value, bool(_WHOLE.fullmatch(made.value)) and made.scale == 1, made)
 
 
-_WHOLE = re.compile(r"[-+]?[\d,]+")
-
-
 def same_quantity(gold: Quantity, said: Quantity) -> bool:
     """Return whether two quantities are the same, as far as their digits tell."""
     if units_contradict(gold.measured, said.measured):
@@ -65,24 +84,6 @@ def same_quantity(gold: Quantity, said: Quantity) -> bool:
 
 def _close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=TOLERANCE)
-
-
-_DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
-_RATIONALS = (
-    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})"),
-    re.compile(
-        rf"(?P<sign>[-+]?)(?:(?P<mixed>\d{{1,40}}) )?(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})"
-    ),
-    re.compile(
-        r"(?P<sign>[-+]?)(?P<mixed>\d{0,40})\\frac\{(?P<minus>-?)(?P<top>\d{1,40})\}\{(?P<bottom>\d{1,40})\}"
-    ),
-    re.compile(
-        r"(?P<sign>[-+]?)(?P<before>\d{0,40})\.(?P<first>\d{0,40})\\overline(?:\{(?P<again>\d{1,40})\}|(?P<digit>\d))"
-    ),
-    re.compile(
-        rf"(?P<whole>[-+]?{_DECIMAL})(?:[eE]|(?:\\times|\\cdot|[x*])10\^)\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"
-    ),
-)
 
 
 def parse_rational(text: str) -> Fraction | None:
@@ -153,12 +154,6 @@ def evaluate_sum(text: str) -> Fraction | None:
         return parse_rational(text)
     terms = (_FACTOR.findall(term) for term in _TERM.findall(text))
     return sum((Fraction(math.prod(map(int, term))) for term in terms), Fraction(0))
-
-
-_PRODUCT = r"\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}"
-_TERMS = re.compile(rf"[-+]?{_PRODUCT}(?:[-+]{_PRODUCT}){{0,19}}")
-_TERM = re.compile(r"[-+]?\d+(?:(?:\\cdot|\*)\d+)*")
-_FACTOR = re.compile(r"[-+]?\d+")
 
 
 def same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:

@@ -67,6 +67,45 @@ VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\
 LONGEST_JUDGED = 8000
 """Characters of a reply, its end, that the judge is shown."""
 
+LONGEST_SHOWN = 200
+"""Characters of an answer that go into a grade."""
+ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
+Equal = Callable[[str, str], bool]
+"""Whether two expressions, the reference first, are mathematically equal."""
+LONGEST_EXPRESSION = 200
+"""Characters of an expression; whatever is longer is prose."""
+RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
+WORDS = 3
+"""A reference of so many words at most is compared as it stands, a longer one is prose."""
+MOST_WORDS = 12
+"""Words of an answer that a yes or no may lead."""
+_SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
+_CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
+_A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
+_LETTER = re.compile(r"\(?([A-P])\)?\.?")
+_PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
+_YES_OR_NO = ("yes", "no")
+_YES_OR_NO_FIRST = re.compile(
+    r"(yes|no)(?:\s*[,.;:!]|\s+[-\u2013\u2014]|\s+(?:it|they|this|that)\b)", re.I
+)
+_TAKES_NO_BACK = re.compile(
+    r"\b(?:yes|or|but|however|maybe|sometimes|perhaps|unless|except)\b", re.I
+)
+_TAKES_YES_BACK = re.compile(rf"\bnot?\b|n['\u2019]t\b|{_TAKES_NO_BACK.pattern}", re.I)
+_MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_FUNCTIONS = re.compile(
+    r"arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|exp|sqrt|lim|max|min|inf|sup|mod|det|gcd"
+    r"|lcm|int|sum|prod|frac|[pbvBV]?matrix|cases|array|aligned",
+    re.I,
+)
+_SMALL = ("a", "an", "the", "it", "they")
+SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
+"""What each fifth of the questions is for. The conductor paper has 46,620 and 15,540 of 77,700, and
+does not say which."""
+ASKED_AT = "asked_at"
+"""Key in a question's metadata: where in its text the question begins, after the system message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rlpr(DatasetSuite):
@@ -130,9 +169,6 @@ class Rlpr(DatasetSuite):
         return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]
 
 
-LONGEST_SHOWN = 200
-"""Characters of an answer that go into a grade."""
-
 RLPR = Rlpr()
 RLPR_RULES = Rlpr(name="rlpr-rules")
 
@@ -185,41 +221,6 @@ def _shown_to_judge(reply: str) -> str:
 @lru_cache(maxsize=4096)
 def _equal(reference: str, answer: str) -> bool:
     return compare(reference, answer).equal
-
-
-ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
-Equal = Callable[[str, str], bool]
-"""Whether two expressions, the reference first, are mathematically equal."""
-
-LONGEST_EXPRESSION = 200
-"""Characters of an expression; whatever is longer is prose."""
-RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
-WORDS = 3
-"""A reference of so many words at most is compared as it stands, a longer one is prose."""
-
-MOST_WORDS = 12
-"""Words of an answer that a yes or no may lead."""
-
-_SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
-_CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
-_A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
-_LETTER = re.compile(r"\(?([A-P])\)?\.?")
-_PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
-_YES_OR_NO = ("yes", "no")
-_YES_OR_NO_FIRST = re.compile(
-    r"(yes|no)(?:\s*[,.;:!]|\s+[-\u2013\u2014]|\s+(?:it|they|this|that)\b)", re.I
-)
-_TAKES_NO_BACK = re.compile(
-    r"\b(?:yes|or|but|however|maybe|sometimes|perhaps|unless|except)\b", re.I
-)
-_TAKES_YES_BACK = re.compile(rf"\bnot?\b|n['\u2019]t\b|{_TAKES_NO_BACK.pattern}", re.I)
-_MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
-_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
-_FUNCTIONS = re.compile(
-    r"arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|exp|sqrt|lim|max|min|inf|sup|mod|det|gcd"
-    r"|lcm|int|sum|prod|frac|[pbvBV]?matrix|cases|array|aligned",
-    re.I,
-)
 
 
 @lru_cache(maxsize=4096)
@@ -321,17 +322,6 @@ def _bare_words(text: str) -> str:
     words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain_text(text).casefold())).split()
     plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
     return plain.removesuffix("s")
-
-
-_SMALL = ("a", "an", "the", "it", "they")
-
-
-SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
-"""What each fifth of the questions is for. The conductor paper has 46,620 and 15,540 of 77,700, and
-does not say which."""
-
-ASKED_AT = "asked_at"
-"""Key in a question's metadata: where in its text the question begins, after the system message."""
 
 
 def _parsed_json(value: object) -> object:

@@ -1,4 +1,9 @@
-"""Generated practice suites: seeded topics, three splits that share no question."""
+"""Generated practice suites: seeded topics, three splits that share no question.
+
+Which split a question belongs to is decided by a hash of its key, that is, of what is asked and not
+of how it is worded, so no seed, no size and no phrasing can carry a question from one split into
+another. Rehearsal workers share no code and no template with the generators.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +17,7 @@ from harness.errors import UserError
 from harness.records import EMPTY, Grade, Question
 from harness.suite import Card, Split
 from sandbox import Box
-from suites.base import card
+from suites.base import card, refuse_unknown_split
 
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
@@ -22,12 +27,10 @@ SEED = 20251
 SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
 SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 60}
 
-RESIDUES: Mapping[Split, range] = {
-    "train": range(4),
-    "validation": range(4, 6),
-    "eval": range(6, 8),
-}
-"""Which residues of a key's hash, modulo eight, belong to which split."""
+RESIDUES: tuple[Split, ...] = (
+    *("train", "train", "train", "train", "validation", "validation", "eval", "eval"),
+)
+"""The split of each residue of a key's hash, modulo eight."""
 
 PATIENCE = 400
 """Draws without a new question after which a topic counts as used up for a split."""
@@ -80,10 +83,7 @@ class PracticeSuite:
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Generate a split; a smaller size gives the first questions of a larger one."""
-        if split not in self.splits:
-            raise UserError(
-                f"Suite {self.name!r} has no split {split!r}: {', '.join(self.splits)}."
-            )
+        refuse_unknown_split(self.name, split, self.splits)
         seed = f"{self.name}/{self.seed}/{split}"
         drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
         return [
@@ -106,8 +106,7 @@ def split_of_key(key: str) -> Split:
     >>> split_of_key("gcd 12 18") in SPLITS
     True
     """
-    residue = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 8
-    return next(split for split in SPLITS if residue in RESIDUES[split])
+    return RESIDUES[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 8]
 
 
 @lru_cache(maxsize=16)

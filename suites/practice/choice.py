@@ -46,12 +46,9 @@ def _element_symbol(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.symbol for e in ELEMENTS if e.symbol[0] == element.symbol[0]]
     made_up = [element.name[:2].title(), element.name[0].upper() + element.name[2]]
-    return ChoiceProblem(
-        rng,
-        f"symbol {element.name}",
-        element.symbol,
-        [*alike, *made_up, *(e.symbol for e in rng.sample(ELEMENTS, 2))],
-    ).worded(
+    key = f"symbol {element.name}"
+    wrong = [*alike, *made_up, *(e.symbol for e in rng.sample(ELEMENTS, 2))]
+    return ChoiceProblem(rng, key, element.symbol, wrong).worded(
         f"What is the chemical symbol of {element.name}?",
         f"Which symbol stands for the element {element.name} in the periodic table?",
     )
@@ -60,12 +57,9 @@ def _element_symbol(rng: Random) -> Draft | None:
 def _element_name(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.name for e in ELEMENTS if e.name[0] == element.symbol[0].lower()]
-    return ChoiceProblem(
-        rng,
-        f"name {element.symbol}",
-        element.name,
-        [*alike, *(e.name for e in rng.sample(ELEMENTS, 3))],
-    ).worded(
+    key = f"name {element.symbol}"
+    wrong = [*alike, *(e.name for e in rng.sample(ELEMENTS, 3))]
+    return ChoiceProblem(rng, key, element.name, wrong).worded(
         f"Which element has the symbol {element.symbol}?",
         f"The symbol {element.symbol} stands for which chemical element?",
     )
@@ -91,21 +85,17 @@ def _atomic_number(rng: Random) -> Draft | None:
 def _element_place(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     if element.category is None or rng.random() < 0.4:
-        return ChoiceProblem(
-            rng,
-            f"period of {element.name}",
-            f"period {element.period}",
-            [f"period {period}" for period in range(1, 8)],
-        ).worded(
+        key = f"period of {element.name}"
+        wrong = [f"period {period}" for period in range(1, 8)]
+        return ChoiceProblem(rng, key, f"period {element.period}", wrong).worded(
             f"In which period of the periodic table is {element.name}?",
             f"To which row (period) of the periodic table does {element.name} belong?",
         )
     others = [e.name for e in ELEMENTS if e.category not in (element.category, None)]
     if rng.random() < 0.5:
-        return ChoiceProblem(
-            rng, f"which is {element.category}: {element.name}", element.name, others
-        ).worded(
-            f"Which of these elements is a {element.category}?".replace("a al", "an al"),
+        key = f"which is {element.category}: {element.name}"
+        return ChoiceProblem(rng, key, element.name, others).worded(
+            f"Which of these elements is a {element.category}?".replace("a al", "an al")
         )
     return ChoiceProblem(rng, f"category of {element.name}", element.category, CATEGORIES).worded(
         f"What kind of element is {element.name}?",
@@ -119,18 +109,17 @@ def _planet(rng: Random) -> Draft | None:
     ordinal = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[at]
     if rng.random() < 0.4:
         return ChoiceProblem(rng, f"planet {at}", name, PLANETS).worded(
-            f"Which planet is the {ordinal} from the Sun?",
+            f"Which planet is the {ordinal} from the Sun?"
         )
     if rng.random() < 0.5 and 0 < at < 7:
         return ChoiceProblem(rng, f"between {at}", name, PLANETS).worded(
-            f"Which planet's orbit lies between those of {PLANETS[at - 1]} and {PLANETS[at + 1]}?",
+            f"Which planet's orbit lies between those of {PLANETS[at - 1]} and {PLANETS[at + 1]}?"
         )
     further, nearer = rng.sample(PLANETS, 2)
     gap = abs(PLANETS.index(further) - PLANETS.index(nearer)) - 1
-    return ChoiceProblem(
-        rng, f"planets between {sorted((further, nearer))}", str(gap), [str(n) for n in range(7)]
-    ).worded(
-        f"How many planets orbit the Sun between {nearer} and {further}?",
+    key = f"planets between {sorted((further, nearer))}"
+    return ChoiceProblem(rng, key, str(gap), [str(n) for n in range(7)]).worded(
+        f"How many planets orbit the Sun between {nearer} and {further}?"
     )
 
 
@@ -138,8 +127,7 @@ def _unit(rng: Random) -> Draft | None:
     quantity, name = rng.choice(list(UNITS.items()))
     if rng.random() < 0.5:
         return ChoiceProblem(rng, f"unit of {quantity}", name, list(UNITS.values())).worded(
-            f"What is the SI unit of {quantity}?",
-            f"In which SI unit is {quantity} measured?",
+            f"What is the SI unit of {quantity}?", f"In which SI unit is {quantity} measured?"
         )
     return ChoiceProblem(rng, f"quantity in {name}", quantity, list(UNITS)).worded(
         f"Which quantity has the {name} as its SI unit?",
@@ -150,14 +138,10 @@ def _unit(rng: Random) -> Draft | None:
 def _constant(rng: Random) -> Draft | None:
     name, (mantissa, power, unit_name) = rng.choice(list(CONSTANTS.items()))
     near = [power + off for off in (-3, -2, -1, 1, 2, 3)]
-    return ChoiceProblem(
-        rng,
-        f"constant {name}",
-        f"{mantissa} x 10^{power} {unit_name}",
-        [f"{mantissa} x 10^{other} {unit_name}" for other in near],
-    ).worded(
-        f"Which of these is closest to {name}?",
-        f"What is the approximate value of {name}?",
+    key = f"constant {name}"
+    wrong = [f"{mantissa} x 10^{other} {unit_name}" for other in near]
+    return ChoiceProblem(rng, key, f"{mantissa} x 10^{power} {unit_name}", wrong).worded(
+        f"Which of these is closest to {name}?", f"What is the approximate value of {name}?"
     )
 
 
@@ -209,9 +193,7 @@ def _ohm(rng: Random) -> Draft | None:
         ),
     }
     numbers, unit, text = values[which]
-    return _quantity(rng, f"ohm {which} {i} {r}", numbers, unit).worded(
-        text,
-    )
+    return _quantity(rng, f"ohm {which} {i} {r}", numbers, unit).worded(text)
 
 
 def _motion(rng: Random) -> Draft | None:
@@ -247,18 +229,14 @@ def _density(rng: Random) -> Draft | None:
     rho, volume = rng.randint(2, 21), rng.randint(3, 40)
     mass = rho * volume
     if rng.random() < 0.5:
-        return _quantity(
-            rng,
-            f"density {mass} {volume}",
-            [rho, mass * volume, mass - volume, mass + volume, 2 * rho],
-            "g/cm^3",
-        ).worded(
-            f"A block has a mass of {mass} g and a volume of {volume} cm^3. What is its density?",
+        key = f"density {mass} {volume}"
+        values = [rho, mass * volume, mass - volume, mass + volume, 2 * rho]
+        return _quantity(rng, key, values, "g/cm^3").worded(
+            f"A block has a mass of {mass} g and a volume of {volume} cm^3. What is its density?"
         )
-    return _quantity(
-        rng, f"mass {rho} {volume}", [mass, rho + volume, 2 * mass, mass + rho, 10 * mass], "g"
-    ).worded(
-        f"A metal has a density of {rho} g/cm^3. What is the mass of {volume} cm^3 of it?",
+    key = f"mass {rho} {volume}"
+    return _quantity(rng, key, [mass, rho + volume, 2 * mass, mass + rho, 10 * mass], "g").worded(
+        f"A metal has a density of {rho} g/cm^3. What is the mass of {volume} cm^3 of it?"
     )
 
 
@@ -300,21 +278,16 @@ def _wave(rng: Random) -> Draft | None:
             ),
         ]
     )
-    return _quantity(rng, f"wave {which} {f} {length}", values, unit).worded(
-        text,
-    )
+    return _quantity(rng, f"wave {which} {f} {length}", values, unit).worded(text)
 
 
 def _acid(rng: Random) -> Draft | None:
     power = rng.randint(1, 5)
     name, is_acid = rng.choice((("HCl", True), ("HNO3", True), ("HBr", True), ("NaOH", False)))
     molar = number(Decimal(10) ** -power)
-    return _quantity(
-        rng,
-        f"pH {name} {power}",
-        [power, 14 - power, 7, power + 1] if is_acid else [14 - power, power, 7, 13 - power],
-        "",
-    ).worded(
+    key = f"pH {name} {power}"
+    values = [power, 14 - power, 7, power + 1] if is_acid else [14 - power, power, 7, 13 - power]
+    return _quantity(rng, key, values, "").worded(
         f"What is the pH of a {molar} mol/L solution of {name} at 25 degrees Celsius?",
         f"{name} dissociates completely in water. What pH does a {molar} M solution have?",
     )
@@ -323,14 +296,13 @@ def _acid(rng: Random) -> Draft | None:
 def _force(rng: Random) -> Draft | None:
     m, a, s = rng.randint(2, 50), rng.randint(2, 15), rng.randint(2, 30)
     if rng.random() < 0.5:
-        return _quantity(
-            rng, f"force {m} {a}", [m * a, m + a, 2 * m * a, m * a * a, 10 * m], "N"
-        ).worded(
-            f"What net force gives a body of mass {m} kg an acceleration of {a} m/s^2?",
+        key = f"force {m} {a}"
+        return _quantity(rng, key, [m * a, m + a, 2 * m * a, m * a * a, 10 * m], "N").worded(
+            f"What net force gives a body of mass {m} kg an acceleration of {a} m/s^2?"
         )
     f = m * a
     return _quantity(rng, f"work {f} {s}", [f * s, f + s, 2 * f * s, f * s * s], "J").worded(
-        f"A constant force of {f} N moves a body {s} m in its direction. How much work is done?",
+        f"A constant force of {f} N moves a body {s} m in its direction. How much work is done?"
     )
 
 

@@ -28,6 +28,25 @@ NOUNS = (
 Fold = tuple[str, str, Callable[[Sequence[int]], Any]]
 """A method name, what is wanted in words, and the reference."""
 
+MAPS: tuple[Fold, ...] = (
+    ("sortUp", "the values sorted in ascending order", sorted),
+    ("sortDown", "the values sorted in descending order", lambda v: sorted(v, reverse=True)),
+    ("uniqueInOrder", "the values without repetitions, each where it first appears",
+     lambda values: list(dict.fromkeys(values))),
+    ("runningSums", "the running sums: at each position the sum of all values up to it",
+     lambda values: list(accumulate(values))),
+    ("runningMaximum", "the running maximum: at each position the largest value up to it",
+     lambda values: list(accumulate(values, max))),
+    ("reverseOrder", "the values in reverse order", lambda values: values[::-1]),
+    ("uniqueSorted", "the different values in ascending order", lambda v: sorted(set(v))),
+)  # fmt: skip
+WORDS = (
+    "amber", "noon", "river", "level", "stone", "Anna", "cloud", "deed", "eleven", "paper", "Oslo",
+    "bright", "kayak", "moss", "azure", "book", "zoo", "quiet", "radar", "tree",
+)  # fmt: skip
+PLACES = ("a sentence", "a message", "a line of a poem", "a headline", "a note", "a label")
+Text = tuple[str, str, Shape, Callable[[str], Any]]
+
 
 def numbers(rng: Random) -> list[int]:
     """Draw a list of 1 to 14 integers; half of the lists are narrow, so that values repeat."""
@@ -87,19 +106,6 @@ FOLDS: tuple[Fold, ...] = (
     ("inversions", "the number of pairs of positions i < j whose values are in strictly "
      "decreasing order", lambda values: sum(
          a > b for at, a in enumerate(values) for b in values[at + 1 :])),
-)  # fmt: skip
-
-MAPS: tuple[Fold, ...] = (
-    ("sortUp", "the values sorted in ascending order", sorted),
-    ("sortDown", "the values sorted in descending order", lambda v: sorted(v, reverse=True)),
-    ("uniqueInOrder", "the values without repetitions, each where it first appears",
-     lambda values: list(dict.fromkeys(values))),
-    ("runningSums", "the running sums: at each position the sum of all values up to it",
-     lambda values: list(accumulate(values))),
-    ("runningMaximum", "the running maximum: at each position the largest value up to it",
-     lambda values: list(accumulate(values, max))),
-    ("reverseOrder", "the values in reverse order", lambda values: values[::-1]),
-    ("uniqueSorted", "the different values in ascending order", lambda v: sorted(set(v))),
 )  # fmt: skip
 
 
@@ -229,15 +235,6 @@ LISTS = {
     "two-sum": _two_sum,
     "combined": _combined,
 }
-
-
-WORDS = (
-    "amber", "noon", "river", "level", "stone", "Anna", "cloud", "deed", "eleven", "paper", "Oslo",
-    "bright", "kayak", "moss", "azure", "book", "zoo", "quiet", "radar", "tree",
-)  # fmt: skip
-PLACES = ("a sentence", "a message", "a line of a poem", "a headline", "a note", "a label")
-
-Text = tuple[str, str, Shape, Callable[[str], Any]]
 
 
 def sentence(rng: Random) -> tuple[str]:

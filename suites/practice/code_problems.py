@@ -45,6 +45,12 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 
+OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
+"""Method, what is wanted of n, shape of the result, largest n of a test, reference."""
+Grid = list[list[int]]
+AboutGrid = tuple[str, str, Shape, Callable[[Random], tuple[Grid]], Callable[[Grid], Any]]
+AboutIntervals = tuple[str, str, Shape, Callable[[Grid], Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -141,14 +147,6 @@ def _printed(shape: Shape, value: Any) -> str:
     if shape == "truth":
         return "YES" if value else "NO"
     return str(value)
-
-
-OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
-"""Method, what is wanted of n, shape of the result, largest n of a test, reference."""
-
-Grid = list[list[int]]
-AboutGrid = tuple[str, str, Shape, Callable[[Random], tuple[Grid]], Callable[[Grid], Any]]
-AboutIntervals = tuple[str, str, Shape, Callable[[Grid], Any]]
 
 
 def fibonacci(n: int, modulus: int) -> int:
@@ -287,8 +285,4 @@ def _intervals(rng: Random) -> Draft | None:
     ).draft(rng)
 
 
-NUMBERS = {
-    "one number": _one_number,
-    "grids": _grid,
-    "intervals": _intervals,
-}
+NUMBERS = {"one number": _one_number, "grids": _grid, "intervals": _intervals}

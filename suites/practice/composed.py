@@ -20,20 +20,6 @@ Category = Literal[
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A row of the periodic table."""
-
-    name: str
-    symbol: str
-    number: int
-    """Atomic number."""
-    period: int
-    category: Category | None = None
-    """None where textbooks differ; such elements are asked about in other ways."""
-
-
 _ROWS = """
 hydrogen H 1 1; helium He 2 1 noble gas; lithium Li 3 2 alkali metal;
 beryllium Be 4 2 alkaline earth metal; boron B 5 2; carbon C 6 2; nitrogen N 7 2; oxygen O 8 2;
@@ -54,21 +40,8 @@ caesium Cs 55 6 alkali metal; barium Ba 56 6 alkaline earth metal; tungsten W 74
 platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 6; lead Pb 82 6;
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
-
-
-def _element(row: str) -> Element:
-    name, symbol, number, period, *words = row.split()
-    known: dict[str, Category] = {category: category for category in CATEGORIES}
-    return Element(name, symbol, int(number), int(period), known.get(" ".join(words)))
-
-
-ELEMENTS = tuple(_element(row) for row in _ROWS.split(";"))
-BY_SYMBOL = {element.symbol: element for element in ELEMENTS}
-BY_NUMBER = {element.number: element for element in ELEMENTS}
-
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
-
 UNITS = {
     "force": "newton", "energy": "joule", "power": "watt", "pressure": "pascal",
     "frequency": "hertz", "electric charge": "coulomb", "electric potential": "volt",
@@ -78,7 +51,6 @@ UNITS = {
     "thermodynamic temperature": "kelvin", "electric current": "ampere",
 }  # fmt: skip
 """Quantity and SI unit."""
-
 CONSTANTS = {
     "the speed of light in vacuum": ("3.00", 8, "m/s"),
     "the Planck constant": ("6.63", -34, "J s"),
@@ -94,10 +66,8 @@ CONSTANTS = {
     "the vacuum permittivity": ("8.85", -12, "F/m"),
 }
 """CODATA values to three digits: mantissa, power of ten, unit."""
-
 MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 39, "Ca": 40}
 """Relative atomic masses rounded to whole numbers, as school tables give them."""
-
 COMPOUNDS = {
     "H2O": "water", "CO2": "carbon dioxide", "NH3": "ammonia", "CH4": "methane",
     "H2SO4": "sulfuric acid", "HNO3": "nitric acid", "NaOH": "sodium hydroxide",
@@ -106,9 +76,39 @@ COMPOUNDS = {
     "H2O2": "hydrogen peroxide", "CaO": "calcium oxide", "NaHCO3": "sodium hydrogen carbonate",
     "C6H6": "benzene",
 }  # fmt: skip
-
-
 ORDER = "in order from the Sun"
+TWO_SPELLINGS = ("Al", "S", "Cs")
+"""Elements whose English name differs across the Atlantic: their letters are not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A row of the periodic table."""
+
+    name: str
+    symbol: str
+    number: int
+    """Atomic number."""
+    period: int
+    category: Category | None = None
+    """None where textbooks differ; such elements are asked about in other ways."""
+
+
+def _element(row: str) -> Element:
+    name, symbol, number, period, *words = row.split()
+    known: dict[str, Category] = {category: category for category in CATEGORIES}
+    return Element(name, symbol, int(number), int(period), known.get(" ".join(words)))
+
+
+ELEMENTS = tuple(_element(row) for row in _ROWS.split(";"))
+BY_SYMBOL = {element.symbol: element for element in ELEMENTS}
+BY_NUMBER = {element.number: element for element in ELEMENTS}
+
+
+def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
+    """Draw what is asked about two numbers, with the answer."""
+    multiple = "least common multiple", lcm(a, b)
+    return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
 def _two_elements(rng: Random) -> Draft | None:
@@ -124,13 +124,7 @@ def _two_elements(rng: Random) -> Draft | None:
 def _common_direct(rng: Random) -> Draft | None:
     a, b = rng.sample(ELEMENTS, 2)
     left, right = f"the atomic number of {a.name}", f"the atomic number of {b.name}"
-    word, answer = rng.choice(
-        (
-            ("greatest common divisor", gcd(a.number, b.number)),
-            ("least common multiple", lcm(a.number, b.number)),
-            ("least common multiple", lcm(a.number, b.number)),
-        )
-    )
+    word, answer = gcd_or_lcm(rng, a.number, b.number)
     return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
         f"What is the {word} of {left} and {right}?",
         f"Compute the {word} of the atomic numbers of {a.name} and {b.name}.",
@@ -141,18 +135,14 @@ def _power_direct(rng: Random) -> Draft | None:
     element, n, modulus = rng.choice(ELEMENTS), rng.randint(2, 30), rng.randint(11, 997)
     fact = f"the atomic number of {element.name}"
     if rng.random() < 0.5:
-        return IntegerProblem(
-            rng,
-            f"{n} to the number of {element.symbol} mod {modulus}",
-            pow(n, element.number, modulus),
-        ).worded(
+        key = f"{n} to the number of {element.symbol} mod {modulus}"
+        return IntegerProblem(rng, key, pow(n, element.number, modulus)).worded(
             f"What is the remainder when {n} to the power of {fact} is divided by {modulus}?",
             f"Raise {n} to the power of {fact}. What remainder does the result leave on division "
             f"by {modulus}?",
         )
-    return IntegerProblem(
-        rng, f"number of {element.symbol} to the {n} mod {modulus}", pow(element.number, n, modulus)
-    ).worded(
+    key = f"number of {element.symbol} to the {n} mod {modulus}"
+    return IntegerProblem(rng, key, pow(element.number, n, modulus)).worded(
         f"What is the remainder when {fact} to the power of {n} is divided by {modulus}?",
         f"Find the remainder when {fact}, raised to the power {n}, is divided by {modulus}.",
     )
@@ -181,9 +171,7 @@ def _one_element(rng: Random) -> Draft | None:
     n = factor * element.number
     fact = f"{factor} times the atomic number of {element.name}"
     word, (answer, texts) = rng.choice([*of_number(n, fact).items()])
-    return IntegerProblem(rng, f"{word} of {factor} times {element.symbol}", answer).worded(
-        *texts,
-    )
+    return IntegerProblem(rng, f"{word} of {factor} times {element.symbol}", answer).worded(*texts)
 
 
 def _planet_direct(rng: Random) -> Draft | None:
@@ -211,10 +199,6 @@ DIRECT = {
 }
 
 
-TWO_SPELLINGS = ("Al", "S", "Cs")
-"""Elements whose English name differs across the Atlantic: their letters are not counted."""
-
-
 def _two(rng: Random) -> tuple[Element, Element]:
     first, second = rng.sample(ELEMENTS, 2)
     return first, second
@@ -223,9 +207,8 @@ def _two(rng: Random) -> tuple[Element, Element]:
 def _power(rng: Random) -> Draft | None:
     a, b = _two(rng)
     modulus = rng.randint(11, 997)
-    return IntegerProblem(
-        rng, f"power of numbers {a.symbol} {b.symbol} {modulus}", pow(a.number, b.number, modulus)
-    ).worded(
+    key = f"power of numbers {a.symbol} {b.symbol} {modulus}"
+    return IntegerProblem(rng, key, pow(a.number, b.number, modulus)).worded(
         f"Let a be the atomic number of {a.name} and b the atomic number of {b.name}. What is the "
         f"remainder when a^b is divided by {modulus}?",
         f"Let $a$ be the number of protons in a {a.name} nucleus and $b$ the number of protons in "
@@ -237,9 +220,8 @@ def _common(rng: Random) -> Draft | None:
     a, b = _two(rng)
     factor = rng.randint(2, 30)
     left, right = a.number * factor, b.number * (factor + 6)
-    return IntegerProblem(
-        rng, f"common divisor {a.symbol} {b.symbol} {factor}", gcd(left, right)
-    ).worded(
+    key = f"common divisor {a.symbol} {b.symbol} {factor}"
+    return IntegerProblem(rng, key, gcd(left, right)).worded(
         f"Multiply the atomic number of {a.name} by {factor} and the atomic number of {b.name} by "
         f"{factor + 6}. What is the greatest common divisor of the two products?",
         f"Let $x$ be ${factor}$ times the atomic number of {a.name} and let $y$ be ${factor + 6}$ "
@@ -251,9 +233,8 @@ def _divisor_sum(rng: Random) -> Draft | None:
     a, b = _two(rng)
     extra = rng.randint(1, 60)
     n = a.number + b.number + extra
-    return IntegerProblem(
-        rng, f"divisors of sum {a.symbol} {b.symbol} {extra}", sum(divisors(n))
-    ).worded(
+    key = f"divisors of sum {a.symbol} {b.symbol} {extra}"
+    return IntegerProblem(rng, key, sum(divisors(n))).worded(
         f"Add the atomic numbers of {a.name} and {b.name}, then add {extra}. What is the sum of "
         "all positive divisors of the result?",
         f"Let $n = a + b + {extra}$, where $a$ and $b$ are the atomic numbers of {a.name} and "
@@ -267,9 +248,8 @@ def _planet_choose(rng: Random) -> Draft | None:
     if element.number < place:
         return None
     modulus = rng.randint(50, 999)
-    return IntegerProblem(
-        rng, f"choose {element.symbol} {planet} {modulus}", comb(element.number, place) % modulus
-    ).worded(
+    key = f"choose {element.symbol} {planet} {modulus}"
+    return IntegerProblem(rng, key, comb(element.number, place) % modulus).worded(
         f"Let n be the atomic number of {element.name} and let k be the position of {planet} in "
         "order from the Sun (the nearest planet has position 1). What is the remainder when the "
         f"binomial coefficient C(n, k) is divided by {modulus}?",
@@ -282,11 +262,8 @@ def _primes_between(rng: Random) -> Draft | None:
     a, b = sorted(_two(rng), key=lambda element: element.number)
     factor = rng.randint(2, 9)
     low, high = a.number * factor, b.number * factor
-    return IntegerProblem(
-        rng,
-        f"primes between {a.symbol} {b.symbol} {factor}",
-        sum(is_prime(n) for n in range(low, high + 1)),
-    ).worded(
+    key = f"primes between {a.symbol} {b.symbol} {factor}"
+    return IntegerProblem(rng, key, sum(is_prime(n) for n in range(low, high + 1))).worded(
         f"How many prime numbers are there from {factor} times the atomic number of {a.name} to "
         f"{factor} times the atomic number of {b.name}, inclusive?",
         f"Let $a$ and $b$ be the atomic numbers of {a.name} and {b.name}. Find the number of "
@@ -301,9 +278,8 @@ def _found_element(rng: Random) -> Draft | None:
         return None
     base, modulus = rng.randint(2, 30), rng.randint(20, 999)
     exponent = len(element.name) + element.period
-    return IntegerProblem(
-        rng, f"found element {n} {base} {modulus}", pow(base, exponent, modulus)
-    ).worded(
+    key = f"found element {n} {base} {modulus}"
+    return IntegerProblem(rng, key, pow(base, exponent, modulus)).worded(
         f"The number {n} has d positive divisors. Take the element with atomic number d, count the "
         "letters of its English name and add the number of its period in the periodic table; call "
         f"the result e. What is the remainder when {base}^e is divided by {modulus}?",
@@ -321,15 +297,13 @@ def _neighbour(rng: Random) -> Draft | None:
     if element.symbol in TWO_SPELLINGS:
         return None
     factor = rng.randint(3, 60)
-    return IntegerProblem(
-        rng,
-        f"neighbour {start.symbol} {planet} {factor}",
-        digit_sum((factor * len(element.name)) ** element.period),
-    ).worded(
+    key = f"neighbour {start.symbol} {planet} {factor}"
+    answer = digit_sum((factor * len(element.name)) ** element.period)
+    return IntegerProblem(rng, key, answer).worded(
         f"Start at {start.name} in the periodic table and go forward by as many elements as the "
         f"position of {planet} from the Sun (nearest planet: 1). Let L be the number of letters in "
         f"the English name of the element you reach and p its period. What is the sum of the "
-        f"digits of ({factor} * L)^p?",
+        f"digits of ({factor} * L)^p?"
     )
 
 

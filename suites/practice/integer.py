@@ -18,6 +18,19 @@ Expression = tuple[str, str, int]
 """As plain text, as LaTeX, and its value."""
 
 
+# fmt: off
+ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen",
+)
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+INSTRUCTION = (
+    "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
+)
+"""MathArena's suffix for AIME 2025 (github.com/eth-sri/matharena @e927660), as in `aime25`."""
+
+
 def divisors(n: int) -> list[int]:
     """Return the positive divisors of n in order."""
     return [d for d in range(1, n + 1) if n % d == 0]
@@ -71,9 +84,8 @@ def _expression(rng: Random) -> Draft | None:
 def _expression_remainder(rng: Random) -> Draft | None:
     plain, latex, value = _nested(rng, rng.randint(2, 3), 90)
     modulus = rng.randint(7, 999)
-    return IntegerProblem(
-        rng, f"expression {plain} mod {modulus}", value % modulus if value > modulus else -1
-    ).worded(
+    key = f"expression {plain} mod {modulus}"
+    return IntegerProblem(rng, key, value % modulus if value > modulus else -1).worded(
         f"What is the remainder when {plain} is divided by {modulus}?",
         f"Let $N = {latex}$. Find the remainder when $N$ is divided by ${modulus}$.",
     )
@@ -149,9 +161,8 @@ def _divisor_sum(rng: Random) -> Draft | None:
 def _prime_count(rng: Random) -> Draft | None:
     low = rng.randint(1, 300)
     high = low + rng.randint(10, 400)
-    return IntegerProblem(
-        rng, f"primes {low} {high}", sum(is_prime(n) for n in range(low, high + 1))
-    ).worded(
+    key = f"primes {low} {high}"
+    return IntegerProblem(rng, key, sum(is_prime(n) for n in range(low, high + 1))).worded(
         f"How many prime numbers are there between {low} and {high}, inclusive?",
         rf"Find the number of primes $p$ with ${low} \le p \le {high}$.",
         f"Count the primes that are at least {low} and at most {high}.",
@@ -172,9 +183,7 @@ def _prime_factor(rng: Random) -> Draft | None:
             f"Add up the different primes that divide ${n}$. What is the total?",
         ),
     }
-    return IntegerProblem(rng, f"prime factor {word} {n}", answer).worded(
-        *texts[word],
-    )
+    return IntegerProblem(rng, f"prime factor {word} {n}", answer).worded(*texts[word])
 
 
 def _digits_of_power(rng: Random) -> Draft | None:
@@ -218,13 +227,6 @@ NUMBERS = {
 }
 
 
-# fmt: off
-ONES = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
-    "nineteen",
-)
-TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 # fmt: on
 
 
@@ -277,9 +279,8 @@ def _lattice_paths(rng: Random) -> Draft | None:
 
 def _arrangements(rng: Random) -> Draft | None:
     word = "".join(rng.choice("AABBCDEEL") for _ in range(rng.randint(3, 6)))
-    return IntegerProblem(
-        rng, f"arrangements {''.join(sorted(word))}", len(set(permutations(word)))
-    ).worded(
+    key = f"arrangements {''.join(sorted(word))}"
+    return IntegerProblem(rng, key, len(set(permutations(word)))).worded(
         f"How many different strings can be made by rearranging the letters of {word}?",
         f"In how many distinguishable ways can the letters of {word} be arranged in a row?",
     )
@@ -306,9 +307,8 @@ def _geometric_series(rng: Random) -> Draft | None:
     first, ratio, terms = rng.randint(1, 9), rng.randint(2, 7), rng.randint(4, 40)
     modulus = rng.randint(11, 999)
     total = sum(first * ratio**at for at in range(terms))
-    return IntegerProblem(
-        rng, f"geometric {first} {ratio} {terms} mod {modulus}", total % modulus
-    ).worded(
+    key = f"geometric {first} {ratio} {terms} mod {modulus}"
+    return IntegerProblem(rng, key, total % modulus).worded(
         f"A geometric sequence has first term {first} and common ratio {ratio}. What is the "
         f"remainder when the sum of its first {terms} terms is divided by {modulus}?",
         rf"Let $S = \sum_{{k=0}}^{{{terms - 1}}} {first} \cdot {ratio}^k$. Find the remainder when "
@@ -352,9 +352,8 @@ def _multiples(rng: Random) -> Draft | None:
 def _shopping(rng: Random) -> Draft | None:
     pens, cost, books, price = (rng.randint(2, most) for most in (15, 9, 12, 30))
     paid = 50 * (1 + (pens * cost + books * price) // 50)
-    return IntegerProblem(
-        rng, f"shopping {pens} {cost} {books} {price}", paid - pens * cost - books * price
-    ).worded(
+    key = f"shopping {pens} {cost} {books} {price}"
+    return IntegerProblem(rng, key, paid - pens * cost - books * price).worded(
         f"A pen costs {cost} dollars and a book costs {price} dollars. Mia buys {pens} pens and "
         f"{books} books and pays with {paid} dollars. How many dollars does she get back?",
         f"Omar pays {paid} dollars for {spelt(pens)} pens at {spelt(cost)} dollars each and "
@@ -367,11 +366,10 @@ def _travel(rng: Random) -> Draft | None:
     if rng.random() < 0.5:
         return IntegerProblem(rng, f"meeting {slow} {fast} {hours}", hours).worded(
             f"Two trains start towards each other from stations {(slow + fast) * hours} km apart, "
-            f"one at {slow} km/h and the other at {fast} km/h. After how many hours do they meet?",
+            f"one at {slow} km/h and the other at {fast} km/h. After how many hours do they meet?"
         )
-    return IntegerProblem(
-        rng, f"distance {slow} {fast} {hours}", slow * hours + fast * (hours + 1)
-    ).worded(
+    key = f"distance {slow} {fast} {hours}"
+    return IntegerProblem(rng, key, slow * hours + fast * (hours + 1)).worded(
         f"A car drives for {hours} hours at {slow} km/h and then for {hours + 1} hours at {fast} "
         "km/h. How many kilometres does it drive altogether?",
         f"For {spelt(hours)} hours a bus travels at {slow} kilometres per hour, and for the next "
@@ -431,12 +429,6 @@ COUNTING = {
 }
 
 
-INSTRUCTION = (
-    "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
-)
-"""MathArena's suffix for AIME 2025 (github.com/eth-sri/matharena @e927660), as in `aime25`."""
-
-
 def integer_question(id: str, draft: Draft) -> Question:
     """Return the question with its answer-format instruction."""
     return Question(
@@ -448,10 +440,9 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
     """Grade by equality of integers; a reply without one is wrong and counted as unparsed."""
     found = extract_integer(reply)
     if found is None:
-        return Grade(value=0.0, extracted=None, explanation="no integer answer found")
+        return Grade(0.0, None, "no integer answer found")
     right = str(found) == question.target
-    verdict = "right" if right else f"expected {question.target}"
-    return Grade(value=float(right), extracted=str(found), explanation=verdict)
+    return Grade(float(right), str(found), "right" if right else f"expected {question.target}")
 
 
 SUITE = PracticeSuite(

@@ -1,22 +1,27 @@
-"""`practice-...@unseen`: an exam in words, or of combinations, that no generated split has."""
+"""`practice-...@unseen`: an exam in words, or of combinations, that no generated split has.
+
+The plain suites split by parameters, so their eval split asks what train asked, with other numbers.
+Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation
+that no topic of composed.py joins: do workers and conductors understand questions, or do they
+recognise our templates? Nothing is tuned on them; tests hold both claims against every split.
+"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import comb, gcd, lcm
+from math import comb
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.records import Question
 from harness.suite import Card, Split
-from suites.base import CHOICE_INSTRUCTION as CHOOSE
-from suites.base import LETTERS
+from suites.base import choice_text
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
-from suites.practice.composed import ELEMENTS, ORDER, PLANETS, of_number
+from suites.practice.composed import ELEMENTS, ORDER, PLANETS, gcd_or_lcm, of_number
 from suites.practice.integer import INSTRUCTION as BOXED
 
 UNSEEN = "unseen"
@@ -24,6 +29,12 @@ REVISION = "unseen-1"
 """Raised by a change to any question below, or to a written one."""
 COMBINED = 51
 """Composed questions of new combinations, beside the nine that are written."""
+
+COMPOSED = "practice-composed"
+WRITTEN = Path(__file__).with_suffix(".toml")
+PROGRAM_INSTRUCTION = (
+    "Give one Python program in a block that opens with ```python and closes with ```."
+)
 
 
 def _element_fact(rng: Random) -> tuple[int, str]:
@@ -38,16 +49,9 @@ def _planet_fact(rng: Random) -> tuple[int, str]:
 
 def _multiples(rng: Random) -> Draft | None:
     (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
-    word, answer = rng.choice(
-        (
-            ("greatest common divisor", gcd(a, b)),
-            ("least common multiple", lcm(a, b)),
-            ("least common multiple", lcm(a, b)),
-        )
-    )
+    word, answer = gcd_or_lcm(rng, a, b)
     return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
-        f"What is the {word} of {one} and {other}?",
-        f"Compute the {word} of {other} and {one}.",
+        f"What is the {word} of {one} and {other}?", f"Compute the {word} of {other} and {one}."
     )
 
 
@@ -55,8 +59,7 @@ def _together(rng: Random) -> Draft | None:
     (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
     word, answer = rng.choice((("sum", a + b), ("product", a * b)))
     return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
-        f"What is the {word} of {one} and {other}?",
-        f"Find the {word} of {other} and {one}.",
+        f"What is the {word} of {one} and {other}?", f"Find the {word} of {other} and {one}."
     )
 
 
@@ -67,9 +70,7 @@ def _of_planet(rng: Random) -> Draft | None:
         (("divisors", "divisor count"), ("primes", "primes"), ("digits", "digits"))
     )
     answer, texts = of_number(n, fact)[wanted]
-    return IntegerProblem(rng, f"unseen {word} of {fact}", answer).worded(
-        *texts,
-    )
+    return IntegerProblem(rng, f"unseen {word} of {fact}", answer).worded(*texts)
 
 
 def _committee(rng: Random) -> Draft | None:
@@ -83,9 +84,8 @@ def _committee(rng: Random) -> Draft | None:
 
 def _series(rng: Random) -> Draft | None:
     (number, fact), step = rng.choice((_element_fact, _planet_fact))(rng), rng.randint(2, 9)
-    return IntegerProblem(
-        rng, f"unseen series {step} to {fact}", step * number * (number + 1) // 2
-    ).worded(
+    key = f"unseen series {step} to {fact}"
+    return IntegerProblem(rng, key, step * number * (number + 1) // 2).worded(
         f"What is the sum of the first n positive multiples of {step}, where n is {fact}?",
         f"Let n be {fact}. Add {step} times each of the integers from 1 to n. What is the total?",
     )
@@ -98,7 +98,6 @@ TOPICS: Mapping[str, Topic] = {
     "element: choosing": _committee,
     "element or planet: series": _series,
 }
-COMPOSED = "practice-composed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +144,6 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
     return Unseen(**{**shared, **own}, plain=plain)
 
 
-WRITTEN = Path(__file__).with_suffix(".toml")
-
-RowT = TypeVar("RowT")
-
-PROGRAM_INSTRUCTION = (
-    "Give one Python program in a block that opens with ```python and closes with ```."
-)
-
-
 class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -187,12 +177,10 @@ def paraphrases() -> dict[str, Sequence[Question]]:
     """Return the hand-written questions by the name of the suite whose grader they take."""
     rows = _File.model_validate(tomllib.loads(WRITTEN.read_text(encoding="utf-8")))
     return {
-        "practice-integer": [_integer("integer", at, row) for at, row in _numbered(rows.integer)],
-        "practice-choice": [_choice(at, row) for at, row in _numbered(rows.choice)],
-        "practice-code": [_program(at, row) for at, row in _numbered(rows.program)],
-        "practice-composed": [
-            _integer("composed", at, row) for at, row in _numbered(rows.composed)
-        ],
+        "practice-integer": [_integer("integer", *one) for one in enumerate(rows.integer, 1)],
+        "practice-choice": [_choice(*one) for one in enumerate(rows.choice, 1)],
+        "practice-code": [_program(*one) for one in enumerate(rows.program, 1)],
+        "practice-composed": [_integer("composed", *one) for one in enumerate(rows.composed, 1)],
     }
 
 
@@ -202,8 +190,7 @@ def _integer(kind: str, at: int, row: _Integer) -> Question:
 
 
 def _choice(at: int, row: _Choice) -> Question:
-    lines = [f"{name}) {option}" for name, option in zip(LETTERS, row.options, strict=True)]
-    text = "\n\n".join((CHOOSE, row.text, "\n".join(lines)))
+    text = choice_text(row.text, row.options)
     return Question(f"paraphrase-choice-{at}", text, "choice", row.answer, topic="choice")
 
 
@@ -211,7 +198,3 @@ def _program(at: int, row: _Program) -> Question:
     tests = ProgramTests(tuple(ProgramCase(given, out) for given, out in row.cases), row.method)
     text = f"{row.text}\n\n{PROGRAM_INSTRUCTION}"
     return Question(f"paraphrase-code-{at}", text, "program", tests.as_json(), topic="code")
-
-
-def _numbered(rows: Sequence[RowT]) -> list[tuple[int, RowT]]:
-    return list(enumerate(rows, start=1))
