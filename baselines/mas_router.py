@@ -35,6 +35,7 @@ MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
 MOST = 6  # the paper's limit on who takes part
 MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
 
+ALONE = ("io", "cot")
 COT = "Think step by step, one line per step, before you give the final answer."
 DEBATE = (
     "Above are answers to the question, your own among them. Say which steps of the others you "
@@ -77,7 +78,7 @@ class Design:
 def draw_design(random: Random, workers: int) -> Design:
     """Draw a design: its mode, how many take part, and each one's worker and role, uniformly."""
     mode = random.choice(MODES)
-    count = 1 if mode in ("io", "cot") else random.randint(2, MOST)
+    count = 1 if mode in ALONE else random.randint(2, MOST)
     places = [(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(count)]
     return Design(mode, tuple(Member(worker, role) for worker, role in places))
 
