@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -49,6 +51,38 @@ def sources() -> list[Path]:
 def test_no_source_file_is_longer_than_600_lines() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in sources()}
     assert {path.name: n for path, n in lengths.items() if n > LONGEST_FILE} == {}
+
+
+def product() -> dict[str, ast.Module]:
+    """Return every module of ours by its dotted name."""
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    found = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
+    return {name.removesuffix(".__init__"): ast.parse(at.read_text()) for name, at in found.items()}
+
+
+def test_a_public_class_name_stands_once() -> None:
+    classes = Counter(
+        node.name
+        for tree in product().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, times in classes.items() if times > 1] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    trees = product()
+    graph = {
+        name: {
+            next((one for one in (f"{node.module}.{alias.name}", node.module) if one in trees), "")
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        - {"", name}
+        for name, tree in trees.items()
+    }
+    assert len(list(TopologicalSorter(graph).static_order())) == len(trees)  # raises CycleError
 
 
 def test_all_but_the_training_files_import_where_there_is_no_torch(tmp_path: Path) -> None:
