@@ -35,8 +35,7 @@ REFINE = (
 
 AGREEMENT = "{same} of {others} other answers so far agree with it."
 UNREADABLE = "No answer could be read from it."
-FIRST = 0.5
-"""The score of a readable answer that stands alone: nobody has agreed or disagreed with it."""
+FIRST = 0.5  # score of a readable answer that stands alone: nobody has agreed or disagreed
 
 AB_MCTS = SystemCard(
     name="ab-mcts",

@@ -49,7 +49,6 @@ VERIFY = (
 
 WORDS = 32  # hashed features of the question, and again of the reply
 FEATURES = 2 * WORDS + 3
-DECIMALS = 4  # of features in a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ async def score_answer(
         return ScoredAnswer(said, sum(votes) / len(votes))
     seen = answer_features(session.question, said)
     sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
-    return ScoredAnswer(said, sure, tuple(round(float(one), DECIMALS) for one in seen))
+    return ScoredAnswer(said, sure, tuple(round(float(one), 4) for one in seen))
 
 
 def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
@@ -269,8 +268,7 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     return rows
 
 
-THRESHOLD = 0.6
-"""Confidence from which on an untrained cascade accepts: two of three samples agree. Ours."""
+THRESHOLD = 0.6  # where an untrained cascade accepts: two of three samples agree. Ours
 
 _DEVIATIONS = (
     "workers, order and thresholds with the highest train accuracy, ties to the cheapest "

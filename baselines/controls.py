@@ -6,9 +6,10 @@ worth what it costs: k votes of the best worker, k such that a query takes as ma
 tokens as the conductor's in the same run (found by the run; costs are no labels).
 """
 
-from collections.abc import Sequence
-from math import floor
+from collections.abc import Mapping
+from math import ceil, floor
 from random import Random
+from typing import Any
 
 from baselines.by_tests import best_of, is_tested, public_results
 from baselines.common import registered, seeded_random
@@ -103,7 +104,7 @@ def _matched(unit: str, what: str) -> SystemCard:
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls="k, so that the means are equal",
         group="controls",
-        expected=lambda n, args: (_whole(args.get("k"), 0), _whole(args.get("k"), 1)),
+        expected=_expected,
         needs=frozenset({"match"}),
         on_best=True,
         deviations=(
@@ -117,10 +118,9 @@ def _matched(unit: str, what: str) -> SystemCard:
     )
 
 
-def _whole(k: float | None, more: int) -> int:
-    if k is None:
-        return 1 if not more else MOST_SAMPLES
-    return floor(k) + (more if k > floor(k) else 0)
+def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
+    k = args.get("k")
+    return (1, MOST_SAMPLES) if k is None else (floor(k), ceil(k))
 
 
 COMPUTE_MATCHED_USD = _matched("usd", "list dollars as a conductor's")
@@ -138,7 +138,7 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
 
 
 def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
-    """Return the system that asks one worker k times on average, and votes."""
+    """Return the system that asks one worker k times on average, and votes or tests."""
     if not 1 <= k <= MOST_SAMPLES:
         raise UserError(f"A matched k is between 1 and {MOST_SAMPLES}, not {k}.")
 
@@ -146,17 +146,13 @@ def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
         count = sample_count(k, seed, question.id, pool.epoch)
         session = Session(question, pool)
         drawn = await session.ask_all([Step(known(pool, worker))] * count)
-        return session.answer(await _choose_text(session, [reply.text for reply in drawn]))
+        texts = [reply.text for reply in drawn]
+        different = list(dict.fromkeys(texts))
+        if not is_tested(session) or len(different) == 1:
+            return session.answer(vote(question.kind, texts))
+        return session.answer(different[best_of(await public_results(session, different))])
 
     return answer
-
-
-async def _choose_text(session: Session, texts: Sequence[str]) -> str:
-    """Return the best program by public tests where there are any, else what most replies say."""
-    different = list(dict.fromkeys(texts))
-    if not is_tested(session) or len(different) == 1:
-        return vote(session.question.kind, texts)
-    return different[best_of(await public_results(session, different))]
 
 
 @registered

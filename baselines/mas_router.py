@@ -34,8 +34,8 @@ Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
 MOST = 6  # the paper's limit on who takes part
 MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
-ALONE = ("io", "cot")
 
+ALONE = ("io", "cot")
 COT = "Think step by step, one line per step, before you give the final answer."
 DEBATE = (
     "Above are answers to the question, your own among them. Say which steps of the others you "

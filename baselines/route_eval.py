@@ -64,7 +64,9 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
         count, _, unit = rest.partition(":")
         if unit not in ("", "group"):
             raise UserError(f"There is no split {how!r}: name {FORMS}.")
-        found = split_in_folds(matrix, _count(count, how), seed, by_group=bool(unit))
+        if not count.isdecimal():
+            raise UserError(f"{how!r}: name how many folds, e.g. folds:5.")
+        found = split_in_folds(matrix, int(count), seed, by_group=bool(unit))
     elif how == "declared":
         found = split_declared(matrix)
     else:
@@ -176,12 +178,6 @@ def _share(text: str, how: str) -> float:
     if not 0 < share < 1:
         raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
     return share
-
-
-def _count(text: str, how: str) -> int:
-    if not text.isdecimal():
-        raise UserError(f"{how!r}: name how many folds, e.g. folds:5.")
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True)

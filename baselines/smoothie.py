@@ -32,8 +32,7 @@ from harness.workflow import Step
 
 LEAST = 3  # workers in a triplet
 DIMS = 512  # numbers per answer
-APART = 2.0
-"""Squared distance of two answers that have nothing in common: of two orthogonal unit vectors."""
+APART = 2.0  # squared distance of answers with nothing in common: orthogonal unit vectors
 GLOBAL, DISTANCES = "smoothie-global", "distances"
 _DEVIATIONS = (
     "the answers that are found in replies are embedded, by hashed words, offline (the authors: "

@@ -40,8 +40,7 @@ from harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 
-RIDGE = 1.0
-"""Ridge on who does what, in log odds: a role's effect has standard deviation 1 beforehand."""
+RIDGE = 1.0  # on who does what, in log odds: a role's effect has standard deviation 1 beforehand
 CLUSTER_RIDGE = 4.0  # ridge on how a cluster departs from all questions: half that deviation
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 """Tries after which what was seen of a template counts as much as the regression: over all
@@ -148,8 +147,7 @@ SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
 """Of the budget, round by round: the first looks everywhere, the others where it is promising."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
 """How the first round's tries are shared among shapes (see `Templates`), cheap ones more often."""
-COST_OF_A_CALL = 0.005
-"""Score that one more call must bring: a tie goes to fewer calls, and noise is a tie."""
+COST_OF_A_CALL = 0.005  # score that one more call must bring: a tie goes to fewer calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,8 +151,7 @@ random_trinity = registered(random_trinity_system)
 
 
 HASH, HF = "hash", "hf:"
-WORDS = 8
-"""Hashed features of the question, and again of the latest turn: few, because calls are few."""
+WORDS = 8  # hashed features of the question: few, because calls are few
 
 
 @dataclass(frozen=True, slots=True)

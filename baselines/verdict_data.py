@@ -135,10 +135,6 @@ class _LiveCodeBenchProblem(VerdictRow):
     platform: str
     contest_date: str
 
-    @property
-    def text(self) -> str:
-        return f"{self.question_title}\n\n{self.question_content}"
-
 
 def read_leaderboard(given: SourceRequest) -> Matrix:
     """Return LiveCodeBench's matrix; UserError when it or the problems are absent or damaged."""
@@ -147,7 +143,11 @@ def read_leaderboard(given: SourceRequest) -> Matrix:
     board = check_json(_Board, scores)
     asked = [
         MatrixQuestion(
-            row.question_id, row.text, "program", date=row.contest_date[:10], group=row.platform
+            row.question_id,
+            f"{row.question_title}\n\n{row.question_content}",
+            "program",
+            date=row.contest_date[:10],
+            group=row.platform,
         )
         for row in check_rows(_LiveCodeBenchProblem, problems)
     ]

@@ -98,13 +98,8 @@ async def answer_with_openai_agents(question: str, cast: Cast) -> str:
     return str(done.final_output)
 
 
-INFO = {
-    "vision": False,
-    "function_calling": False,
-    "json_output": False,
-    "structured_output": False,
-    "family": "unknown",
-}
+_LACKING = ("vision", "function_calling", "json_output", "structured_output")
+INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
 """AutoGen asks for it where it does not know a model's name."""
 
 

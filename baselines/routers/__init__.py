@@ -21,8 +21,7 @@ from harness.learning.matrix import Floats, Matrix
 
 Choices = NDArray[np.intp]  # (questions,), the index of the chosen worker in the matrix's order
 
-TIE = 1e-9
-"""Two utilities closer than this are equal: sums of the same numbers in another order differ."""
+TIE = 1e-9  # utilities closer than this are equal: the order of a sum moves its last bits
 
 
 class Embedder(Protocol):
@@ -164,8 +163,7 @@ def for_every_question(usd: Floats, score: Floats) -> Floats:
     return np.broadcast_to(usd, score.shape).copy()
 
 
-TERMS = 1024
-"""Most terms that TF-IDF keeps, the most frequent ones: a choice of ours, to keep fits short."""
+TERMS = 1024  # that TF-IDF keeps, the most frequent: a choice of ours, to keep fits short
 
 
 def unit_rows(rows: Floats) -> tuple[Floats, Floats]:

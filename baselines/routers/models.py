@@ -22,8 +22,7 @@ from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
-NEIGHBOURS = 40
-"""The largest of the numbers of neighbours in RouterBench's configuration (5, 10, 40)."""
+NEIGHBOURS = 40  # the largest of RouterBench's numbers of neighbours (5, 10, 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp
 
 
 CLUSTERS = 32
-BETA = 9.0
 STARTS = 10  # times that k-means starts anew; the best is kept
 LEAST = 20
 """Train questions per cluster, on average, at the least: ours, as theirs had hundreds. An accuracy
@@ -85,7 +83,7 @@ class ClusterRouter:
     clusters: int | None = None
     """None is 32, or a twentieth of the train questions where that is less."""
     top_k: int = 1
-    beta: float = BETA
+    beta: float = 9.0
     alpha: float = 1.0
     """Weight of accuracy against cheapness in a cluster's own ranking; 1 looks at accuracy alone.
     A willingness to pay takes its place."""
@@ -95,7 +93,15 @@ class ClusterRouter:
         """Return centres, and each cluster's means and ranking."""
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
-        self._refuse(clusters, rows)
+        wrong = ""
+        if not 1 <= clusters <= rows:
+            wrong = f"1 to {rows} clusters (the train questions), not {clusters}"
+        elif not 1 <= self.top_k <= clusters:
+            wrong = f"top_k is 1 to {clusters} (the clusters), not {self.top_k}"
+        elif not 0 <= self.alpha <= 1:
+            wrong = f"alpha is 0 to 1, not {self.alpha}"
+        if wrong:
+            raise UserError(f"{self.name}: {wrong}.")
         centres, labels = k_means(examples.embeddings, clusters, STARTS, seed)
         score = _by_cluster(examples.scores, labels, clusters)
         usd = _by_cluster(examples.usd, labels, clusters)
@@ -114,17 +120,6 @@ class ClusterRouter:
         weights = near_weights(distances, self.top_k, self.beta)
         votes = Votes(weights, fitted["preference"], fitted["score"], fitted["usd"])
         return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
-
-    def _refuse(self, clusters: int, rows: int) -> None:
-        wrong = ""
-        if not 1 <= clusters <= rows:
-            wrong = f"1 to {rows} clusters (the train questions), not {clusters}"
-        elif not 1 <= self.top_k <= clusters:
-            wrong = f"top_k is 1 to {clusters} (the clusters), not {self.top_k}"
-        elif not 0 <= self.alpha <= 1:
-            wrong = f"alpha is 0 to 1, not {self.alpha}"
-        if wrong:
-            raise UserError(f"{self.name}: {wrong}.")
 
 
 def near_weights(distances: Floats, top_k: int, beta: float) -> Floats:
@@ -202,7 +197,6 @@ class LogisticRouter:
         return Estimates(score, for_every_question(fitted["usd"], score))
 
 
-UNITS = 100  # the smallest of RouterBench's networks: one hidden layer of 100
 MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
 """Those of scikit-learn's `MLPRegressor`, whose defaults RouterBench keeps."""
 
@@ -211,7 +205,7 @@ MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
 class MlpRouter:
     """One network with an output per worker; dollars are the worker's train mean."""
 
-    units: int = UNITS
+    units: int = 100  # the smallest of RouterBench's networks: one hidden layer
     name: str = "router-mlp"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:

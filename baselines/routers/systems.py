@@ -94,14 +94,9 @@ def train_router(
     return Artifact(about, {**add_prefix(_OF_EMBEDDER, reading), **add_prefix(_OF_ROUTER, fitted)})
 
 
-def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
-    """Return a trained router; UserError when it is damaged or its embedder is not `wanted`."""
+def load_router(learned: Artifact) -> TrainedRouter:
+    """Return a trained router; UserError when it is damaged or its embedder is absent."""
     about = learned.about
-    if wanted and wanted != about.embedder:
-        raise UserError(
-            f"This {about.system} was trained on {about.embedder!r} embeddings; with {wanted!r} "
-            f"it must be trained anew."
-        )
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
     settings = {name: value for name, value in (about.settings or {}).items() if name != "seed"}
@@ -110,9 +105,8 @@ def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
         made = TrainedRouter(learned, router, load_embedder(about.embedder))
         expected = made.estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"This artefact of {about.system} is damaged ({error}): train anew."
-        ) from None
+        said = f"This artefact of {about.system} is damaged ({error}): train anew."
+        raise UserError(said) from None
     if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
         raise UserError(f"This artefact of {about.system} is damaged: train anew.")
     return made
@@ -120,8 +114,7 @@ def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
 
 def question_texts(matrix: Matrix) -> list[str]:
     """Return the questions' texts; UserError when one is unknown."""
-    lacking = sum(not asked.text.strip() for asked in matrix.questions)
-    if lacking:
+    if lacking := sum(not asked.text.strip() for asked in matrix.questions):
         raise UserError(
             f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, and a "
             f"router reads nothing else."
