@@ -201,7 +201,7 @@ def test_a_log_that_inspect_wrote_alone_can_be_audited(tmp_path: Path) -> None:
     assert found.ok
     assert said(found, "I2").startswith("pass")
     assert "not a run of podium" in said(found, "I13")
-    assert found.table.dollars["unlabelled inference"].total is None
+    assert found.table.dollars["unlabelled inference"].billed is None
     assert "unlabelled: podium did not run it" in as_text(found)
     assert "older than journals" not in as_text(found)
     assert "no journal: podium did not run it" in said(found, "I4")
