@@ -107,7 +107,9 @@ class _Search:
     @property
     def is_tested(self) -> bool:
         """Whether public tests score, and not agreement."""
-        return self.session.question.kind == "program" and self.session.pool.trial is not None
+        return (
+            self.session.question.kind == "program" and self.session.pool.public_tests is not None
+        )
 
     def _step(self, trial: Any) -> Step:
         parent: int | None = trial.parent_state

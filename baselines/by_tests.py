@@ -139,7 +139,7 @@ def best_of(grades: Sequence[Grade]) -> int:
 
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
-    if pool.trial is None:
+    if pool.public_tests is None:
         raise UserError(NO_TESTS.format(name))
 
 

@@ -183,7 +183,7 @@ def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
 async def _choose_text(question: Question, pool: Pool, replies: Sequence[Reply]) -> str:
     """Return the best program by public tests where there are any, else what most replies say."""
     texts = list(dict.fromkeys(reply.text for reply in replies))
-    if question.kind != "program" or pool.trial is None or len(texts) == 1:
+    if question.kind != "program" or pool.public_tests is None or len(texts) == 1:
         return vote(question.kind, [reply.text for reply in replies])
     return texts[best_of(await public_results(Session(question, pool), texts))]
 

@@ -12,7 +12,7 @@ from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
-from harness.context import PLACE
+from harness.context import current
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
@@ -300,7 +300,7 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
 @solver
 def oracle(plans: str, pool: str | None = None) -> Solver:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
-    return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)
+    return as_solver(oracle_system(read_plans(current().log_dir / plans)), pool)
 
 
 # § Make the oracle's file of plans for an exam: what `podium run --system oracle` does first.

@@ -36,8 +36,9 @@ from conductor.qwen2 import (
     one_thread,
     read_weights,
 )
+from harness.context import current
 from harness.errors import TaskRefusal, UserError
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import SampleIndex, request_digest
 
 Say = Callable[[Sequence[ChatMessage]], str]
 """Returns what the conductor says, decoded greedily."""
@@ -259,12 +260,12 @@ class EmbeddedAPI(ModelAPI):
     def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
         """Return the seed of one reply."""
         digest = request_digest(input)
-        current = CURRENT.get()
-        if current is None:
-            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
+        sample = current().sample
+        if sample is None:
+            sample = SampleIndex(epoch=1, occurrence=self._asked[digest])
             self._asked[digest] += 1
         seed = self.seed if config.seed is None else config.seed
-        key = (seed, self.model_name, digest, current.epoch, current.occurrence)
+        key = (seed, self.model_name, digest, sample.epoch, sample.occurrence)
         return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
 
     def max_connections(self) -> int:

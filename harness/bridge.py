@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +18,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import sandbox
 
+from harness.context import current, run_context
 from harness.errors import Escaped, FrameworkError, UserError
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
@@ -124,7 +124,6 @@ class EgressWatch:
         return error
 
 
-_WATCH: ContextVar[EgressWatch | None] = ContextVar("podium_watch", default=None)
 _installed = threading.Lock()
 
 
@@ -134,27 +133,21 @@ def guard_egress(watch: EgressWatch) -> Generator[None]:
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
         sys.addaudithook(_hook)
-    token = _WATCH.set(watch)
-    try:
+    with run_context(watch=watch):
         yield
-    finally:
-        _WATCH.reset(token)
 
 
 @contextmanager
 def permit_egress() -> Generator[None]:
     """Let our own code within reach its provider."""
-    token = _WATCH.set(None)
-    try:
+    with run_context(watch=None):
         yield
-    finally:
-        _WATCH.reset(token)
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     if event not in _NETWORK and event not in _PROGRAMS:
         return
-    watch = _WATCH.get()
+    watch = current().watch
     if watch is None:
         return
     if event in _PROGRAMS:

@@ -11,7 +11,6 @@ the limit is never passed, at any concurrency.
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from logging import getLogger
@@ -406,7 +405,3 @@ def _why(usage: Usage | None, price: Price | None, service: Service) -> str:
     if cost(Usage(input=usage.input, output=usage.output), price) is None:
         return "reasoning has a rate of its own, and nobody counted it"
     return "no rate for cached tokens" if usage.input_total > usage.input else "a rate is missing"
-
-
-SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)
-"""The meter of the run in progress, set around Inspect's eval set."""

@@ -23,6 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.context import current
 from harness.errors import CassetteMiss, UserError
 from harness.files import DOCUMENT, parse_json, read_limited
 from harness.ledger.logs import refuse_oversized
@@ -30,7 +31,7 @@ from harness.pool_config import REHEARSING, PoolSpec, WorkerSpec
 from harness.prices import BOOKS, book_from_json, read_book
 from harness.prices.book import book_text, toml
 from harness.records import CONDUCTOR, GRADER, PODIUM, Question
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import SampleIndex, request_digest
 from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
 
@@ -345,9 +346,9 @@ class RecordedAPI(ModelAPI):
         return 100
 
     def _replicate(self, digest: str) -> SampleIndex:
-        current = CURRENT.get()
-        if current is not None:
-            return current
+        sample = current().sample
+        if sample is not None:
+            return sample
         occurrence = self.asked[digest]
         self.asked[digest] += 1
         return SampleIndex(epoch=1, occurrence=occurrence)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.boxes import BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
 from harness.errors import UserError
 from harness.files import SETTINGS, parse_json, read_limited, read_rows
-from harness.parallel import map_concurrently, progress_line, tick
+from harness.parallel import ProgressLine, map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
@@ -303,8 +303,8 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         open_verdicts(request.out, _made(request, suite, box)) as verdicts,
     ):
         started, before = time.monotonic(), verdicts.graded
-        with progress_line(f"grading {suite.name}", total, before):
-            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts)
+        with progress_line(f"grading {suite.name}", total, before) as line:
+            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts, line)
         seconds = time.monotonic() - started
         return _summed(verdicts, (verdicts.graded - before, seconds), box)
 
@@ -409,14 +409,14 @@ class _Grader:
     box: OpenBox | None
 
 
-def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile) -> None:
+def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile, line: ProgressLine) -> None:
     """Grade what has no value yet, as many at once as the box takes, and write it down."""
     left = (reply for reply in _replies(replies) if not verdicts.has(reply.line))
     most = grader.box.most if grader.box else 1
     with closing(map_concurrently(partial(_verdict, grader), left, most)) as made:
         for verdict in made:
             verdicts.add(verdict)
-            tick()
+            line.tick()
     verdicts.put_in_order()
 
 

@@ -1,7 +1,6 @@
 """The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import asdict, replace
 from time import monotonic
 from typing import Any, cast
@@ -14,17 +13,18 @@ from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
-from harness.context import PLACE, TRIAL
+from harness.context import PublicTests, current, extend_context
 from harness.errors import UserError
 from harness.ledger.hooks import SHAPE, facts_digest, text_digest
 from harness.ledger.journal import SampleRef
 from harness.ledger.recorder import recording
-from harness.parallel import cores, tick
+from harness.parallel import cores
 from harness.pool import active_pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
 from harness.records import EMPTY, PODIUM, SECONDS, Answer, Grade, Question
 from harness.suite import (
     ModelGraded,
+    PubliclyTested,
     Split,
     Suite,
     Varied,
@@ -47,21 +47,15 @@ from harness.system import System
 # § roles.
 
 
-MADE: ContextVar[list[System] | None] = ContextVar("podium_systems_made", default=None)
-"""Where systems are listed as solvers are made of them, for who wants the system of a solver."""
+SYSTEM = "podium_system"
+"""Attribute of a solver: the system it was made of. Inspect's decorator copies attributes."""
 
 
-def system_of(make: Callable[[], Solver]) -> System:
-    """Return the system inside a solver of ours; LookupError when `make` made none."""
-    made: list[System] = []
-    token = MADE.set(made)
-    try:
-        make()
-    finally:
-        MADE.reset(token)
-    if not made:
+def system_of(made: Solver) -> System:
+    """Return the system inside a solver; LookupError for one that `as_solver` did not make."""
+    if not hasattr(made, SYSTEM):
         raise LookupError("this solver was not made by as_solver")
-    return made[-1]
+    return getattr(made, SYSTEM)
 
 
 def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None = None) -> Solver:
@@ -70,17 +64,15 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
     The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
     the conductor that the system brings along, whoever the pool's is.
     """
-    spec, journal = named_pool(pool), PLACE.get().journal
+    spec, known = named_pool(pool), current()
     spec = with_conductor(spec, seat) if spec and seat else spec
-    trial, listed = PLACE.get().trial, MADE.get()
-    if listed is not None:
-        listed.append(system)
+    journal = known.journal
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         begun = monotonic()
         with recording(journal, "inference", sample_ref(state)) as recorder:
             pool = active_pool(spec, state.epoch, seat)
-            pool.trial = trial or TRIAL.get()
+            pool.public_tests = known.public_tests or current().public_tests
             answer = await system(asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
@@ -90,6 +82,7 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
             journal.note("answer", _answered(state, answer, shape))
         return state
 
+    setattr(solve, SYSTEM, system)
     return solve
 
 
@@ -98,7 +91,7 @@ def named_pool(pool: str | None) -> PoolSpec | None:
 
     Inside a run it is the run's own, which its name alone might not find again.
     """
-    known = PLACE.get().spec
+    known = current().spec
     return known if known and known.name == pool else read_pool(pool) if pool else None
 
 
@@ -273,6 +266,37 @@ def sample(question: Question) -> Sample:
     )
 
 
+def public_tests_of(
+    suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
+) -> PublicTests | None:
+    """Return how a suite's public tests are run in a box; None where it has none, or no box.
+
+    They share the scorer's places: programs that are tried and programs that are graded are
+    together no more than the run allows. Raises what the box raises: then the sample has failed,
+    and no reply is worse for it.
+    """
+    if box is None or not isinstance(suite, PubliclyTested):
+        return None
+
+    async def tests(question: Question, reply: str) -> Grade:
+        return await anyio.to_thread.run_sync(
+            suite.try_public, question.sealed(), reply, box, limiter=programs
+        )
+
+    return tests
+
+
+@solver
+def offer_public_tests(tests: PublicTests) -> Solver:
+    """Let the solvers that follow in this sample run public tests: for tasks made by themselves."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        extend_context(public_tests=tests)
+        return state
+
+    return solve
+
+
 def as_scorer(
     suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
 ) -> Scorer:
@@ -281,9 +305,9 @@ def as_scorer(
     A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
     it never becomes a zero.
     """
-    place = PLACE.get()
-    at_once = place.at_once or anyio.CapacityLimiter(max_sandboxes or cores())
-    journal = place.journal
+    known = current()
+    programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())
+    journal = known.journal
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:
@@ -298,14 +322,14 @@ def as_scorer(
                 if box is None and question.kind != "text":  # quick: no program, no algebra
                     return as_score(suite.grade(question, reply))
                 grade = await anyio.to_thread.run_sync(
-                    suite.grade, question, reply, box, limiter=at_once
+                    suite.grade, question, reply, box, limiter=programs
                 )
             except Exception as error:
                 return unscored(error)
             return as_score(grade)
 
         async def score(state: TaskState, target: Target) -> Score:
-            tick()
+            _count_answer()
             found = await verdict(state, target)
             if journal:
                 journal.note("grade", _graded(state, target, found))
@@ -314,6 +338,11 @@ def as_scorer(
         return score
 
     return graded()
+
+
+def _count_answer() -> None:
+    if line := current().progress:
+        line.tick()
 
 
 def _graded(state: TaskState, target: Target, score: Score) -> dict[str, Any]:

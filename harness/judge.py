@@ -12,7 +12,7 @@ from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import current_span_id, span
 
-from harness.budget import SPEND
+from harness.context import current
 from harness.errors import PodiumError, UserError
 from harness.ledger.hooks import last_event
 from harness.ledger.recorder import next_draw, read_back, record_call
@@ -141,9 +141,9 @@ async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> S
     async with span("judge"):
         draw = next_draw(request) if len(judges) == 1 else None
         if draw and (event := draw.replayed(request)):
-            read_back(request, event, SPEND.get())
+            read_back(request, event, current().spend)
             return _ruled(case, event.output.completion)
-        async with record_call(request, SPEND.get()) as asked:
+        async with record_call(request, current().spend) as asked:
             score = await _asked(state, case)
             call = last_event(current_span_id())
             asked.output = make_storable(call.output) if call else None

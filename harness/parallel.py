@@ -13,7 +13,6 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -50,29 +49,18 @@ class ProgressLine:
             self.bar.console.print(f"{self.title}: {self.done} of {self.total}", highlight=False)
 
 
-LINE: ContextVar[ProgressLine | None] = ContextVar("podium_progress", default=None)
-
-
-def tick() -> None:
-    """Count one answer in the line that is in force; do nothing without one."""
-    if line := LINE.get():
-        line.tick()
-
-
 @contextmanager
-def progress_line(title: str, total: int, done: int = 0) -> Generator[None]:
+def progress_line(title: str, total: int, done: int = 0) -> Generator[ProgressLine]:
     """Show one line while Inspect works; `done` is what earlier attempts have answered."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
     bar.add_task(escape_controls(title), total=total, completed=done)
-    token = LINE.set(ProgressLine(escape_controls(title), total, bar, done))
     try:
         if bar.console.is_terminal:
             bar.start()
-        yield
+        yield ProgressLine(escape_controls(title), total, bar, done)
     finally:
         bar.stop()
-        LINE.reset(token)
 
 
 # § Several gradings at once in threads, without holding more than a few of them in memory.

@@ -1,7 +1,7 @@
 """The one object that talks to models: named workers, each an Inspect model in its own role."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +19,15 @@ from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.util import LimitExceededError, span
 
 from harness.api_keys import guard_keys
-from harness.budget import SPEND, Spend
+from harness.budget import Spend
 from harness.cassette import open_cassette
+from harness.context import PublicTests, current, run_context
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
 from harness.pool_config import REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
-from harness.request import CURRENT, Offered, Request, SampleIndex, recorded_settings
+from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.text import make_storable, storable
 from harness.workflow import Sampling
 
@@ -40,12 +41,6 @@ from harness.workflow import Sampling
 # § A `Pool` serves one sample: it numbers the sample's requests (see harness/request.py).
 
 
-PublicTests = Callable[[Question, str], Awaitable[Grade]]
-"""(sealed question, reply) -> how the reply does on the tests that the question itself shows.
-
-It costs no call. `Grade.value` is the share of public tests passed."""
-
-
 @dataclass(slots=True)
 class Pool:
     """Workers by name. `spec` is None for a pool made of whatever roles the user named."""
@@ -54,7 +49,7 @@ class Pool:
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
-    trial: PublicTests | None = None
+    public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None where the exam has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
@@ -104,10 +99,10 @@ class Pool:
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         """Make one call: in a span, written down before and after, within the limits."""
         worker, step = request.role, request.step or request.role
-        token = CURRENT.set(number)
         try:
             async with span(step, type="workflow_step"):
-                asked, output = await self._asked_once(request, number)
+                with run_context(sample=number):
+                    asked, output = await self._asked_once(request, number)
             if output.empty:
                 raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
@@ -115,8 +110,6 @@ class Pool:
         except Exception as error:
             said = f"{worker} ({request.model}) gave no reply: {storable(_reason(error))}"
             raise WorkerError(said) from error
-        finally:
-            CURRENT.reset(token)
         return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
 
     async def _asked_once(
@@ -134,9 +127,9 @@ class Pool:
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""
-        if self.trial is None:
+        if self.public_tests is None:
             raise UserError("This exam shows no public tests, and a system asked for them.")
-        return await self.trial(question.sealed(), reply)
+        return await self.public_tests(question.sealed(), reply)
 
     def _model(self, worker: str) -> Model:
         if worker not in self.models:
@@ -250,7 +243,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None =
         refuse_other_conductor(seat, roles[CONDUCTOR])
     elif seat and spec is None:
         models[CONDUCTOR] = _absent_role(None, seat)
-    run = SPEND.get()
+    run = current().spend
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     if not pool.workers:
         raise UserError(

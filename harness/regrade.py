@@ -18,8 +18,8 @@ from inspect_ai.model import Model
 from inspect_ai.scorer import Score
 
 from harness.boxes import OpenBox, open_run_box, select_box
-from harness.budget import SPEND, Spend
-from harness.context import RunContext, run_context
+from harness.budget import Spend
+from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.journal import Head
@@ -350,11 +350,8 @@ def retry_ungraded(
     """
     if spec.grader is None:
         return []
-    token = SPEND.set(spend)
-    try:
+    with run_context(log_dir=log_dir, spec=spec, spend=spend):
         found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
-    finally:
-        SPEND.reset(token)
     return [path for path in found if path is not None]
 
 
@@ -389,7 +386,7 @@ def _judged_log(
         return None
     journal = TaskJournal(log_dir, _head(log, facts), PaidReplies(log_dir))
     try:
-        with run_context(RunContext(log_dir, spec, journal)):
+        with run_context(journal=journal):
             return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
     finally:
         journal.close()

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -181,10 +180,6 @@ class SampleIndex:
 
     epoch: int
     occurrence: int
-
-
-CURRENT: ContextVar[SampleIndex | None] = ContextVar("podium_replicate", default=None)
-"""Set by `Pool.ask` around one call; None when a model is called outside a pool."""
 
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from typing import Any, cast
@@ -27,9 +27,9 @@ from inspect_ai.util import (
 )
 
 from harness.boxes import BoxRecord, refuse_lacking
-from harness.context import PLACE, offer_public_tests, public_tests_of, run_context
+from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import as_task
+from harness.inspect_adapters import as_task, offer_public_tests, public_tests_of
 from harness.parallel import cores
 from harness.suite import Split, Suite
 from sandbox import (
@@ -96,7 +96,7 @@ def boxed_task(
         else (InspectBox(limits), {})
     )
     places = anyio.CapacityLimiter(max_sandboxes or cores())
-    with run_context(replace(PLACE.get(), at_once=places)):
+    with run_context(programs=places):
         made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
     before: list[Solver] = []
     if box is None:

@@ -16,8 +16,8 @@ from inspect_ai.log import EvalLog
 from runs import BOOK, Crew, Exam, sit, steps
 
 from harness.audit import Audit, audit
-from harness.budget import SPEND, Spend
-from harness.context import RunContext, run_context
+from harness.budget import Spend
+from harness.context import run_context
 from harness.ledger.call import Call, canonical
 from harness.ledger.join import rows_of
 from harness.ledger.journal import BEGINNING, Head
@@ -43,13 +43,11 @@ def sat(
     task = f"{exam.name} {name}"
     head = Head(task, exam.name, name, label, BOOK.name, BOOK.sha256)
     journal = TaskJournal(log_dir, head)
-    token = SPEND.set(Spend(BOOK))
     try:
-        with run_context(RunContext(log_dir, None, journal)):
+        with run_context(log_dir=log_dir, journal=journal, spend=Spend(BOOK)):
             made = steps("sage", "clerk") if system is None else system
             return sit(log_dir, name, made, crew, exam=exam, label=label, **more)
     finally:
-        SPEND.reset(token)
         journal.close()
 
 

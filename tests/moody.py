@@ -32,7 +32,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from tenacity import wait_none
 from tenacity.wait import WaitBaseT
 
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.inspect_adapters import as_solver
 from harness.ledger.journal import Head, folder_of, read_lines
 from harness.ledger.recorder import TaskJournal
@@ -140,7 +140,7 @@ def sat(
     SENT.clear()
     roles = {one.name: one for one in workers or (model(),)}
     journal = TaskJournal(log_dir, HEAD)
-    with run_context(RunContext(log_dir, journal=journal)):
+    with run_context(log_dir=log_dir, journal=journal):
         solving = asking_all(tuple(roles))
     samples = [Sample(id=text.partition(":")[0], input=text) for text in texts]
     task = Task(MemoryDataset(samples), solver=solving, name=HEAD.task)

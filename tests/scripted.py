@@ -22,8 +22,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from harness.context import current
 from harness.pool import Pool
-from harness.request import CURRENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ScriptedAPI(ModelAPI):
         config: GenerateConfig,
     ) -> ModelOutput:
         """Return the scripted reply, one token per word."""
-        drawn = CURRENT.get()
+        drawn = current().sample
         heard = Heard(
             worker=self.model_name,
             messages=tuple(input),

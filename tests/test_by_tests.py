@@ -46,7 +46,7 @@ def in_turn(*texts: str) -> ScriptedPool:
 
 def answered(system: System, rig: ScriptedPool, **shares: float) -> Answer:
     """Let a system answer; `shares` says what part of the public tests each text passes."""
-    rig.pool.trial, _ = by_text(shares)
+    rig.pool.public_tests, _ = by_text(shares)
     return anyio.run(system, CODE, rig.pool)
 
 
@@ -144,7 +144,7 @@ def test_a_trial_that_fails_is_raised_once_and_by_its_own_name() -> None:
     async def broken(question: Question, reply: str) -> Grade:
         raise WorkerError(f"the box is down at {reply}")
 
-    rig.pool.trial = broken
+    rig.pool.public_tests = broken
     with pytest.raises(WorkerError, match="the box is down"):
         anyio.run(best_of_n_tests_system(n=3), CODE, rig.pool)
 
@@ -155,7 +155,7 @@ def test_senseless_numbers_are_refused() -> None:
     with pytest.raises(UserError, match="tries"):
         retry_system(tries=0)
     rig = in_turn(*PROGRAMS)
-    rig.pool.trial, _ = by_text({})
+    rig.pool.public_tests, _ = by_text({})
     with pytest.raises(UserError, match="no worker 'nobody'"):
         anyio.run(escalation_system("scribe,nobody"), CODE, rig.pool)
     assert rig.heard == []

@@ -189,7 +189,7 @@ def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
     assert (learned.about.settings or {})["train_accuracy"] == 1.0
     write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
-    system = system_of(lambda: cascade_automix(learned=path, samples=1))
+    system = system_of(cascade_automix(learned=path, samples=1))
     assert (
         ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
     )
@@ -208,7 +208,7 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
     assert len(rig.heard) == 24
     write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
-    system = system_of(lambda: cascade_frugal(learned=path))
+    system = system_of(cascade_frugal(learned=path))
     assert (
         ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.cli.catalogue import whole_catalogue
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.inspect_adapters import system_of
 from harness.pool_config import read_pool
 from harness.run.forecast import Unplannable, counted_calls
@@ -44,8 +44,8 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
     if manifest.brings and why_unfit(name, ALL, SPEC):
         pytest.skip(f"{name}: no such checkpoint is released")
     arguments = {**GIVEN.get(name, {}), **brought(manifest), "pool": SPEC.name}
-    with run_context(RunContext(Path("nowhere"), SPEC)):
-        system = system_of(lambda: ALL.solver(manifest.solver, arguments))
+    with run_context(log_dir=Path("nowhere"), spec=SPEC):
+        system = system_of(ALL.solver(manifest.solver, arguments))
     question = ALL.suites[suite].load("eval")[0].sealed()
     try:
         counted = len(counted_calls(system, question, SPEC.names, SPEC))

@@ -275,4 +275,4 @@ def test_a_solver_that_is_not_ours_has_no_system() -> None:
     from inspect_ai.solver import generate
 
     with pytest.raises(LookupError, match="not made by as_solver"):
-        system_of(generate)
+        system_of(generate())

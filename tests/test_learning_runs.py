@@ -10,7 +10,7 @@ import pytest
 from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 from harness.cli import main
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.errors import UserError
 from harness.learning.fit import read_artifact
 from harness.ledger.runs import newest_logs, read_log
@@ -76,7 +76,7 @@ def test_a_system_learns_on_train_questions_only_and_within_its_budget(run_dir: 
 
 def test_what_it_has_learnt_is_in_its_log_and_in_a_file_of_that_digest(run_dir: Path) -> None:
     row = entries(run_dir)["template-router"]
-    with run_context(RunContext(run_dir)):
+    with run_context(log_dir=run_dir):
         learned = read_artifact(row.args["learned"], "template-router", row.args["sha256"])
     assert learned.about.suites == ("toy",)
     assert learned.about.calls == tuning_calls(run_dir)

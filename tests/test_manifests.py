@@ -14,7 +14,7 @@ from baselines.voting import best_of_n_system
 from harness.audit import audit
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.ledger.runs import RunFacts, find_logs, read_log, run_facts
@@ -127,8 +127,8 @@ PLANNED = [
 def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
     manifest, parts, spec = SYSTEMS[name], whole_catalogue(), read_pool("rehearsal")
     args = {"worker": "sage", "chosen_on": "train", "n": 1} if name == "best-single" else {}
-    with run_context(RunContext(spec=spec)):
-        system = system_of(lambda: parts.solver(manifest.solver, {**args, "pool": spec.name}))
+    with run_context(spec=spec):
+        system = system_of(parts.solver(manifest.solver, {**args, "pool": spec.name}))
     question = parts.suites["practice-integer"].load("eval")[0].sealed()
     counted = counted_calls(system, question, spec.names, spec)
     assert manifest.expected is not None

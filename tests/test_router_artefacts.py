@@ -22,7 +22,7 @@ from baselines.routers.systems import (
     train_router,
 )
 from baselines.single import single_system
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.learning.fit import Artifact, read_artifact, write_artifact
@@ -45,7 +45,7 @@ def taught(name: str, seed: int = 5) -> Artifact:
 def test_a_saved_router_chooses_what_it_chose_before(name: str, seed: int, tmp_path: Path) -> None:
     learned = taught(name, seed)
     write_artifact(learned, tmp_path / "router.npz")
-    with run_context(RunContext(log_dir=tmp_path)):
+    with run_context(log_dir=tmp_path):
         read = read_artifact("router.npz", name, learned.sha256)
     before, after = (load_router(one).estimate(question_texts(ASKED)) for one in (learned, read))
     assert np.array_equal(before.score, after.score)
@@ -164,8 +164,8 @@ def test_a_trained_router_asks_one_worker_the_question_and_nothing_else(
     learned = train_router(ROUTERS[name](), topics.two_topics(200, seed=0))
     write_artifact(learned, tmp_path / "router.npz")
     make = getattr(_registry, SYSTEMS[name].solver.removeprefix("baselines/"))
-    with run_context(RunContext(log_dir=tmp_path)):
-        system = system_of(lambda: make("router.npz", learned.sha256))
+    with run_context(log_dir=tmp_path):
+        system = system_of(make("router.npz", learned.sha256))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     answer = anyio.run(system, QUESTION, rig.pool)
     alone = anyio.run(single_system("programmer"), QUESTION, rig.again())

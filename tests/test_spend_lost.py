@@ -9,7 +9,8 @@ import moody
 import pytest
 from runs import BOOK
 
-from harness.budget import SPEND, Spend
+from harness.budget import Spend
+from harness.context import run_context
 from harness.errors import SpendLimit
 from harness.ledger.call import TEMPLATE, Attempted, upper_bound
 from harness.ledger.totals import spent_so_far
@@ -71,11 +72,8 @@ def test_the_meter_of_a_run_and_the_sum_of_its_journals_are_one(tmp_path: Path) 
     moods = ["q1: answer", "q2: die", "q3: 429 answer", "q4: 400", "q5: long", "q6: die"]
     prices = {"moody/sage": Price(Decimal(1_000_000), Decimal(2_000_000))}
     spend = Spend(replace(BOOK, prices=prices))
-    token = SPEND.set(spend)
-    try:
+    with run_context(spend=spend):
         moody.sat(tmp_path, moods)
-    finally:
-        SPEND.reset(token)
     assert spend.spent > 0
     assert spend.gone == spent_so_far(tmp_path, spend.book).usd
 

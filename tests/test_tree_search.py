@@ -44,7 +44,7 @@ def searched(
 ) -> tuple[Answer, list[dict[str, Any]]]:
     """Return the answer to a question and the steps that led to it."""
     pool = rig.again(epoch)
-    pool.trial = rig.pool.trial
+    pool.public_tests = rig.pool.public_tests
     answer = anyio.run(system, question, pool)
     return answer, json.loads(answer.plan or "")
 
@@ -56,7 +56,7 @@ def writers(shares: Mapping[str, float]) -> ScriptedPool:
         return f"{heard.worker} {len(heard.messages)} {heard.occurrence}"
 
     rig = scripted_pool(ada=write, bob=write)
-    rig.pool.trial, _ = by_text(shares)
+    rig.pool.public_tests, _ = by_text(shares)
     return rig
 
 
@@ -134,7 +134,7 @@ def test_public_tests_guide_it_and_the_best_reply_is_the_answer() -> None:
 
 def test_a_worker_that_passes_more_tests_is_asked_more_often() -> None:
     rig = scripted_pool(dull="no", keen="yes")
-    rig.pool.trial, _ = by_text({"yes": 1.0})
+    rig.pool.public_tests, _ = by_text({"yes": 1.0})
     asked = [step["worker"] for step in searched(ab_mcts_system(calls=40), rig, CODE)[1]]
     assert asked.count("keen") > 2 * asked.count("dull")
 

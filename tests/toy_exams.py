@@ -9,7 +9,7 @@ from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import TaskState
 from toy import Toy
 
-from harness.budget import SPEND
+from harness.context import current
 from harness.ledger.recorder import record_call
 from harness.records import GRADER, Grade, Question
 from harness.request import Request
@@ -61,7 +61,7 @@ class JudgedToy(Toy):
         judge = get_model(role=GRADER)
         prompt = ChatMessageUser(content=f"Judge {question.id} : {state.output.completion}")
         request = Request(GRADER, judge, [prompt], price_ref=str(judge))
-        async with record_call(request, SPEND.get()) as call:
+        async with record_call(request, current().spend) as call:
             said = call.output = await judge.generate([prompt])
         return Grade(float(said.completion == "7"), said.completion)
 

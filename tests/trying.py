@@ -30,7 +30,7 @@ def tried_in(
 ) -> list[TrialResult]:
     """Make the tries of one round; a reply is right when it ends in the target."""
     make: Any = getattr(_registry, asked.solver.partition("/")[2])
-    system = system_of(lambda: make(**asked.args))
+    system = system_of(make(**asked.args))
     found: list[TrialResult] = []
     for question in task.questions[asked.first : asked.first + asked.questions]:
         for epoch in range(1, asked.epochs + 1):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from harness.context import PLACE
+from harness.context import current
 from harness.errors import TaskRefusal, UserError
 from harness.records import EMPTY, Question
 
@@ -97,7 +97,7 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
             f"route --save` wrote, as -S learned=FILE."
         )
-    path = PLACE.get().log_dir / name
+    path = current().log_dir / name
     try:
         content = path.read_bytes()
         with np.load(BytesIO(content), allow_pickle=False) as file:

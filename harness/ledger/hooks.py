@@ -7,12 +7,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from math import isfinite
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
@@ -20,6 +19,7 @@ from inspect_ai.log import transcript
 from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
 from inspect_ai.model import ModelOutput
 
+from harness.context import current
 from harness.errors import SpendLimit
 from harness.ledger.journal import CallOutcome
 from harness.ledger.logs import Json, attached, responses
@@ -39,37 +39,6 @@ from harness.usage import raw_usage, usage_of_reply
 # § whoever made it, so a call that escaped the journal shows as a difference. A cache read is
 # § none of
 # § them, and an attempt that failed has no usage to count.
-
-
-class Announced(Protocol):
-    """A call of which Inspect announces what happens, as harness/ledger/recorder.py has one."""
-
-    def goes_out(self) -> None:
-        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
-        ...
-
-    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
-        ...
-
-
-class Paying(Protocol):
-    """A call that needs an allowance for each of its attempts."""
-
-    async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
-        ...
-
-    def failed(self, status: int | None) -> None:
-        """Count an attempt that failed and is to be made again, and give back what it held."""
-        ...
-
-
-PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
-"""What pays for the call that this context waits for; None where nobody counts dollars."""
-
-WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
-"""The call that this context waits for."""
 
 
 class Unwritten(BaseException):
@@ -140,7 +109,8 @@ class LedgerHooks(Hooks):
 
     def enabled(self) -> bool:
         """Say whether there is anything to do: other evals of the process are not slowed."""
-        return COUNTED.on or PAYING.get() is not None or WAITING.get() is not None
+        here = current()
+        return COUNTED.on or here.paying is not None or here.announced is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         """Count a finished call."""
@@ -148,27 +118,25 @@ class LedgerHooks(Hooks):
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
         """Let an attempt of the call in flight go out, once it is paid for and written down."""
-        paying = PAYING.get()
-        if paying:
+        here = current()
+        if here.paying:
             try:
-                await paying.take()
+                await here.paying.take()
             except SpendLimit as stop:
                 raise NotAllowed from stop
-        flight = WAITING.get()
-        if flight:
+        if here.announced:
             try:
-                flight.goes_out()
+                here.announced.goes_out()
             except OSError as error:
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
         """Count and write down that an attempt of the call in flight failed and another follows."""
-        paying = PAYING.get()
-        if paying:
-            paying.failed(data.status_code)
-        flight = WAITING.get()
-        if flight:
-            flight.retried(data.attempt, data.exception_type, data.status_code)
+        here = current()
+        if here.paying:
+            here.paying.failed(data.status_code)
+        if here.announced:
+            here.announced.retried(data.attempt, data.exception_type, data.status_code)
 
 
 COUNTED = HookTotals()

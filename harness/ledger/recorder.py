@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +17,7 @@ from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.budget import Allowance, Spend
+from harness.context import current, run_context
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
@@ -30,8 +30,6 @@ from harness.ledger.call import (
 )
 from harness.ledger.hooks import (
     COUNTED,
-    PAYING,
-    WAITING,
     NotAllowed,
     Unwritten,
     failed,
@@ -128,10 +126,6 @@ class Recorder:
     """Ids of the calls whose replies had been paid for: they took no time."""
 
 
-RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
-"""Of the running sample; None where calls are not written down."""
-
-
 @dataclass(slots=True)
 class CallInFlight:
     """A call in flight: whoever makes it sets `output`; the rest is known once it has ended."""
@@ -174,14 +168,12 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     listen()
     asked = CallInFlight()
     payment = _payment(request, spend) if spend else None
-    token = PAYING.set(payment)
     try:
-        with _written_down(request, asked, spend):
+        with run_context(paying=payment), _written_down(request, asked, spend):
             yield asked
     except NotAllowed as stop:
         raise stop.__cause__ or SpendLimit(str(stop)) from None
     finally:
-        PAYING.reset(token)
         if payment:
             payment.settle(asked)
             payment.allowance.release()
@@ -286,11 +278,11 @@ class JournalledCall:
 @contextmanager
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
-    recorder, span = RECORDER.get(), current_span_id()
+    recorder, span = current().recorder, current_span_id()
     flight = JournalledCall(request, recorder, span) if recorder else None
-    token = WAITING.set(flight)
     try:
-        yield
+        with run_context(announced=flight):
+            yield
     except Unwritten as error:
         raise error.__cause__ or OSError("the journal cannot be written") from None
     except BaseException as error:  # a cancelled call may be billed as well
@@ -300,8 +292,6 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
                 _write(asked, flight, spend)
         raise
-    finally:
-        WAITING.reset(token)
     _end(asked, last_event(span), flight)
     _write(asked, flight, spend)
 
@@ -337,7 +327,7 @@ def _write(asked: CallInFlight, flight: JournalledCall | None, spend: Spend | No
 
 def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
     """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
-    asked, recorder = CallInFlight(event.output), RECORDER.get()
+    asked, recorder = CallInFlight(event.output), current().recorder
     ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
     asked.ended, asked.usage = ended, ended.usage
     if recorder:
@@ -398,11 +388,8 @@ def recording(
         yield None
         return
     recorder = Recorder(journal, scope, sample)
-    token = RECORDER.set(recorder)
-    try:
+    with run_context(recorder=recorder):
         yield recorder
-    finally:
-        RECORDER.reset(token)
 
 
 @contextmanager
@@ -482,7 +469,7 @@ class ReplyDraw:
 
 def next_draw(request: Request) -> ReplyDraw | None:
     """Return which draw a request is; None where no replies are kept, as outside a run."""
-    recorder = RECORDER.get()
+    recorder = current().recorder
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
         return None
     sample = sample_name(

@@ -23,6 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.context import current
 from harness.errors import UserError
 from harness.rehearsal import choices
 from harness.rehearsal.arithmetic import evaluate
@@ -47,7 +48,7 @@ from harness.rehearsal.facts import attributes_in, name_pattern, place_statement
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.programs import write_program
 from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import SampleIndex, request_digest
 
 # § Model arguments of a rehearsal worker (`-M` on Inspect's command line, `args` in a pool
 # § file).
@@ -157,11 +158,11 @@ class RehearsalAPI(ModelAPI):
         )
 
     def _random(self, digest: str) -> random.Random:
-        current = CURRENT.get()
-        if current is None:
-            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
+        sample = current().sample
+        if sample is None:
+            sample = SampleIndex(epoch=1, occurrence=self._asked[digest])
             self._asked[digest] += 1
-        key = (self.settings.seed, self.settings.stream, digest, current.epoch, current.occurrence)
+        key = (self.settings.seed, self.settings.stream, digest, sample.epoch, sample.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
     def max_connections(self) -> int:

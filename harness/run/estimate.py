@@ -6,7 +6,7 @@ from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any, cast
 
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import pick, system_of
 from harness.judge import judged_among
@@ -460,9 +460,9 @@ def _most_steps(manifest: SystemCard, row: Entry, estimator: Estimator) -> int:
 
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
     spec: PoolSpec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    with run_context(RunContext(job.request.log_dir, spec)):
+    with run_context(log_dir=job.request.log_dir, spec=spec):
         args = {**row.args, "pool": spec.name}
-        system = system_of(lambda: job.catalogue.solver(row.solver, args))
+        system = system_of(job.catalogue.solver(row.solver, args))
     return counted_all(system, pairs, spec.names, spec)
 
 

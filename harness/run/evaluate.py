@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from logging import LogRecord, getLogger
 from pathlib import Path
@@ -22,14 +22,15 @@ from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summarie
 from inspect_ai.model import Model
 
 from harness.boxes import OpenBox
-from harness.budget import SPEND, Spend
-from harness.context import RunContext, public_tests_of, run_context
+from harness.budget import Spend
+from harness.context import run_context
 from harness.errors import UserError
+from harness.inspect_adapters import public_tests_of
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
 from harness.ledger.totals import SpentSoFar, spent_so_far
-from harness.parallel import progress_line
+from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, with_conductor
 from harness.prices import Book
@@ -94,11 +95,14 @@ def run_tasks(
 
     Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
-    token = SPEND.set(_meter(book, settings))
     ours = settings.display == "line"
     shown = _progress(tasks, settings) if ours else nullcontext()
     try:
-        with shown, _without_a_false_alarm():
+        with (
+            shown as line,
+            run_context(spend=_meter(book, settings), progress=line),
+            _without_a_false_alarm(),
+        ):
             # Inspect leaves a set's roles and settings behind in its caller's context.
             _, logs = copy_context().run(
                 inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
@@ -124,8 +128,6 @@ def run_tasks(
                 "and the same command finishes what is left."
             ) from error
         raise
-    finally:
-        SPEND.reset(token)
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     finished = all(log.status == "success" for log in logs)
@@ -195,7 +197,7 @@ def logged_samples(log_dir: Path) -> dict[str, float]:
     return done
 
 
-def _progress(tasks: Sequence[Task], settings: EvalOptions) -> AbstractContextManager[None]:
+def _progress(tasks: Sequence[Task], settings: EvalOptions) -> AbstractContextManager[ProgressLine]:
     """Return a line over all pairs of a run, those of earlier attempts already counted."""
     sizes = {
         str(task.name): min(len(task.dataset), settings.limit or maxsize) * (task.epochs or 1)
@@ -323,7 +325,7 @@ def run_entries(
     places = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
-        with run_context(_place(job, row, journal, places)):
+        with run_context(**_known(job, row, journal, places)):
             task = task_of(row, experiment, job.catalogue, facts)
         tasks.append(_task_with(task, model_roles=_conducted(job, row, roles)))
     limit = job.request.max_usd
@@ -343,17 +345,18 @@ def run_entries(
             journal.close()
 
 
-def _place(
+def _known(
     job: Job, row: Entry, journal: TaskJournal, places: anyio.CapacityLimiter | None
-) -> RunContext:
-    """Return where one entry stands; what runs programs shares `places` with the other entries."""
+) -> dict[str, Any]:
+    """Return what one entry's solver and scorer know; entries share the `places` of programs."""
     suite = job.catalogue.suites[row.suite]
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    known = RunContext(job.request.log_dir, spec, journal)
+    known = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     box = job.box_for(suite)
     if box is None or places is None:
         return known
-    return replace(known, trial=public_tests_of(suite, box, places), at_once=places)
+    tests = public_tests_of(suite, box, places)
+    return {**known, "public_tests": tests, "programs": places}
 
 
 def _conducted(job: Job, row: Entry, roles: Mapping[str, Model]) -> dict[str, Model]:

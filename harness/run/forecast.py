@@ -133,7 +133,7 @@ def counted_all(
         made: list[tuple[CountedCall, ...]] = []
         for question, epoch in pairs:
             pool = CountingPool(
-                models=cast(Any, models), spec=spec, epoch=epoch, trial=_failing_trial
+                models=cast(Any, models), spec=spec, epoch=epoch, public_tests=_failing_trial
             )
             await system(question, pool)
             made.append(tuple(pool.counted))

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from inspect_ai.log import EvalLog
 
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.errors import UserError, WorkerError
 from harness.inspect_adapters import pick, system_of
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
@@ -422,9 +422,9 @@ def _calls_per_question(
     job = training.job
     pairs = [(one, epoch) for one in asked for epoch in range(1, wanted.epochs + 1)]
     try:
-        with run_context(RunContext(job.request.log_dir, job.spec)):
+        with run_context(log_dir=job.request.log_dir, spec=job.spec):
             args = {**wanted.args, "pool": job.spec.name}
-            system = system_of(lambda: job.catalogue.solver(wanted.solver, args))
+            system = system_of(job.catalogue.solver(wanted.solver, args))
         counts = [len(calls) for calls in counted_all(system, pairs, job.spec.names, job.spec)]
     except UserError:
         raise

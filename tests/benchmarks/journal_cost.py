@@ -31,7 +31,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput
 from inspect_ai.solver import Solver, solver
 from providers import ok, serve
 
-from harness.context import RunContext, run_context
+from harness.context import run_context
 from harness.inspect_adapters import as_solver
 from harness.ledger.journal import CallOutcome, Head, Intent, SampleRef, open_journal
 from harness.ledger.recorder import TaskJournal, next_draw, recording
@@ -94,7 +94,7 @@ def once(worker: Model, log_dir: Path, questions: int, arm: str) -> Cost:
     """Run some questions; return what a call cost."""
     journalled, raw = ARMS[arm]
     journal = TaskJournal(log_dir, HEAD) if journalled else None
-    with run_context(RunContext(log_dir, journal=journal)):
+    with run_context(log_dir=log_dir, journal=journal):
         solving = five_calls()
     asked = SUITES["practice-integer"].load("eval")[:questions]
     task = Task(MemoryDataset([Sample(id=one.id, input=one.text) for one in asked]), solver=solving)
