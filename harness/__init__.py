@@ -1,20 +1,8 @@
 """The hub: nouns, the pool, the executor, the ledger, and the adapters to Inspect.
 
-What every part of podium needs lies here and imports no other part; only harness/cli/ knows them.
+Belongs here: what every other part needs, and what must not differ between two table rows.
+Does not: suites, systems (baselines, conductor), untrusted code (sandbox), pages (reports).
+Read in this order: records, workflow, pool_config, pool, execute, system, suite, inspect_adapters;
+then run/run.py for `podium run`, learning/ for systems that learn, bridge for frameworks, and
+ledger/ for what it cost. Only cli/ knows the spokes, and nothing imports it.
 """
-
-
-# § The hub: nouns, the pool, the executor, the ledger, and the adapters to Inspect.
-# §
-# § Belongs here: what every other part needs, and what must not differ between two table
-# § rows.
-# § Does not: exams (suites), systems (baselines, conductor), untrusted code (sandbox), pages
-# § (reports).
-# § Read in this order: records, workflow, pool_file, pool, execute, session, system, solver,
-# § suite,
-# § trials, task; then compose, field, run, entries, late and eval_set for `podium run`, with
-# § learning/
-# § for systems that learn and bridging/ for frameworks; logs, ledger, sittings and totals for
-# § what it
-# § cost.
-# § Only `cli` knows the spokes, and nothing imports it.

@@ -1,12 +1,10 @@
-"""What `pip install podium` adds to Inspect: model providers, found through an entry point."""
+"""What `pip install podium` adds to Inspect: model providers, found through an entry point.
+
+Inspect imports this file in every process, so a provider's own module is loaded when one of its
+models is first asked for.
+"""
 
 from inspect_ai.model import ModelAPI, modelapi
-
-# § What `pip install podium` adds to Inspect: model providers, found through an entry point.
-# §
-# § Inspect imports this file in every process, so nothing heavy is imported at the top: a
-# § provider's
-# § own module is loaded when one of its models is first asked for.
 
 
 @modelapi(name="rehearsal")

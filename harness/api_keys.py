@@ -1,4 +1,10 @@
-"""Keys of providers, kept out of whatever is written or shown."""
+"""Keys of providers, kept out of whatever is written or shown.
+
+A provider that refuses a key may quote it, and Inspect writes such an error into the log. So a
+model is guarded (`guard_keys`), and texts are cleaned (`without_keys`). Known are the values of
+environment variables that are named as keys are, and those that pool files hold, from `LEAST`
+characters on.
+"""
 
 import os
 import re
@@ -11,18 +17,6 @@ from inspect_ai.log._samples import (
     _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
 )
 from inspect_ai.model import Model
-
-# § Keys of providers, kept out of whatever is written or shown.
-# §
-# § A provider that refuses a key may quote it, in the body of its answer or in a header.
-# § Inspect writes
-# § such an error into the log, with its traceback, and podium says it on the screen. `guard`
-# § cleans
-# § what a model's provider raises or returns before anybody else sees it; `without_keys`
-# § cleans a text.
-# § Known are the values of environment variables that are named as keys are, and those that
-# § pool files
-# § hold (`args = { api_key = "..." }`), from `LEAST` characters on.
 
 
 LEAST = 8
@@ -146,9 +140,6 @@ class Cleaner:
             cleaned = self.cleaned(value)
             if cleaned is not value:
                 vars(found)[name] = cleaned
-
-
-# § Models whose providers raise and return nothing that quotes a key (harness/api_keys.py).
 
 
 def guard_keys(model: Model) -> Model:

@@ -1,4 +1,9 @@
-"""Which box runs the programs of a run, chosen and checked before any call."""
+"""Which box runs the programs of a run: chosen and checked before any call.
+
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
+A box that was not named is a container, or for our own rehearsal programs a child process; there
+is no silent way from an engine that does not answer to a weaker box.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,15 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from harness.errors import UserError
 from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
-
-# § Which box runs the programs of a run, and what that box is: chosen and checked before any
-# § call.
-# §
-# § The hub imports no sandbox: harness/cli/ says in a `Boxes` how a box is opened, asked and
-# § found.
-# § A box that was not named is a container, or for our own rehearsal programs a child
-# § process; there
-# § is no silent way from an engine that does not answer to a weaker box.
 
 
 SUBPROCESS = "subprocess"

@@ -1,4 +1,14 @@
-"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge."""
+"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
+
+A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
+Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so every call has the
+journal, span, limits, sample and price that all systems' calls have. Its sampling settings are
+dropped, for a worker has its own in every system; tools, the form of a reply and system messages
+are passed on. The workflow that is logged is the one that was run: a step for each call, which
+counts as having read all that had been said when it was asked.
+
+A framework that cannot share our process is a script in a sandbox of Inspect's (`bridge_script`).
+"""
 
 import json
 import os
@@ -25,23 +35,6 @@ from harness.records import Answer, Question, Reply
 from harness.request import Offered
 from harness.system import System, SystemCard
 from harness.workflow import Step, Workflow
-
-# § Systems that are other people's programs, joined to our pool through Inspect's bridge.
-# §
-# § Read in this order: bridge.py (a framework in our process), egress.py (what it may not
-# § reach),
-# § inspect_sandbox.py and bridged_script.py (a framework that needs an environment of its
-# § own). Not
-# § here: the frameworks (baselines/frameworks/), and the boxes that grade programs
-# § (harness/boxes.py).
-
-
-# § The sandbox of Inspect's that a system's own programs run in, as PODIUM_SANDBOX names it.
-# §
-# § Not here: the boxes that grade programs (harness/boxes.py). A system that needs one says
-# § so in its
-# § manifest; its tasks then have this sandbox. It is a machine's setting, so no log depends
-# § on it.
 
 
 VARIABLE = "PODIUM_SANDBOX"
@@ -74,24 +67,6 @@ def missing_sandbox(name: str) -> str:
         f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
         f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."
     )
-
-
-# § A guard around other people's code: what it opens to the network is refused and written
-# § down.
-# §
-# § A framework's model calls go through our pool (bridge.py). Whatever else it tries to reach
-# § would be spent past the ledger, so that is refused by a hook of the interpreter
-# § (`sys.addaudithook`)
-# § while the framework's code runs, told by a context variable: its tasks and the threads
-# § that carry
-# § its context are covered. Not covered: a thread without that context (`threading.Thread`,
-# § `submit` of
-# § a thread pool), sockets that an extension module opens without Python (grpc), and the
-# § look-up of a
-# § name by the event loop, whose connection is then refused. Such code belongs in a sandbox
-# § without a
-# § network (bridged_script.py). The hook stays for the life of the process; it sees few
-# § events.
 
 
 _NETWORK = {
@@ -129,7 +104,13 @@ _installed = threading.Lock()
 
 @contextmanager
 def guard_egress(watch: EgressWatch) -> Generator[None]:
-    """Refuse every connection and program that the code within starts; `watch` keeps the first."""
+    """Refuse every connection and program that the code within starts; `watch` keeps the first.
+
+    What a framework reaches past our pool would be spent past the ledger. Tasks, and threads that
+    carry the context, are covered. Not covered: a thread without that context, sockets that an
+    extension module opens without Python (grpc), and the look-up of a name by the event loop, whose
+    connection is then refused: such code belongs in a sandbox without a network.
+    """
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
         sys.addaudithook(_hook)
@@ -163,25 +144,6 @@ def _place(address: Any) -> str:
     if isinstance(address, tuple):
         return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
     return str(address)
-
-
-# § The adapter that lets an agent framework answer a question with the workers of our pool.
-# §
-# § A framework asks the model `inspect/WORKER` through OpenAI's client, built by
-# § `client_settings`.
-# § Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so that
-# § every call has
-# § the journal, span, limits, replicate and price that all systems' calls have. What a
-# § framework
-# § reaches for past that is refused (egress.py) and leaves the question unscored.
-# §
-# § The workflow that is logged is the one that was really run: a step for each call. What a
-# § step read
-# § is not told, so it counts as having read all that had been said when it was asked.
-# § Sampling settings
-# § of a framework are dropped, for a worker has its own in every system; tools, the form of a
-# § reply and
-# § system messages are passed on. Frameworks themselves are in baselines/frameworks.
 
 
 PREFIX = "inspect/"
@@ -315,17 +277,6 @@ def _bridge(run: BridgedQuestion) -> AbstractAsyncContextManager[AgentBridge]:
     return agent_bridge(
         filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
     )
-
-
-# § A framework that cannot share our process: a script of its own, in a sandbox of Inspect's.
-# §
-# § The script reads JSON from its standard input, asks `inspect/WORKER` at OPENAI_BASE_URL,
-# § and prints
-# § JSON with its `answer` as the last line. Its calls come out of the sandbox through
-# § Inspect's bridge
-# § and go the way of all bridged calls (bridge.py). What else it may reach is up to the
-# § sandbox: a container without a network keeps everything in; `local`, which is for tests,
-# § nothing.
 
 
 FILE = "framework_app.py"

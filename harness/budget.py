@@ -6,6 +6,16 @@ is spent and held back stays within the limit. One that does not fit waits for t
 which mostly cost less than they hold; it is refused only when it does not fit with nothing in
 flight, so no call is ever broken off for money. As long as replies take what their requests allow,
 the limit is never passed, at any concurrency.
+
+A worker's first call goes alone, and two kinds of workers are asked one call at a time while there
+is a limit. One that nothing bounds (no `max_tokens`, tokens of its own) holds back its dearest call
+so far, and all that is left before its first. One whose reply took more than it could holds back
+the larger of its bound and its dearest call; the limit can be passed only by what the calls that
+were then in flight took too much.
+
+After a call whose price nobody can tell, no other is made. A request that got no answer may have
+been billed: it counts as the most it can have cost, or where nothing bounds that, as the dearest
+call of its price. `--max-usd-per-query` is the same promise for one question (`QuestionSpend`).
 """
 
 from collections import Counter
@@ -21,40 +31,6 @@ from harness.errors import QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
 from harness.records import Usage
-
-# § Dollars spent by a run, and the promise that `--max-usd` is not passed.
-# §
-# § A request in flight has no price yet. So each one, retries included, holds back the most
-# § that it can
-# § cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if
-# § all that
-# § is spent and held back stays within the limit. One that does not fit waits for those in
-# § flight,
-# § which mostly cost less than they hold; it is refused only when it does not fit with
-# § nothing in
-# § flight, so no call is ever broken off for money. As long as replies take what their
-# § requests allow,
-# § the limit is never passed, at any concurrency.
-# §
-# § A worker's first call goes alone, and two kinds of workers are asked one call at a time
-# § while there
-# § is a limit. One that nothing bounds (no `max_tokens`, tokens of its own) holds back its
-# § dearest call
-# § so far, and all that is left before its first. One whose reply took more than it could
-# § holds back
-# § the larger of its bound and its dearest call; the limit can be passed only by what the
-# § calls that
-# § were then in flight took too much.
-# §
-# § After a call whose price nobody can tell, no other is made. A request that got no answer
-# § may have
-# § been billed: it counts as the most it can have cost, or where nothing bounds that, as the
-# § dearest
-# § call of its price.
-# §
-# § `--max-usd-per-query` is the same promise for one question, kept by a meter of its own
-# § inside the
-# § run's (`QuestionSpend`).
 
 
 ZERO = Decimal(0)

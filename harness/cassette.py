@@ -1,4 +1,12 @@
-"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
+"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed.
+
+A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
+`CassetteMiss`, never a guess. Replies that were published without their prompt are marked
+`prompt_recorded: false` and filed under the canonical single-worker request alone. Recorded is
+one row per reply that a model gave in a finished sample; failed attempts and reads from a local
+cache are counted and left out. A recorded worker keeps the card, config, price and knowledge
+cutoff of the live one; where the logs do not say (a plain Inspect run), it has no price.
+"""
 
 import hashlib
 import re
@@ -34,16 +42,6 @@ from harness.records import CONDUCTOR, GRADER, PODIUM, Question
 from harness.request import SampleIndex, request_digest
 from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
-
-# § A cassette: recorded replies of real models as a JSONL file, one reply a line after a
-# § header.
-# §
-# § A reply is keyed by worker, request and replicate (harness/request.py); what was not
-# § recorded is
-# § a `CassetteMiss`, never a guess. Replies that were published without their prompt are
-# § marked
-# § `prompt_recorded: false` and filed under the canonical single-worker request alone.
-# § Not here: replaying (harness/cassette.py) and recording (harness/cassette.py).
 
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
@@ -216,10 +214,6 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     return Cassette(name, header, rows, hashlib.sha256(content).hexdigest())
 
 
-# § What a recorded pool can answer, looked up before a run: a miss is an error, never a
-# § guess.
-
-
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
     """Return the sha256 of each cassette that a pool replays, by its name or file name.
 
@@ -290,17 +284,6 @@ def _answers(worker: WorkerSpec) -> str:
 
 def _canonical(question: Question) -> str:
     return request_digest([ChatMessageUser(content=question.text)])
-
-
-# § The Inspect provider `recorded/<worker>`: replays a cassette, and fails where it has no
-# § reply.
-# §
-# § Text, token counts and stop reason are those of the recording. Which replicate is wanted
-# § comes from
-# § the pool (harness/request.py); outside a pool requests count as epoch 1, repeated in
-# § order. What
-# § the recording does not say (its prompt, perhaps) is in the output's metadata, so logs show
-# § it.
 
 
 class RecordedAPI(ModelAPI):
@@ -377,14 +360,6 @@ def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
     return output
 
 
-# § Write the pool file that replays a cassette, with prices and settings from the recorded
-# § runs.
-# §
-# § A recorded worker keeps the identity of the live one: its card, generation config, price
-# § and
-# § knowledge cutoff. Where the logs do not say (a plain Inspect run), it has no price.
-
-
 NO_PRICES = "none"
 """The book without a price (harness/prices/none.toml)."""
 
@@ -446,15 +421,6 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
         return book.name, {}
     path = cassette.with_name(f"{cassette.stem}.prices.toml")
     return path.name, {path: book_text(book)}
-
-
-# § Turn Inspect logs into a cassette and a pool file that replays it (`podium record`).
-# §
-# § One row per reply that a model gave in a finished sample. Failed attempts, reads from a
-# § local cache
-# § (no draw of their own) and unfinished samples are counted and left out, so that a replayed
-# § reply is
-# § always one that was really drawn for this request and this repetition.
 
 
 @dataclass(slots=True)

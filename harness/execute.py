@@ -1,4 +1,10 @@
-"""Run a workflow on a pool: planned, or written while it runs."""
+"""Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
+
+Its wall time is therefore its critical path. A failed step, a cancelled sample and a spent budget
+leave no call running behind. The paper runs steps one after another (arXiv 2512.04388, section
+3.1); replies are the same, only the waiting is shorter. A workflow that is written while it runs
+(retries, a cascade, a debate, a tree search) is a `Session`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,14 +18,6 @@ from harness.errors import WorkerError
 from harness.pool import Pool
 from harness.records import EMPTY, Answer, Question, Reply
 from harness.workflow import REPLIES, Step, Workflow
-
-# § Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
-# §
-# § A workflow's wall time is therefore its critical path. A failed step, a cancelled sample
-# § and a spent
-# § budget leave no call running behind. The paper runs steps one after another (arXiv
-# § 2512.04388,
-# § section 3.1); replies are the same, only the waiting is shorter.
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +196,6 @@ def first_failure(group: BaseExceptionGroup[Exception]) -> Exception:
     """Return the first plain exception: one failure is reported once, by its own name."""
     first = group.exceptions[0]
     return first_failure(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-# § A workflow that is written while it runs: what it asks next may depend on what it was
-# § told.
-# §
-# § Retrying until the tests pass, a cascade, a debate, a tree search: each asks by the same
-# § steps and
-# § requests as `execute`, and its answer carries the workflow that was really run. A system
-# § whose plan
-# § stands before the first call uses `harness.system.planned` instead.
 
 
 @dataclass(slots=True)

@@ -1,4 +1,17 @@
-"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program."""
+"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program.
+
+One reader for grading, for rewards and for voting. What counts as an answer:
+
+- A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
+  or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
+- The last statement counts: a final statement outranks working.
+- Statements that stand together (nothing between them decides) and differ are a hedge: no answer.
+- A statement that is taken back, with none after it, is no answer; nor is one that goes on ("70 or
+  71", "70 thousand").
+- Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
+  reply that is nothing but an answer. An arbitrary last number or letter is never an answer.
+- What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,31 +47,6 @@ from harness.statements import (
     taken_back,
     without_markup,
 )
-
-# § Find the answer that a reply gives: an integer, a letter, an expression or text, a
-# § program.
-# §
-# § One reader for grading, for rewards and for voting. What counts as an answer:
-# §
-# § - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the
-# § answer is 70")
-# §   or a letter that is said to be correct. What is denied, supposed or quoted states
-# § nothing.
-# § - The last statement counts: a final statement outranks working.
-# § - Statements that stand together (nothing between them decides) and differ are a hedge: no
-# § answer.
-# § - A statement that is taken back, with none after it, is no answer; nor is one that goes
-# § on ("70 or
-# §   71", "70 thousand").
-# § - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line
-# § "**C**"), or a
-# §   reply that is nothing but an answer. An arbitrary last number or letter is never an
-# § answer.
-# § - What was said after thinking counts; inside thinking only boxes, tags and answer lines
-# § do.
-# §
-# § Where in a reply statements are is statements.py; whether an answer is right is for
-# § suites/.
 
 
 ValueT = TypeVar("ValueT")

@@ -1,4 +1,11 @@
-"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines."""
+"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines.
+
+Every ceiling stands here. Real files stay far below: a run of a million calls in 1,000 logs has
+members of at most some megabytes, packed by a factor of 5 to 30; its MANIFEST.json has 130 bytes a
+sample. What an archive says of its sizes is checked before anything is unpacked, and what comes out
+is counted while it does, since an archive may lie. Whatever is wrong is a ValueError of one line
+(`TooLarge` for a limit), so that readers name their file in a sentence of their own.
+"""
 
 import csv
 import gzip
@@ -21,19 +28,6 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
 
 from harness.errors import UserError
 from harness.records import Question
-
-# § How much a file that somebody else made may hold, and how an archive is unpacked within
-# § that.
-# §
-# § Every ceiling stands here. Real files stay far below: a run of a million calls in 1,000
-# § logs has
-# § members of at most some megabytes, packed by a factor of 5 to 30; its MANIFEST.json has
-# § 130 bytes a
-# § sample. What an archive says of its sizes is checked before anything is unpacked, and what
-# § comes out
-# § is counted while it does, since an archive may lie. Whatever breaks a limit is a
-# § ValueError of one
-# § line (`TooLarge`), so that readers name their file in a sentence of their own.
 
 
 if sys.version_info < (3, 14):
@@ -272,15 +266,6 @@ class Limited(RawIOBase):
         super().close()
 
 
-# § TOML, JSON and CSV that somebody else wrote, each read in this one place.
-# §
-# § Whatever is wrong with a text is a ValueError with a message of one line: broken syntax,
-# § bytes that
-# § are no UTF-8, thousands of brackets within one another, numbers that no number type holds.
-# § Callers
-# § name the file and what to do. How large a file may be is harness/files.py.
-
-
 DEEP = "brackets stand too deep within one another"
 DOTS = 100
 """So many parts of a dotted key in TOML: its reader takes time by their square."""
@@ -401,13 +386,6 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number")
 
 
-# § Rows of a file that somebody else wrote: JSONL (plain or .gz) or CSV, one at a time.
-# §
-# § A mistake is one sentence that names the file and the line. Nothing is kept in memory but
-# § the row
-# § that is being read, for replies and tests may be many and large.
-
-
 JsonRow: TypeAlias = dict[str, Any]
 ZIP = ".gz"
 
@@ -470,10 +448,6 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number} is not a JSON object.")
         yield number, cast(JsonRow, row)
-
-
-# § A file that is replaced whole or not at all: what a full disk or a kill stops keeps the
-# § old.
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -1,4 +1,12 @@
-"""The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own."""
+"""The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
+
+Fugu speaks OpenAI's dialects and puts what its orchestration took among the details of its usage:
+outside input and output, and billed as they are (console.sakana.ai/pricing, read 2026-11-22).
+Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
+reply's metadata, where `harness.usage` reads it. Inspect has no public base class for a provider of
+these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra has
+a price by the token: plain `fugu` bills the rate of whichever model it chose, so no audit can tell.
+"""
 
 from typing import Any
 
@@ -9,25 +17,6 @@ from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[r
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from harness.usage import PROVIDER_USAGE, raw_usage
-
-# § The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its
-# § own.
-# §
-# § Fugu speaks OpenAI's dialects and puts what its orchestration took among the details of
-# § its usage:
-# § outside input and output, and billed as they are (console.sakana.ai/pricing, read
-# § 2026-11-22).
-# § Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in
-# § each
-# § reply's metadata, which logs keep; `harness.usage` reads it there. The key is
-# § FUGU_API_KEY, the
-# § address FUGU_BASE_URL, as in Sakana's own examples. Inspect has no public base class for a
-# § provider
-# § of these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only
-# § Fugu Ultra
-# § has a price by the token: plain `fugu` bills the rate of whichever model it chose, so its
-# § calls have
-# § none and no audit can tell.
 
 
 SERVICE = "fugu"

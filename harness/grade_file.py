@@ -1,4 +1,11 @@
-"""Grade replies that were made anywhere: rows in, a file of verdicts out."""
+"""Grade replies that were made anywhere: rows in, a file of verdicts out.
+
+The grader is the one that scores a run, so a reply gets the same verdict here and there. The file
+is safe against being killed: while it grows, verdicts stand in the order in which they came, and a
+reply that is graded again has a later one; when all is done, they are put into the order of the
+replies. What it was made from stands in `FILE.meta.json`: verdicts of other replies are never
+mixed in.
+"""
 
 import fcntl
 import hashlib
@@ -22,16 +29,6 @@ from harness.parallel import ProgressLine, map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
-
-# § The file that `podium grade` writes: one verdict a line, safe against being killed at any
-# § moment.
-# §
-# § While it grows, verdicts stand in the order in which they came, and a reply that is graded
-# § again
-# § has a later one; when all is done, they are put into the order of the replies. What the
-# § file was
-# § made from stands beside it in `FILE.meta.json`: verdicts of other replies are never mixed
-# § in.
 
 
 META = ".meta.json"
@@ -210,15 +207,6 @@ def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
 
 def _said(value: object) -> str:
     return value.short if isinstance(value, BoxRecord) else str(value)[:40]
-
-
-# § Grade replies that were made anywhere: rows of (question_id, reply) in, rows of verdicts
-# § out.
-# §
-# § `podium grade` asks no model and needs no log. The grader is the one that scores a run, so
-# § a reply
-# § gets the same verdict here and there. Everything that can be refused is refused before any
-# § grading.
 
 
 ADDED = ("official", "fragile", "errata")

@@ -1,4 +1,14 @@
-"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
+"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score.
+
+    @solver
+    def single(worker: str, pool: str | None = None) -> Solver:
+        return as_solver(planned(...), pool)
+
+A solver made this way fills absent model roles from `pool` (the name of a pool file), so that
+Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
+Without a solver a task generates with the model Inspect was given, so `inspect eval suites/aime25
+--model openai/gpt-5` works as any Inspect user expects.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -34,17 +44,6 @@ from harness.suite import (
     usual_epochs,
 )
 from harness.system import System
-
-# § The adapters from a `System` to an Inspect solver, and from a `TaskState` to a `Question`.
-# §
-# §     @solver
-# §     def single(worker: str, pool: str | None = None) -> Solver:
-# §         return as_solver(planned(...), pool)
-# §
-# § A solver made this way fills absent model roles from `pool` (the name of a pool file), so
-# § that
-# § Inspect's own command line stays short; with `pool=None` the workers are the user's model
-# § roles.
 
 
 SYSTEM = "podium_system"
@@ -164,12 +163,6 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
         "plan": answer.plan,
     }
     return {**shape, "noted": dict(answer.noted)} if answer.noted else shape
-
-
-# § The adapter from a `Suite` to an Inspect task, and the one from a `Grade` to a `Score`.
-# §
-# § Without a solver the task generates with the model Inspect was given, so `inspect eval
-# § suites/aime25 --model openai/gpt-5` works as any Inspect user expects.
 
 
 SCHEMA = 1

@@ -1,4 +1,8 @@
-"""Models that judge: who must have one, and how it is asked, in the role `grader`."""
+"""Models that judge: who must have one, and how it is asked, in the role `grader`.
+
+A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are in the
+log in the phase of scoring: they are no system's cost. What a judge is told is its suite's.
+"""
 
 import re
 from collections.abc import Sequence
@@ -21,14 +25,6 @@ from harness.records import GRADER, Question
 from harness.request import Request
 from harness.suite import ModelGraded, Suite
 from harness.text import make_storable
-
-# § Models that judge: who must have one, and how it is asked, in the role `grader`.
-# §
-# § A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are
-# § in the
-# § log in the phase of scoring: they are no system's cost. Not here: what a judge is told
-# § (the suite
-# § that needs one writes that), and the rules that need none.
 
 
 NO_JUDGE = (

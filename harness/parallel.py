@@ -23,13 +23,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from harness.text import escape_controls
 
-# § One progress line for a whole run; Inspect's own displays draw one per task.
-# §
-# § The scorer ticks, because every answered question passes it. On a terminal it is a bar;
-# § elsewhere a
-# § line at every tenth. `podium run --display rich` (or `full`, `plain`) shows Inspect's
-# § displays.
-
 
 @dataclass(slots=True)
 class ProgressLine:
@@ -61,9 +54,6 @@ def progress_line(title: str, total: int, done: int = 0) -> Generator[ProgressLi
         yield ProgressLine(escape_controls(title), total, bar, done)
     finally:
         bar.stop()
-
-
-# § Several gradings at once in threads, without holding more than a few of them in memory.
 
 
 ItemT = TypeVar("ItemT")
@@ -103,13 +93,6 @@ def map_concurrently(
             yield from (one.result() for one in done)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-# § Work on many files in as many processes as there are cores, with a line that says how far
-# § it is.
-# §
-# § Small work is done in this process: starting another one takes longer than to read some
-# § logs.
 
 
 MOST_PROCESSES = 8

@@ -1,4 +1,8 @@
-"""The one object that talks to models: named workers, each an Inspect model in its own role."""
+"""The one object that talks to models: named workers, each an Inspect model in its own role.
+
+Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens, config and
+spans per worker. Outside an eval (training, serving) the same class works on the same models.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,15 +34,6 @@ from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.text import make_storable, storable
 from harness.workflow import Sampling
-
-# § The one object that talks to models: named workers, each an Inspect model in a role of its
-# § own.
-# §
-# § Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens,
-# § config and
-# § spans per worker. Outside an eval (training, serving) the same class works on the same
-# § models.
-# § A `Pool` serves one sample: it numbers the sample's requests (see harness/request.py).
 
 
 @dataclass(slots=True)

@@ -1,4 +1,9 @@
-"""Pools as files: harness/pools/*.toml -> `PoolSpec`."""
+"""Pools as files: harness/pools/*.toml -> `PoolSpec`.
+
+A worker is a name, an Inspect model id *with provider*, a generation config, a role card and a
+price reference. Effort, temperature and token limits are part of a worker's identity: two efforts
+are two workers. The file is user input, so every mistake is answered with its line and field.
+"""
 
 import hashlib
 import re
@@ -12,15 +17,6 @@ from harness.api_keys import NAMED, note_keys
 from harness.errors import UserError
 from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
-
-# § Pools as files: harness/pools/*.toml -> `PoolSpec`.
-# §
-# § A worker is a name, an Inspect model id *with provider*, a generation config, a role card
-# § and a
-# § price reference. Effort, temperature and token limits are part of a worker's identity: two
-# § efforts
-# § are two workers. The file is user input, so every mistake is answered with its line and
-# § field.
 
 
 POOLS = Path(__file__).parent / "pools"
@@ -264,13 +260,6 @@ def _line_of(text: str, where: tuple[int | str, ...]) -> int:
             if pattern.match(lines[at]):
                 return at + 1
     return start + 1
-
-
-# § A system that brings its own conductor: who sits in that role in its rows.
-# §
-# § The pool file says who conducts for everybody else. A seat changes the role for one entry:
-# § its log
-# § names that model, and its calls are billed at that model's price.
 
 
 def with_conductor(spec: PoolSpec, seat: WorkerSpec | None) -> PoolSpec:

@@ -1,4 +1,8 @@
-"""The frozen nouns that every part of podium passes around."""
+"""The frozen nouns that every part of podium passes around.
+
+A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their `Usage`,
+and the suite turns the answer into a `Grade`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,15 +12,6 @@ from typing import Any, Literal
 
 SEED = 2**63 - 1
 """The largest seed that every generator takes."""
-
-
-# § The frozen nouns that every part of podium passes around.
-# §
-# § A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their
-# § `Usage`,
-# § and the suite turns the answer into a `Grade`. Data only: behaviour lives elsewhere. What
-# § the ledger
-# § says of a call is harness/ledger/call.py.
 
 
 Kind = Literal["integer", "choice", "program", "text"]

@@ -1,4 +1,10 @@
-"""Logs that can be shared: every text is taken out, every number and digest stays."""
+"""Logs that can be shared: every text is taken out, every number and digest stays.
+
+What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
+a question back. Tables and the ledger made from a redacted log are those of the original. A text's
+sha256 lets whoever has the questions check that a log is about them. The digest that every sample
+had before is kept, so that the copies can be checked against the run's manifest.
+"""
 
 import hashlib
 import json
@@ -22,18 +28,6 @@ from harness.ledger.runs import find_logs
 from harness.records import PODIUM, SECONDS
 from harness.suite import failure_kind, publishable
 from harness.workflow import MALFORMED
-
-# § Logs that can be shared: every text is taken out, every number and digest stays.
-# §
-# § What is kept is listed here; everything else goes, so that a new kind of event or field
-# § cannot bring
-# § a question back. Tables and the ledger made from a redacted log are those of the original:
-# § verdicts,
-# § tokens, prices, spans and times are all there. A text's sha256 lets whoever has the exam
-# § check that
-# § a log is about it. The digest that every sample had before is kept, so that the copies can
-# § be
-# § checked against the run's manifest (`podium manifest verify --shared`).
 
 
 SHINGLE = 6

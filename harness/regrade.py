@@ -1,4 +1,10 @@
-"""Grade again from logs: the old log is kept, a newer one takes its place."""
+"""Grade again from logs: the old log is kept, a newer one takes its place.
+
+For samples that could not be graded (sandbox down, disk full), or for all of them after a scorer
+was mended; no model is asked, but for verdicts that only a model gives and did not
+(`retry_ungraded`). The new log has the old one's task id, so reports take its samples, and a
+resumed run finds its questions answered. Inspect's own `inspect score` has no sandbox.
+"""
 
 import math
 from collections import Counter
@@ -41,16 +47,6 @@ from harness.suite import (
     refuse_redacted,
     with_prompt,
 )
-
-# § Grade again from logs: no model is asked, the old log is kept, a newer one takes its
-# § place.
-# §
-# § For samples that could not be graded (sandbox down, disk full), or for all of them after a
-# § scorer
-# § was mended. The new log has the old one's task id, so reports take its samples, and a
-# § resumed run
-# § finds its questions answered. Inspect's own `inspect score` has no sandbox, so it cannot
-# § do this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,14 +327,6 @@ def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> 
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)
-
-
-# § Judge again what a model should have judged and did not: its provider was down, it said
-# § nothing.
-# §
-# § The answers are kept and only the judge is asked, for unscored samples, under the run's
-# § spending
-# § limit. What rules grade is graded again by harness/regrade.py, without any call.
 
 
 def retry_ungraded(

@@ -1,4 +1,13 @@
-"""Replies that were paid for, kept so that who resumes pays nothing twice."""
+"""Replies that were paid for, kept so that who resumes pays nothing twice.
+
+A reply is known by the worker as its pool has it, the whole request, the step's own sampling and
+the sample's number, so only the very same draw is read back. One SQLite file per process, in the
+folder of the run or the training, its owner's alone (mode 0600), written through as replies come:
+kill -9 loses no reply that had come.
+
+A run keeps a reply until its sample is in its log; a run that finished leaves no file. A training
+keeps them for good, but those of questions that may not be published only in memory.
+"""
 
 import errno
 import hashlib
@@ -20,25 +29,6 @@ from anyio.lowlevel import RunVar
 
 from harness.errors import UserError
 from harness.records import Reply, Usage
-
-# § Replies that were paid for, kept so that a run or a training that is resumed pays nothing
-# § twice.
-# §
-# § A reply is known by the worker as its pool has it, the whole request, the step's own
-# § sampling and
-# § the replicate, so sampling stays sampling: only the very same draw is read back. One
-# § SQLite file per
-# § process, in the folder of the run or the training, its owner's alone (mode 0600), written
-# § through as
-# § replies come: kill -9 loses no reply that had come.
-# §
-# § A run keeps a reply until its sample is in its log, which has the texts from then on; a
-# § run that
-# § finished leaves no file. A training keeps them for good, but those of questions that may
-# § not be
-# § published only in memory. Not here: what is billed (harness/ledger), which a kept reply
-# § never is;
-# § how a run reads one back (harness/ledger/recorder.py).
 
 
 FOLDER = "paid-replies"

@@ -1,4 +1,8 @@
-"""One request to a model: what is sent, its digest, which sample is wanted, its service tier."""
+"""One request to a model: what is sent, its digest, which sample is wanted, its service tier.
+
+Recorded replies, cached replies and rehearsal randomness are keyed by worker, request *and*
+`SampleIndex`. Keyed by the request alone, self-consistency@5 would be one call counted five times.
+"""
 
 import hashlib
 import json
@@ -12,8 +16,6 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from harness.prices.cost import Service
 from harness.text import storable
-
-# § One request to a model, as far as it is written down, and what foreign code may add to it.
 
 
 INSTRUCTIONS = 1024
@@ -163,17 +165,6 @@ def client_retries(model: Model) -> int:
     return INLINE.get(str(model).partition("/")[0], 0)
 
 
-# § Which draw of a reply is wanted: the key that keeps sampling sampling.
-# §
-# § Recorded replies, cached replies and rehearsal randomness are keyed by worker, request
-# § *and*
-# § replicate. Keyed by the request alone, self-consistency@5 would be one call counted five
-# § times.
-# § `Pool` numbers the requests of one sample; providers read the number from this context
-# § variable,
-# § because nothing in a request that reaches a real provider may depend on it.
-
-
 @dataclass(frozen=True, slots=True)
 class SampleIndex:
     """The k-th time (from 0) that the same request is put to the same worker in an epoch."""
@@ -186,10 +177,6 @@ def request_digest(messages: Sequence[ChatMessage]) -> str:
     """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
     turns = [[message.role, storable(message.text)] for message in messages]
     return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
-
-
-# § How a provider is asked to serve a call, as far as it changes the bill or escapes the
-# § books.
 
 
 STANDARD: Service = "standard"

@@ -1,15 +1,13 @@
-"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back."""
+"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
+
+Every rule is linear in the length of the reply. What a statement says is read in extract.py.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
-
-# § Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
-# §
-# § Every rule is linear in the length of the reply. What a statement says is read in
-# § extract.py.
 
 
 TAIL = 4000

@@ -1,4 +1,10 @@
-"""A `Suite` of questions; what only some suites have is a protocol of its own below it."""
+"""A `Suite` of questions; what only some suites have is a protocol of its own below it.
+
+Grading is a plain function of (question, reply), so that the function which scores an evaluation is
+the function which rewards training. A suite that runs programs is handed a box; `BoxT` keeps this
+file free of sandbox/. A suite whose authors ask that no question be published says `publishable =
+False`: its logs are readable by their owner alone, and no table, message or cassette quotes them.
+"""
 
 import os
 import re
@@ -11,14 +17,6 @@ from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
-
-# § A `Suite` is an exam; what only some exams have is a protocol of its own below it.
-# §
-# § Grading is a plain function of (question, reply), so that the function which scores an
-# § evaluation is
-# § the function which rewards training. A suite that runs programs is handed a box; `BoxT`
-# § keeps this
-# § file free of sandbox/.
 
 
 Split = Literal["train", "validation", "eval"]
@@ -248,14 +246,6 @@ def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
     if isinstance(suite, Prompted) and prompt in suite.prompts:
         return suite.prompted(prompt)
     return suite
-
-
-# § What podium keeps to itself of exams whose authors ask that no question be published.
-# §
-# § Such a suite says `publishable = False`. Its logs, which hold questions, are readable by
-# § their owner
-# § alone and marked; no table, message or cassette quotes them; harness/redact.py makes logs
-# § to share.
 
 
 WITHHELD = "its words are withheld, they may quote a question; the log has them"

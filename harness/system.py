@@ -1,4 +1,8 @@
-"""A `System` is anything that can answer a suite's questions; its `SystemCard` says what it is."""
+"""A `System` is anything that can answer a suite's questions; its `SystemCard` says what it is.
+
+A system sees a sealed question and a pool, and returns an answer. It never sees a target, a suite
+or a grader.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +16,6 @@ from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Answer, Question
 from harness.workflow import MALFORMED, Malformed, Workflow
-
-# § A `System` is anything that can sit an exam; `planned` makes one from a plan.
-# §
-# § A system sees a sealed question and a pool, and returns an answer. It never sees a target,
-# § a suite
-# § or a grader. `harness/inspect_adapters.py` turns it into an Inspect solver.
 
 
 Plan = Callable[[Question, Pool], Workflow]
@@ -160,14 +158,6 @@ def planned(plan: Plan, budget: Budget | None = None) -> System:
 def malformed(reason: Malformed) -> Answer:
     """Return the empty answer of a system whose plan could not be run: graded, and wrong."""
     return Answer(text="", plan=f"{MALFORMED}{reason.reason}")
-
-
-# § What a log's header repeats of a system's manifest, so that a log alone says what was
-# § promised.
-# §
-# § The audit holds the calls against it (I7), and the table names source and deviations. A
-# § manifest
-# § that changes later changes no log.
 
 
 def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:

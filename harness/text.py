@@ -1,4 +1,10 @@
-"""Text as others see it: counts in words, aligned columns, and what foreign text may not do."""
+"""Text as others see it: counts in words, aligned columns, and what foreign text may not do.
+
+A log header, a price book or a model's reply may hold bytes that move a terminal's cursor, ring its
+bell or set its title, marks that turn the direction of text, and HTML. `say` is the only way in
+which a command prints, and `escape_markdown` cleans whatever goes into an `.md` file. Files of data
+(CSV, JSON, Parquet) keep texts as they are: what reads them must not lose a character.
+"""
 
 import argparse
 import re
@@ -21,24 +27,16 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-# § Lone surrogates: half a character, which JSON can spell, Python can hold and no file can
-# § keep.
-# §
-# § A provider may send `"\ud800"`. Inspect's log keeps it as those six characters, backslash
-# § and all,
-# § and fails on one in the name of a field. So a reply is rewritten that way before anybody
-# § uses it,
-# § once (harness/ledger/recorder.py): whoever reads it later, a worker, a judge, the scorer
-# § or an export,
-# § reads the text that the log has, and the journal's digest is of that text.
-
-
 DEEPEST = 200
 """Levels of a reply that are looked at; pydantic writes no more than 255."""
 
 
 def storable(text: str) -> str:
     r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
+
+    A provider may send half a character, which Inspect's log keeps as those six characters. So a
+    reply is rewritten that way once, before anybody uses it: worker, judge, scorer, export and the
+    journal's digest have the text that the log has.
 
     >>> storable("half a \ud83d")
     'half a \\ud83d'
@@ -77,9 +75,6 @@ def _has_utf8(value: BaseModel) -> bool:
     return True
 
 
-# § How counts are put into words: nouns by number, and ranges.
-
-
 def pluralise(count: int, noun: str) -> str:
     """Return a count and what is counted.
 
@@ -99,17 +94,6 @@ def format_range(span: tuple[int, int] | None) -> str:
         return ""
     least, most = span
     return str(least) if least == most else f"{least}-{most}"
-
-
-# § What others wrote, made harmless where it is shown: on a terminal, and in Markdown.
-# §
-# § A log header, a price book or a model's reply may hold bytes that move a terminal's
-# § cursor, ring its
-# § bell or set its title, marks that turn the direction of text, and HTML. `say` is the only
-# § way in
-# § which a command prints, and `markdown` cleans whatever goes into an `.md` file. Files of
-# § data (CSV,
-# § JSON, Parquet) keep texts as they are: what reads them must not lose a character.
 
 
 _UNSEEN = re.compile(

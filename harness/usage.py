@@ -1,4 +1,13 @@
-"""The one place where other people's token counts become ours."""
+"""The one place where other people's token counts become ours.
+
+Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
+the input of every provider. What it drops is taken from the provider's own usage (`with_raw`):
+cache writes kept for an hour, and the tokens that a product spends on models of its own.
+
+Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a word or a
+truth value for a number, a part larger than its whole. The call then costs what nobody knows,
+between nothing and its bound; what its provider said stays beside it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,22 +16,6 @@ from typing import Any, Literal, cast
 from inspect_ai.model import ModelOutput, ModelUsage
 
 from harness.records import Usage
-
-# § The one place where other people's token counts become ours.
-# §
-# § Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens
-# § out of
-# § the input of every provider. What it drops is taken from the provider's own usage
-# § (`with_raw`):
-# § cache writes kept for an hour, and the tokens that a product spends on models of its own.
-# §
-# § Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a
-# § word or a
-# § truth value for a number, a part larger than its whole. The call then costs what nobody
-# § knows,
-# § between nothing and its bound; what its provider said stays beside it. Runs and readers of
-# § their
-# § logs judge it by the same two functions, `usage_of_reply` and `usage_of_event`.
 
 
 Raw = Mapping[str, Any]

@@ -1,16 +1,12 @@
-"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`."""
+"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`.
+
+A baseline writes its workflow by hand, a conductor writes it in text; both are run by `execute`.
+"""
 
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
-
-# § What may be asked of a pool: a `Workflow` of at most a few `Step`s, or why a plan is
-# § `Malformed`.
-# §
-# § A baseline writes its workflow by hand, a conductor writes it in text; both are run by
-# § `execute`.
-# § Not here: reading text (conductor/parse.py) and running anything (harness/execute.py).
 
 
 MAX_STEPS = 5

@@ -1,4 +1,9 @@
-"""The command line, and the one package that knows every part of podium; nothing imports it."""
+"""The command line, and the one package that knows every part of podium; nothing imports it.
+
+Commands (commands.py) only compose: they hand suites, systems, pools and boxes to one another and
+print. This file is tiny because a break (Ctrl-C) may come while the rest is imported: until a
+command begins, it ends the process in one line, and there is nothing to finish.
+"""
 
 import os
 import signal
@@ -7,15 +12,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
-
-# § The command line, and the one package that knows every part of podium; nothing imports it.
-# §
-# § Commands only compose: they hand suites, systems, pools and boxes to one another and
-# § print. Which
-# § there are is commands.py. This file is tiny because a break (Ctrl-C) may come while the
-# § rest is
-# § imported: until a command begins, it ends the process in one line, and there is nothing to
-# § finish.
 
 
 STOPPED = b"\npodium: stopped before it began.\n"

@@ -4,8 +4,6 @@ import sys
 
 from harness.cli import main
 
-# § `python -m harness.cli`: the same as `podium`, for launchers that start a module.
-
 
 if __name__ == "__main__":
     sys.exit(main())

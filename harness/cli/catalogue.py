@@ -1,4 +1,8 @@
-"""What commands share: every part of podium by name, and how arguments are read."""
+"""What commands share: every part of podium by name, and how arguments are read.
+
+The only place where all spokes meet. What is slow to import is imported inside functions, for
+`podium --help` reads this file on every call.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -9,12 +13,6 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.files import decimal_of
-
-# § Every part of podium that can be named, put together: the only place where all spokes
-# § meet.
-# §
-# § Imports of the spokes, and of anything slow, stand inside the functions: `--help` is
-# § quick.
 
 
 def whole_catalogue() -> Any:
@@ -80,11 +78,6 @@ def controls() -> Any:
     return Controls(
         choose=choose, make_plans=make_plans, opened=log_eval_access, bare=strip_instruction
     )
-
-
-# § The arguments of every command, apart from what the commands do (harness/cli/).
-# §
-# § Nothing slow is imported here: `podium --help` reads this file on every call.
 
 
 MOST = 1_000_000_000

@@ -8,14 +8,6 @@ from harness.cli import catalogue, grade, list, money, run, train
 from harness.errors import PodiumError
 from harness.text import Parser, say
 
-# § Every command of `podium`: its name, its arguments, what it calls.
-# §
-# § What a run refuses and does is harness/run/catalogue.py and harness/run/run.py; arguments
-# § are in
-# § harness/cli/catalogue.py and the files beside it, the commands in the files of this
-# § package, the parts
-# § in parts.py.
-
 
 SLOW = {
     "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),

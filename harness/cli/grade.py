@@ -103,9 +103,6 @@ def grade_arguments(grade: argparse.ArgumentParser) -> None:
     box_arguments(grade)
 
 
-# § The commands that grade: grade, redact, regrade, reward.
-
-
 def grade_command(args: argparse.Namespace) -> int:
     """Grade replies made anywhere; asks no model, resumes."""
     from harness.grade_file import GradeRequest, grade_file

@@ -42,9 +42,6 @@ def listed_arguments(listed: argparse.ArgumentParser) -> None:
     listed.add_argument("name", nargs="?", help="show one in full")
 
 
-# § The commands that say what there is and what is missing, and look after sandboxes.
-
-
 def suites_command(args: argparse.Namespace) -> int:
     """List the suites, or print one suite's card."""
     from harness.run.catalogue import show_suites

@@ -64,9 +64,6 @@ def ledger_arguments(ledger: argparse.ArgumentParser) -> None:
     sql.add_argument("--format", default="table", choices=("table", "csv", "json"), help="(table)")
 
 
-# § The arguments of the commands about money: prices, reprice and audit.
-
-
 def day(text: str) -> date:
     """Return a day that is written as YEAR-MONTH-DAY."""
     try:
@@ -173,9 +170,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not ours or not theirs:
         raise argparse.ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
     return ours, theirs
-
-
-# § The commands about prices: prices and reprice.
 
 
 def prices_command(args: argparse.Namespace) -> int:
@@ -295,9 +289,6 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-# § The command that says whether a run's money adds up: audit.
-
-
 def audit_command(args: argparse.Namespace) -> int:
     """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
@@ -379,10 +370,6 @@ def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
         yield InvariantCheck(said), reconciliation_text(result)
 
 
-# § The command that hands the ledger to others: `podium ledger export` and `podium ledger
-# § sql`.
-
-
 def ledger_command(args: argparse.Namespace) -> int:
     """Export every call and query as a table (Parquet, CSV, ...), or ask them in SQL."""
     if args.action == "export":
@@ -395,9 +382,6 @@ def ledger_command(args: argparse.Namespace) -> int:
     for line in STYLES[args.format](ask(args.dir, args.query)):
         say(line)
     return 0
-
-
-# § The command that shows whether a run's files are what they were: manifest.
 
 
 NAMED = 5

@@ -123,9 +123,6 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
     )
 
 
-# § The arguments of `podium run` that say what systems may learn from and know of workers.
-
-
 def run_and_learning_arguments(run: argparse.ArgumentParser) -> None:
     """Add what `podium run` takes, for systems that learn or are matched too."""
     run_arguments(run)
@@ -164,9 +161,6 @@ def learning_arguments(run: argparse.ArgumentParser) -> None:
         help="whether conductors that are prompted, and router-llm, read the workers' role cards "
         "(shown; the paper hides them; a trained conductor is asked as it was trained)",
     )
-
-
-# § The commands that ask models and report what they said: run, report, demo, record.
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -322,9 +316,6 @@ def record_command(args: argparse.Namespace) -> int:
     return 0
 
 
-# § The arguments of the commands that compare: report and power.
-
-
 def report_arguments(report: argparse.ArgumentParser) -> None:
     """Add what `podium report` takes."""
     report.add_argument(
@@ -412,9 +403,6 @@ def power_arguments(power: argparse.ArgumentParser) -> None:
     power.add_argument(
         "--questions", type=counts, metavar="N,N", help="(30,100,198,500,1055 and that of --from)"
     )
-
-
-# § The command that says how many questions and epochs an effect takes: power.
 
 
 def power_command(args: argparse.Namespace) -> int:

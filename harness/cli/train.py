@@ -1,4 +1,8 @@
-"""The commands that train and judge what learns: train, ablate, route."""
+"""The commands that train and judge what learns: train, ablate, route.
+
+Ablations are trained one at a time, each in a process of its own, so that a kill loses a step at
+most; what is finished is skipped. Routers are judged on recorded verdicts: no model is asked.
+"""
 
 import argparse
 import json
@@ -17,8 +21,6 @@ from harness.cli.catalogue import controls, dollars, up_to, whole_catalogue
 from harness.errors import UserError
 from harness.records import SEED
 from harness.text import pluralise, say
-
-# § The arguments of `podium train` and `podium ablate`.
 
 
 def train_arguments(train: argparse.ArgumentParser) -> None:
@@ -67,9 +69,6 @@ def ablate_arguments(ablate: argparse.ArgumentParser) -> None:
     )
     add("--table", action="store_true", help="make the table of what is there; train nothing")
     add("--list", action="store_true", help="list the ablations")
-
-
-# § The command that trains a conductor; torch is imported when a training begins.
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -162,15 +161,6 @@ def _prompts(run: Path) -> list[str]:
     training = find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
     rows = training.validation_rows()
     return ["".join(one["content"] for one in training.asking.messages(row)) for row in rows]
-
-
-# § Studies on recorded verdicts: what a training may see, and its checkpoints beside the
-# § routers.
-# §
-# § Composes sources and splits (baselines/), studies and checkpoints (conductor/) and rows
-# § (reports/)
-# § for `podium train` and `podium route --conductor`. Not here: the router table
-# § (routing.py).
 
 
 NAME = "conductor, study"
@@ -271,14 +261,6 @@ def _note(about: Any, exam: Any, chosen: Any) -> str:
         f"{len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
         f"{', '.join(shares) or 'nobody'}; {nobody} without a plan"
     )
-
-
-# § The command that trains a conductor's ablations, evaluates them and makes one table.
-# §
-# § One training at a time, each in a process of its own, so that a kill loses a step at most.
-# § What is
-# § finished is skipped: the same command goes on. Evaluated by the ordinary run, on
-# § validation splits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,9 +413,6 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     return {name: found[name] for name in WORDS}
 
 
-# § The arguments of `podium route`; what it does is harness/cli/train.py.
-
-
 SEEDS = 2**32
 
 
@@ -483,9 +462,6 @@ def route_arguments(route: argparse.ArgumentParser) -> None:
     route.add_argument(
         "--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)"
     )
-
-
-# § The command that judges routers on recorded verdicts: no model is asked, nothing is spent.
 
 
 def route_command(args: argparse.Namespace) -> int:

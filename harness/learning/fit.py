@@ -1,4 +1,8 @@
-"""A training budget, the tries it is spent on, and the artifact that comes of them, as a file."""
+"""A training budget, the tries it is spent on, and the artifact that comes of them, as a file.
+
+An artifact is a `.npz` without pickles. It is known by its digest, which stands in the log of every
+run that used it. Every try is an Inspect sample like any other: logged, priced and resumable.
+"""
 
 import hashlib
 import json
@@ -16,13 +20,6 @@ from pydantic import TypeAdapter, ValidationError
 from harness.context import current
 from harness.errors import TaskRefusal, UserError
 from harness.records import EMPTY, Question
-
-# § What a baseline has learnt, as a file: plain numbers, and from what they were learnt.
-# §
-# § An artefact is a `.npz` without pickles. It is known by its digest, which stands in the
-# § log of every
-# § run that used it. Not here: learning (baselines/), and spending calls to learn
-# § (tuning.py).
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -122,14 +119,6 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
             f"{learned.about.system} was trained on workers that this pool lacks "
             f"({', '.join(lacking)}): train it on this pool."
         )
-
-
-# § How a baseline spends its training budget: rounds of tries on train questions.
-# §
-# § Every try is an Inspect sample like any other: logged, priced, journaled and resumable,
-# § below
-# § `LOG_DIR/tuning`. The engine is tuning.py; what is tried, and what is learnt, is each
-# § baseline's own (`template-router`, `trinity`, cascades).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,9 @@
-"""A `Matrix`: how each worker did on each question. What routers learn from, and are judged on."""
+"""A `Matrix`: how each worker did on each question. What routers learn from, and are judged on.
+
+It comes from logs of single workers or from verdicts that somebody recorded. Money here is a
+feature to learn from and a figure to average, so it is a float; what is billed is Decimal and
+stands in the ledger.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,15 +19,6 @@ from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, load_runs
 from harness.pool_config import Label
 from harness.records import Kind
-
-# § A `Matrix`: how each worker did on each question. What routers learn from, and are judged
-# § on.
-# §
-# § It comes from logs of single workers or from verdicts that somebody recorded. Data only:
-# § learning
-# § is baselines/routing/, statistics are reports/. Money here is a feature to learn from and
-# § a figure
-# § to average, so it is a float; what is billed is Decimal and stands in the ledger.
 
 
 Floats = NDArray[np.float64]
@@ -120,14 +116,6 @@ def mean_known(values: Floats) -> Floats:
     return np.divide(sums, counts, out=nothing, where=counts > 0)
 
 
-# § From single verdicts to a `Matrix`: draws of one pair are averaged, what is absent stays
-# § NaN.
-# §
-# § Every importer of recorded verdicts, and the reader of our own logs, ends here. Not here:
-# § any file
-# § format (baselines/matrices/, harness/learning/matrix.py).
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
     """One draw of one worker on one question."""
@@ -205,17 +193,6 @@ def _sums(shape: tuple[int, int], at: NDArray[np.intp], values: Floats) -> Float
 
 def _mean(sums: Floats, counts: Floats) -> Floats:
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-
-
-# § The matrix of our own logs: what every worker that sat an exam alone scored, used and
-# § would cost.
-# §
-# § The sittings of `single:<worker>` in a run's directory, those of choosing the best single
-# § worker
-# § included: those are of a train split, and say so. Questions are those of the log; of
-# § suites that
-# § must not be published their texts stay in it. Not here: recorded verdicts of others
-# § (baselines/matrices/), learning.
 
 
 SINGLE = "single:"

@@ -1,4 +1,7 @@
-"""Every suite and system by name, what a run may ask of them, and how they are listed."""
+"""Every suite and system by name, what a run may ask of them, and how they are listed.
+
+Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spoke is imported here.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,14 +26,6 @@ from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from harness.system import Group, Need, SystemCard, card_header
 from harness.text import columns, format_range
-
-# § From a request (suites, systems, a pool) to the entries of an experiment, refusals
-# § included.
-# §
-# § Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli/
-# § fills, so
-# § this file imports no spoke. Everything that can be refused is refused here, before the
-# § first call.
 
 
 SINGLE = "single"
@@ -231,10 +226,6 @@ def log_header(row: Entry, experiment: Experiment, facts: HeaderFacts) -> dict[s
     }
 
 
-# § What there is: suites and workers as plain text for the terminal (systems:
-# § manifest_text.py).
-
-
 WIDTH = 100
 _HANGING: Mapping[str, Any] = {
     "subsequent_indent": " " * 15,
@@ -336,9 +327,6 @@ def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
     if name not in known:
         raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
     return known[name]
-
-
-# § `podium systems`: which systems there are, a line each, and all that one's manifest says.
 
 
 LABEL = 13

@@ -1,4 +1,8 @@
-"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table."""
+"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
+
+No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs answered), AIME25
+rows recorded (real models answered, once, and their replies are replayed).
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +13,6 @@ from harness.run.catalogue import Catalogue, RunRequest, manifest_key
 from harness.run.evaluate import Controls
 from harness.run.run import run
 from harness.run.systems import moved_graders, select_systems, why_unfit
-
-# § The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
-# §
-# § No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs
-# § answered), AIME25
-# § rows recorded (real models answered, once, and their replies are replayed).
 
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")

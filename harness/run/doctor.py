@@ -1,4 +1,8 @@
-"""`podium doctor`: what is missing before anything is spent, all of it at once."""
+"""`podium doctor`: what is missing before anything is spent, all of it at once.
+
+A run goes through the very checks of `podium run`: what it would refuse is a problem here, and so
+is every later reason that the run would never have come to. What is odd and not refused is a note.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +19,6 @@ from harness.run.preflight import one_at_a_time, package_problems, problems, unp
 from harness.run.run import Preparation, prepare_run
 from harness.run.systems import moved_graders
 from harness.text import pluralise
-
-# § `podium doctor`: what is missing before anything is spent, all of it at once.
-# §
-# § A pool alone is looked at as it is (harness/run/preflight.py). A run goes through the very
-# § checks of
-# § `podium run` (harness/run/run.py): what it would refuse is a problem here, and so is every
-# § later reason
-# § that the run would never have come to. What is odd and not refused is a note.
 
 
 NEW = Path("/dev/null/run")

@@ -1,4 +1,10 @@
-"""From suites and systems to the entries of an experiment: chosen, learnt, matched."""
+"""From suites and systems to the entries of an experiment: chosen, learnt, matched.
+
+Choices that cost calls are made once: entries that an experiment has are kept as they are. Two
+kinds can only be chosen once others have answered: the best single worker where no train split is,
+in hindsight and labelled so; and the best single worker with as many samples as a conductor costs.
+Costs are no labels, so matching them on the questions themselves gives nothing away.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -38,13 +44,6 @@ from harness.run.lessons import (
 )
 from harness.run.systems import match_target
 from harness.suite import Suite
-
-# § From suites and systems to the entries of an experiment, with what each has chosen or
-# § learnt.
-# §
-# § Choices that cost calls are made once: entries that an experiment has are kept as they
-# § are. What can
-# § only be chosen after the exam is harness/run/entries.py.
 
 
 AGGREGATOR = "aggregator"
@@ -286,15 +285,6 @@ def _from_singles(
     about = replace(learned.about, calls=questions * workers, suites=names)
     how = f"trained on {questions} x {workers} worker calls on train questions of {taught.of}"
     return replace(learned, about=about), how
-
-
-# § Entries that can only be chosen once others have sat the exam.
-# §
-# § The best single worker where no train split is: chosen in hindsight, and labelled so. The
-# § best
-# § single worker with as many samples as a conductor costs: costs are no labels, so matching
-# § them on
-# § the exam itself gives nothing away.
 
 
 def deferred_entries(

@@ -1,4 +1,10 @@
-"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written."""
+"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
+
+Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
+refuses what `podium run` would, keys, servers and sandboxes apart. Expected is what past answers of
+the same system took (`--log-dir`, `--like`), else its plan at what its workers' past calls took,
+else unknown.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,11 +63,6 @@ from harness.suite import Split, Suite, at_epoch
 from harness.system import SystemCard
 from harness.text import columns, pluralise
 from harness.workflow import MAX_STEPS
-
-# § What a run has left to ask: the pairs of each entry that is there, and of those it will
-# § make.
-# §
-# § The same order and the same choices as harness/run/run.py makes, without making them.
 
 
 Pair = tuple[Question, int]
@@ -183,10 +184,6 @@ def _training(run: _Run, suite: Suite[Any], system: str, lessons: TrainingQuesti
     return PendingWork(suite, f"{TRAINING} {system}", pairs, (made,), SELECTION, left)
 
 
-# § One line of an estimate, and the lines of systems that have not learnt yet what they will
-# § ask.
-
-
 @dataclass(frozen=True, slots=True)
 class FirstCall:
     """A call that a question begins with: whose it is, and what it can cost."""
@@ -267,20 +264,6 @@ def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
         chained = [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
         found.append(estimator.at_most(chained))
     return max(found, key=by_cost)
-
-
-# § `podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
-# §
-# § Per suite and system: questions left to ask, calls, tokens and dollars, expected and at
-# § most. It
-# § refuses what `podium run` would, keys, servers and sandboxes apart, which it does not
-# § need. Expected
-# § is what past answers of the same system took (`--log-dir`, `--like`), else its plan at
-# § what its
-# § workers' past calls took, else unknown. Not here: what is left to ask (work.py), how a
-# § plan is
-# § counted (plans.py) and priced (cost.py), what the past says (past.py), the table
-# § (text.py).
 
 
 JUDGING = "grader"
@@ -503,9 +486,6 @@ def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
     yield EstimateLine(
         work.suite.name, title, judged, one.times(Decimal(judged)), most, judged, basis, one
     )
-
-
-# § A dry run as text: a row per suite and system, a total, and the `--max-usd` that would do.
 
 
 COLUMNS = (

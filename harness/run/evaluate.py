@@ -1,4 +1,9 @@
-"""The entries of an experiment as tasks of one Inspect eval set, under which nothing is lost."""
+"""The entries of an experiment as tasks of one Inspect eval set, under which nothing is lost.
+
+After an error, Ctrl-C or kill -9 the same command asks only what has no answer yet. Each setting
+was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
+failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
+"""
 
 import errno
 import re
@@ -41,15 +46,6 @@ from harness.run.catalogue import Catalogue, HeaderFacts, RunRequest, conductor_
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Split, Suite, publishable, redacted_message
 from harness.text import pluralise
-
-# § The one call of Inspect's `eval_set`, with the settings under which nothing is lost.
-# §
-# § After an error, Ctrl-C or kill -9 the same command asks only what has no answer yet. Each
-# § setting
-# § was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and
-# § never asks a
-# § failed question again; with `log_realtime=False` alone a killed run asks finished
-# § questions again.
 
 
 TICK_S = 0.1
@@ -257,9 +253,6 @@ def mean_score(log: EvalLog) -> float | None:
         return None
     metric = header.results.scores[0].metrics.get("mean")
     return None if metric is None else float(metric.value)
-
-
-# § What the steps of one run share, and the running of an experiment's entries.
 
 
 @dataclass(frozen=True, slots=True)

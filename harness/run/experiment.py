@@ -1,4 +1,10 @@
-"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far."""
+"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far.
+
+`podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or a suite's
+epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
+experiment and is refused, because its rows could not be compared. The record is
+`DIR/experiment.json`.
+"""
 
 import fcntl
 import hashlib
@@ -17,16 +23,6 @@ from harness.files import DOCUMENT, read_limited, replace_file
 from harness.suite import OFFICIAL, Prompt
 
 SELECTION = "selection"
-
-
-# § What a log directory is about: one pool, one seed, suites at one version, the systems run
-# § so far.
-# §
-# § `podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or
-# § a suite's
-# § epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
-# § experiment and is refused, because its rows could not be compared. The record is
-# § `DIR/experiment.json`.
 
 
 FILE = "experiment.json"

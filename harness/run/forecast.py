@@ -1,4 +1,15 @@
-"""What a system would ask, counted without asking, and what counted calls will cost."""
+"""What a system would ask, counted without asking, and what counted calls will cost.
+
+A hand-written plan is a pure function of the question and the workers' names, so a pool whose
+replies are empty places shows every request it makes: which worker, how many bytes, which replies
+it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
+
+Expected is what past calls of the very models that the pool has now took: another model's tokens
+say nothing. At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
+every reply as long as `max_tokens` lets it be, at the dearest rates. A reply that is read again
+takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a worker without
+a price, without `max_tokens`, or of whom no past call is known, for a bound is no expectation.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,15 +35,6 @@ from harness.request import service_tier
 from harness.run.experiment import SELECTION, task_name
 from harness.system import System
 from harness.workflow import Sampling
-
-# § What a system would ask, found without asking: its plan is run over a pool that only
-# § counts.
-# §
-# § A hand-written plan is a pure function of the question and the workers' names, so a pool
-# § whose
-# § replies are empty places shows every request it makes: which worker, how many bytes, which
-# § replies
-# § it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
 
 
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -167,14 +169,6 @@ def worst_case(
     return tuple(calls)
 
 
-# § What past runs say of the next one: calls and tokens per question, and per call of a
-# § worker.
-# §
-# § Read from the rows of ledgers (journals and logs) below directories; nothing is asked.
-# § Only calls of
-# § the very models that the pool has now count: another model's tokens say nothing.
-
-
 SuiteAndSystem = tuple[str, str]
 """Suite and system."""
 
@@ -291,20 +285,6 @@ def _is_try(row: Call) -> bool:
 def _price(row: Call, book: Book, ref: str) -> Decimal | None:
     usage, price = row.usage, book.price(ref)
     return cost(usage, price) if usage and price else None
-
-
-# § What counted calls will cost: expected, by a worker's past calls, and at most, by its
-# § limits.
-# §
-# § At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
-# § every reply
-# § as long as `max_tokens` lets it be, at the dearest rates that may hold. A reply that is
-# § read again
-# § takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a
-# § worker without
-# § a price, or without `max_tokens`; and what is expected of one of whom no past call is
-# § known, for a
-# § bound is no expectation.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,12 @@
-"""What systems learn from: train questions, single workers tried on them, and rounds of tries."""
+"""What systems learn from: train questions, single workers tried on them, and rounds of tries.
+
+Systems learn from their suite's own train split, or from those that `--train-on` names; a question
+that the run asks teaches nothing. Every worker is asked the same train questions alone, below
+`LOG_DIR/selection`: the best single worker is chosen by them, and routers learn from the same
+matrix. A system that learns by trying makes rounds below `LOG_DIR/tuning/SUITE/SYSTEM/ROUND`. Both
+are logged, priced, journaled at the root of the run and billed apart from every table row; what is
+finished is read from its logs, so the same command learns the same.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,15 +32,6 @@ from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
 from harness.run.forecast import counted_all
 from harness.suite import Split, Suite, prompt_of
 from harness.workflow import MAX_STEPS
-
-# § What may teach the systems of a run: declared train questions, and how many calls they may
-# § take.
-# §
-# § An exam's systems learn from its own train split, or from those that `--train-on` names. A
-# § question
-# § that an exam of the run asks teaches nothing: it is left out. Not here: asking the
-# § questions
-# § (harness/run/lessons.py, harness/run/lessons.py), and learning (baselines/).
 
 
 TRAIN: Split = "train"
@@ -169,16 +168,6 @@ def _same_ids(training: SuiteSplit, exams: Sequence[SuiteSplit]) -> set[str]:
     return {id for exam in same for id in exam.questions} & training.questions.keys()
 
 
-# § Which single worker is the best: chosen on train questions, or in hindsight and labelled
-# § so.
-# §
-# § Every worker is asked the same train questions alone. The calls are logged below
-# § `LOG_DIR/selection`, billed apart from every table row, and made once: the best single
-# § worker is
-# § chosen by them, and routers learn from the same matrix. Not here: what may teach
-# § (harness/run/lessons.py), and learning by trying (harness/run/lessons.py).
-
-
 @dataclass(frozen=True, slots=True)
 class SingleScores:
     """What single workers did on the train questions of one exam."""
@@ -312,17 +301,6 @@ def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> d
             alone[facts["args"]["worker"]] = mean_score(log)
     found = {name: alone.get(name) for name in job.spec.names}
     return {name: accuracy for name, accuracy in found.items() if accuracy is not None}
-
-
-# § Learning by trying: the rounds of a `Manifest.explorer`, as Inspect samples with a budget.
-# §
-# § A round is an experiment of its own below `LOG_DIR/tuning/EXAM/SYSTEM/ROUND`: logged,
-# § priced,
-# § journaled at the root of the run, billed apart from every table row. A finished round is
-# § read from
-# § its logs, an interrupted one goes on, so the same command learns the same. What is tried
-# § is each
-# § baseline's own; what may teach is harness/run/lessons.py.
 
 
 TUNING = "tuning"

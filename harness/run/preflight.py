@@ -1,4 +1,7 @@
-"""What is missing before anything is spent: keys, servers, prices, packages, and who listens."""
+"""What is missing before anything is spent: keys, servers, prices, packages, and who listens.
+
+Each finding is one sentence that names the fix. No paid call is made: a provider is only set up.
+"""
 
 import os
 import re
@@ -22,12 +25,6 @@ from harness.prices import Book
 from harness.records import CONDUCTOR, GRADER
 from harness.request import STANDARD, max_tokens_of, service_tier
 from harness.suite import Suite
-
-# § Hooks of other packages, which Inspect hands every question to, kept from private exams.
-# §
-# § MLflow, Weights & Biases and others subscribe to Inspect's events as soon as they are
-# § installed, and
-# § send what they hear to a server. What podium keeps to itself is harness/suite.py.
 
 
 TRUSTED = ("inspect_ai", "harness", "suites", "baselines", "conductor")
@@ -65,14 +62,6 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
             f"The questions of {private} must not be published, and Inspect would hand them to the "
             f"hook {name!r}: {off}, for this run."
         )
-
-
-# § What is missing before anything is spent: keys, servers, prices, packages.
-# §
-# § `podium doctor` prints these findings and `podium run` refuses to start on any of them.
-# § Each finding
-# § is one sentence that names the fix. Nothing here makes a paid call: a provider is only
-# § constructed.
 
 
 PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")

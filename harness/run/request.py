@@ -1,4 +1,7 @@
-"""What a run asks for: read, given its defaults, refused."""
+"""What a run asks for: read, given its defaults, refused.
+
+The same for `podium run`, its dry run and its doctor; nothing is called or written here.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,11 +37,6 @@ from harness.run.systems import (
     why_unusable,
 )
 from harness.suite import OFFICIAL, Prompt, Split, Suite, prompt_of, usual_epochs, with_prompt
-
-# § How much of which exam a run covers: as asked, else as its experiment has it, else as is
-# § usual.
-# §
-# § Epochs and prompts belong to a suite: four epochs of one exam say nothing about another.
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +119,6 @@ class PromptedSuites(Mapping[str, Suite[Any]]):
 
     def __len__(self) -> int:
         return len(self._suites)
-
-
-# § What a run is asked for, read and refused: the same for `podium run` and for its dry run.
-# §
-# § Nothing is called or written here. Not here: boxes, and what an experiment's directory
-# § already has.
 
 
 @dataclass(frozen=True, slots=True)

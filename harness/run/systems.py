@@ -1,4 +1,8 @@
-"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run."""
+"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run.
+
+A group leaves out whom the pool, the suites or this machine cannot serve, and says so; a system
+that is named itself is refused instead.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +29,6 @@ from harness.run.preflight import problems
 from harness.suite import PubliclyTested, Suite, moved_versions
 from harness.system import Group, SystemCard
 from harness.text import pluralise
-
-# § Which systems a run has: names, `single` and `NAME@K` spelled out, and why one cannot run.
-# §
-# § Everything here is known before the first call. Not here: what a system's arguments are
-# § (harness/run/entries.py), and what there is to learn from (harness/run/lessons.py).
 
 
 ALL = "all"
@@ -297,13 +296,6 @@ def refuse_unmatched(
             f"{late[0]} is matched with {whom}, which is not in this run: add --system "
             f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
         )
-
-
-# § Names that stand for several systems: `all`, and the groups that `podium systems` lists.
-# §
-# § What stands for several leaves out whom the pool, the suites or this machine cannot serve,
-# § and says
-# § so; a system that is named itself is refused instead (harness/run/systems.py).
 
 
 @dataclass(frozen=True, slots=True)
