@@ -18,7 +18,6 @@ from inspect_ai.log._samples import (
 )
 from inspect_ai.model import Model
 
-
 LEAST = 8
 """Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
 NAMED = re.compile(

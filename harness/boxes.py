@@ -16,7 +16,6 @@ from harness.errors import UserError
 from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
 
-
 SUBPROCESS = "subprocess"
 DOCKER = "docker"
 

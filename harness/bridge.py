@@ -36,7 +36,6 @@ from harness.request import Offered
 from harness.system import System, SystemCard
 from harness.workflow import Step, Workflow
 
-
 VARIABLE = "PODIUM_SANDBOX"
 LOCAL, DOCKER = "local", "docker"
 

@@ -32,7 +32,6 @@ from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
 from harness.records import Usage
 
-
 ZERO = Decimal(0)
 TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 

@@ -43,7 +43,6 @@ from harness.request import SampleIndex, request_digest
 from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
 
-
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
 

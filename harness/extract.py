@@ -48,7 +48,6 @@ from harness.statements import (
     without_markup,
 )
 
-
 ValueT = TypeVar("ValueT")
 
 

@@ -29,7 +29,6 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
 from harness.errors import UserError
 from harness.records import Question
 
-
 if sys.version_info < (3, 14):
     import zipfile_zstd  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]
     import zstandard

@@ -18,7 +18,6 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from harness.usage import PROVIDER_USAGE, raw_usage
 
-
 SERVICE = "fugu"
 ADDRESS = "https://api.sakana.ai/v1"
 DEFAULTS = GenerateConfig()

@@ -30,7 +30,6 @@ from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
 
-
 META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"

@@ -45,7 +45,6 @@ from harness.suite import (
 )
 from harness.system import System
 
-
 SYSTEM = "podium_system"
 """Attribute of a solver: the system it was made of. Inspect's decorator copies attributes."""
 

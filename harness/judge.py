@@ -26,7 +26,6 @@ from harness.request import Request
 from harness.suite import ModelGraded, Suite
 from harness.text import make_storable
 
-
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
     "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."

@@ -18,7 +18,6 @@ from harness.errors import UserError
 from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
 
-
 POOLS = Path(__file__).parent / "pools"
 
 Label = Literal["live", "recorded", "rehearsal"]

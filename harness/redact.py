@@ -29,7 +29,6 @@ from harness.records import PODIUM, SECONDS
 from harness.suite import failure_kind, publishable
 from harness.workflow import MALFORMED
 
-
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
 

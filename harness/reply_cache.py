@@ -30,7 +30,6 @@ from anyio.lowlevel import RunVar
 from harness.errors import UserError
 from harness.records import Reply, Usage
 
-
 FOLDER = "paid-replies"
 """Below the folder of a run or a training."""
 

@@ -17,7 +17,6 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from harness.prices.cost import Service
 from harness.text import storable
 
-
 INSTRUCTIONS = 1024
 """Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
 names some hundreds, by model."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-
 TAIL = 4000
 """Characters at the end of a reply in which labels and conclusions are looked for."""
 LONGEST = 400

@@ -18,7 +18,6 @@ from inspect_ai.solver import TaskState
 from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
 
-
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
 

@@ -17,7 +17,6 @@ from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Answer, Question
 from harness.workflow import MALFORMED, Malformed, Workflow
 
-
 Plan = Callable[[Question, Pool], Workflow]
 """A hand-written plan: a pure function of the sealed question and the pool's worker names."""
 

@@ -17,7 +17,6 @@ from inspect_ai.model import ModelOutput, ModelUsage
 
 from harness.records import Usage
 
-
 Raw = Mapping[str, Any]
 """A provider's own usage, as its reply has it."""
 

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-
 MAX_STEPS = 5
 """The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
 

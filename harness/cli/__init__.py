@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
-
 STOPPED = b"\npodium: stopped before it began.\n"
 BROKEN_OFF = 130
 """What a shell expects of a command that Ctrl-C ended."""

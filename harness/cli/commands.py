@@ -8,7 +8,6 @@ from harness.cli import catalogue, grade, list, money, run, train
 from harness.errors import PodiumError
 from harness.text import Parser, say
 
-
 SLOW = {
     "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
     "demo": ("harness.run.demo", "suites._registry", "baselines._registry", "conductor._registry"),

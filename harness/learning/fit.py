@@ -21,7 +21,6 @@ from harness.context import current
 from harness.errors import TaskRefusal, UserError
 from harness.records import EMPTY, Question
 
-
 Arrays = Mapping[str, NDArray[Any]]
 _META = "podium_json"
 

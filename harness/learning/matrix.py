@@ -20,7 +20,6 @@ from harness.ledger.totals import SystemRun, load_runs
 from harness.pool_config import Label
 from harness.records import Kind
 
-
 Floats = NDArray[np.float64]
 
 

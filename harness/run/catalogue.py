@@ -27,7 +27,6 @@ from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual
 from harness.system import Group, Need, SystemCard, card_header
 from harness.text import columns, format_range
 
-
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"
 """The one manifest of all single workers."""

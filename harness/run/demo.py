@@ -14,7 +14,6 @@ from harness.run.evaluate import Controls
 from harness.run.run import run
 from harness.run.systems import moved_graders, select_systems, why_unfit
 
-
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 SYSTEMS = (
     "single",

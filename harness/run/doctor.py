@@ -20,7 +20,6 @@ from harness.run.run import Preparation, prepare_run
 from harness.run.systems import moved_graders
 from harness.text import pluralise
 
-
 NEW = Path("/dev/null/run")
 """The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
 

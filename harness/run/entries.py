@@ -45,7 +45,6 @@ from harness.run.lessons import (
 from harness.run.systems import match_target
 from harness.suite import Suite
 
-
 AGGREGATOR = "aggregator"
 """The argument of mixtures that takes the best single worker where a run chooses one."""
 CARDS = "cards"

@@ -64,7 +64,6 @@ from harness.system import SystemCard
 from harness.text import columns, pluralise
 from harness.workflow import MAX_STEPS
 
-
 Pair = tuple[Question, int]
 """A sealed question as an epoch asks it, and the epoch."""
 CHOOSING = "choosing best-single"

@@ -47,7 +47,6 @@ from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Split, Suite, publishable, redacted_message
 from harness.text import pluralise
 
-
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 

@@ -36,7 +36,6 @@ from harness.run.experiment import SELECTION, task_name
 from harness.system import System
 from harness.workflow import Sampling
 
-
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the number of a reply that is not there yet: private characters, in no question."""
 

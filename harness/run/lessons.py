@@ -33,7 +33,6 @@ from harness.run.forecast import counted_all
 from harness.suite import Split, Suite, prompt_of
 from harness.workflow import MAX_STEPS
 
-
 TRAIN: Split = "train"
 
 

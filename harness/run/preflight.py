@@ -26,7 +26,6 @@ from harness.records import CONDUCTOR, GRADER
 from harness.request import STANDARD, max_tokens_of, service_tier
 from harness.suite import Suite
 
-
 TRUSTED = ("inspect_ai", "harness", "suites", "baselines", "conductor")
 """Packages whose hooks keep to this machine: Inspect's own and ours."""
 TELEMETRY = "INSPECT_TELEMETRY"

@@ -30,7 +30,6 @@ from harness.suite import PubliclyTested, Suite, moved_versions
 from harness.system import Group, SystemCard
 from harness.text import pluralise
 
-
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))
 """What stands for several systems (harness/run/systems.py)."""
