@@ -136,12 +136,13 @@ def new_command(commands: Any, name: str, function: Command) -> argparse.Argumen
 
 def box_arguments(graded: argparse.ArgumentParser) -> None:
     """Add where programs run and how many at once."""
-    graded.add_argument(
+    add = graded.add_argument
+    add(
         "--box",
         help="sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess "
         "(docker; subprocess for rehearsal workers)",
     )
-    graded.add_argument(
+    add(
         "--max-sandboxes",
         type=up_to(SANDBOXES),
         metavar="N",

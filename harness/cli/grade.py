@@ -69,31 +69,29 @@ def regrade_arguments(regrade: argparse.ArgumentParser) -> None:
 
 def redact_arguments(redact: argparse.ArgumentParser) -> None:
     """Add what `podium redact` takes."""
-    redact.add_argument(
-        "paths", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
-    )
-    redact.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="directory for the copies"
-    )
+    add = redact.add_argument
+    add("paths", type=Path, nargs="+", metavar="LOG", help=".eval files or directories")
+    add("--out", type=Path, required=True, metavar="DIR", help="directory for the copies")
 
 
 def grade_arguments(grade: argparse.ArgumentParser) -> None:
     """Add what `podium grade` takes."""
-    grade.add_argument("--suite", required=True, help="suite name")
-    grade.add_argument(
+    add = grade.add_argument
+    add("--suite", required=True, help="suite name")
+    add(
         "--problems",
         type=Path,
         metavar="FILE",
         help="the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)",
     )
-    grade.add_argument(
+    add(
         "--replies",
         type=Path,
         required=True,
         metavar="FILE",
         help="JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked",
     )
-    grade.add_argument(
+    add(
         "--out",
         type=Path,
         required=True,

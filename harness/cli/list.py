@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
@@ -85,10 +84,11 @@ def workers_command(args: argparse.Namespace) -> int:
 
 def doctor_command(args: argparse.Namespace) -> int:
     """Say what is missing before anything is spent, of a pool or of a whole run."""
-    from harness.run.doctor import examine, examine_run
+    from harness.cli.run import run_request
+    from harness.run.doctor import NEW, examine, examine_run
 
     run = (
-        examine_run(_wanted(args), whole_catalogue(), controls())
+        examine_run(run_request(args, log_dir=args.log_dir or NEW), whole_catalogue(), controls())
         if args.suite or args.system
         else None
     )
@@ -101,26 +101,6 @@ def doctor_command(args: argparse.Namespace) -> int:
         say(f"- note: {note}")
     say(f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready."))
     return 1 if found.problems else 0
-
-
-def _wanted(args: argparse.Namespace) -> Any:
-    """Return the run that a doctor is asked about."""
-    from harness.run.catalogue import RunRequest
-    from harness.run.doctor import NEW
-
-    return RunRequest(
-        suites=tuple(args.suite),
-        systems=tuple(args.system),
-        pool=args.pool,
-        log_dir=args.log_dir or NEW,
-        limit=args.limit,
-        split=args.split,
-        box=args.box,
-        train_calls=args.train_calls,
-        train_on=tuple(args.train_on),
-        match=args.match,
-        worker_cards=args.worker_cards,
-    )
 
 
 def sandbox_command(args: argparse.Namespace) -> int:

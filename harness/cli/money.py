@@ -94,13 +94,14 @@ def prices_arguments(prices: argparse.ArgumentParser) -> None:
 
 
 def _snapshot_arguments(snapshot: argparse.ArgumentParser) -> None:
-    snapshot.add_argument("--date", type=day, help="the day whose prices are wanted (today)")
+    add = snapshot.add_argument
+    add("--date", type=day, help="the day whose prices are wanted (today)")
     which = snapshot.add_mutually_exclusive_group()
     which.add_argument(
         "--models", nargs="+", metavar="MODEL", help="PROVIDER/MODEL, e.g. openai/gpt-5"
     )
     which.add_argument("--pool", help="the models of this pool (of every live pool)")
-    snapshot.add_argument(
+    add(
         "--launched",
         type=launch,
         action="append",
@@ -108,16 +109,15 @@ def _snapshot_arguments(snapshot: argparse.ArgumentParser) -> None:
         metavar="MODEL=DAY",
         help="launch day of a model of which none is on record; repeat",
     )
-    snapshot.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="book to write: new, .toml"
-    )
+    add("--out", type=Path, required=True, metavar="FILE", help="book to write: new, .toml")
 
 
 def reprice_arguments(reprice: argparse.ArgumentParser) -> None:
     """Add what `podium reprice` takes."""
-    reprice.add_argument("dir", type=Path, metavar="DIR", help="log directory")
-    reprice.add_argument("--book", required=True, metavar="B", help="book name or .toml file")
-    reprice.add_argument("--out", type=Path, metavar="D", help="also write reprice.json there")
+    add = reprice.add_argument
+    add("dir", type=Path, metavar="DIR", help="log directory")
+    add("--book", required=True, metavar="B", help="book name or .toml file")
+    add("--out", type=Path, metavar="D", help="also write reprice.json there")
 
 
 def audit_arguments(audited: argparse.ArgumentParser) -> None:

@@ -1,7 +1,6 @@
 """The commands that ask models and report what they said: run, report, power, demo, record."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,41 +35,40 @@ def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
 
 def record_arguments(record: argparse.ArgumentParser) -> None:
     """Add what `podium record` takes."""
-    record.add_argument(
-        "logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
-    )
-    record.add_argument(
-        "--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl"
-    )
+    add = record.add_argument
+    add("logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories")
+    add("--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl")
 
 
 def demo_arguments(demo: argparse.ArgumentParser) -> None:
     """Add what `podium demo` takes."""
-    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
-    demo.add_argument("--limit", type=up_to(MOST), default=20, help="questions per suite")
+    add = demo.add_argument
+    add("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
+    add("--limit", type=up_to(MOST), default=20, help="questions per suite")
 
 
 def _budget_arguments(run: argparse.ArgumentParser) -> None:
-    run.add_argument(
+    add = run.add_argument
+    add(
         "--max-usd",
         type=dollars,
         metavar="USD",
         help="stop before a call that could pass this: each in flight holds back the most that it "
         "can cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
     )
-    run.add_argument(
+    add(
         "--max-usd-per-query",
         type=dollars,
         metavar="USD",
         help="the same for each question: it is left unanswered before a call that could pass "
         "this, and the others go on",
     )
-    run.add_argument(
+    add(
         "--dry-run",
         action="store_true",
         help="say what would be asked and what it may cost; ask nobody, write nothing",
     )
-    run.add_argument(
+    add(
         "--like",
         type=Path,
         action="append",
@@ -82,10 +80,9 @@ def _budget_arguments(run: argparse.ArgumentParser) -> None:
 
 def run_arguments(run: argparse.ArgumentParser) -> None:
     """Add what `podium run` takes."""
-    run.add_argument(
-        "--suite", action="append", required=True, help="suite name; repeat for several"
-    )
-    run.add_argument(
+    add = run.add_argument
+    add("--suite", action="append", required=True, help="suite name; repeat for several")
+    add(
         "--system",
         action="append",
         default=[],
@@ -94,28 +91,24 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         "or `frameworks` for those of a group; repeat (all that fit and need no training)",
     )
     pool_arguments(run)
-    run.add_argument("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")
-    run.add_argument("--limit", type=up_to(MOST), help="first N questions (all)")
-    run.add_argument(
+    add("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")
+    add("--limit", type=up_to(MOST), help="first N questions (all)")
+    add(
         "--epochs",
         type=up_to(EPOCHS),
         help="times each question is asked (the suite's usual number)",
     )
-    run.add_argument(
-        "--seed", type=up_to(SEED), help="seed of random controls and rehearsal workers (0)"
-    )
-    run.add_argument("--split", help="train, validation or eval (eval)")
-    run.add_argument(
+    add("--seed", type=up_to(SEED), help="seed of random controls and rehearsal workers (0)")
+    add("--split", help="train, validation or eval (eval)")
+    add(
         "--prompt",
         choices=("official", "paper"),
         help="as the benchmark's authors ask, or as the Conductor paper did where known (official)",
     )
     _budget_arguments(run)
     box_arguments(run)
-    run.add_argument(
-        "--time-scale", type=finite, help="rehearsal latency is slept times this (0.01)"
-    )
-    run.add_argument(
+    add("--time-scale", type=finite, help="rehearsal latency is slept times this (0.01)")
+    add(
         "--display",
         default="line",
         choices=("line", "full", "rich", "plain", "none"),
@@ -137,25 +130,26 @@ def doctor_and_learning_arguments(doctor: argparse.ArgumentParser) -> None:
 
 def learning_arguments(run: argparse.ArgumentParser) -> None:
     """Add what systems may learn from and know, and what they are matched with."""
-    run.add_argument(
+    add = run.add_argument
+    add(
         "--train-calls",
         type=catalogue.up_to(catalogue.MOST),
         metavar="N",
         help="worker calls that each system may spend on learning (40 per worker)",
     )
-    run.add_argument(
+    add(
         "--train-on",
         action="append",
         default=[],
         metavar="SUITE",
         help="learn on this suite's train split; repeat (the exam's own train split)",
     )
-    run.add_argument(
+    add(
         "--match",
         metavar="SYSTEM",
         help="what compute-matched-usd and compute-matched-tokens cost (the conductor)",
     )
-    run.add_argument(
+    add(
         "--worker-cards",
         choices=("shown", "hidden"),
         help="whether conductors that are prompted, and router-llm, read the workers' role cards "
@@ -163,108 +157,34 @@ def learning_arguments(run: argparse.ArgumentParser) -> None:
     )
 
 
+def run_request(args: argparse.Namespace, **more: Any) -> Any:
+    """Return the request that arguments make; those a command does not take keep their default."""
+    from dataclasses import fields
+
+    from harness.run.catalogue import RunRequest
+
+    taken = {field.name for field in fields(RunRequest)} & vars(args).keys()
+    given: dict[str, Any] = {name: getattr(args, name) for name in taken}
+    given["suites"], given["systems"] = tuple(args.suite), tuple(args.system)
+    given["train_on"] = tuple(args.train_on)
+    given.update(more)
+    return RunRequest(**given)
+
+
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites over a pool; say what is left."""
-    from harness.run.catalogue import RunRequest, select_suites
-    from harness.run.request import unknown_prompt_note
-    from harness.run.run import run
+    from harness.run.estimate import estimate, estimate_text
+    from harness.run.run import podium_run, say_who_runs
 
-    request = RunRequest(
-        suites=tuple(args.suite),
-        systems=tuple(args.system),
-        pool=args.pool,
-        log_dir=args.log_dir,
-        limit=args.limit,
-        epochs=args.epochs,
-        seed=args.seed,
-        split=args.split,
-        prompt=args.prompt,
-        max_usd=args.max_usd,
-        max_usd_per_query=args.max_usd_per_query,
-        box=args.box,
-        max_sandboxes=args.max_sandboxes,
-        time_scale=args.time_scale,
-        display=args.display,
-        train_calls=args.train_calls,
-        train_on=tuple(args.train_on),
-        match=args.match,
-        worker_cards=args.worker_cards,
-    )
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
-    parts = whole_catalogue()
-    if said := unknown_prompt_note(select_suites(request, parts), request.prompt):
-        say(said)
-    moved = _say_who_sits(request, parts)
-    if args.dry_run:
-        code = _dry_run(request, parts, args.like)
-        say("\n".join(moved), end="\n" if moved else "")
-        return code
-    if request.max_usd or request.max_usd_per_query:
-        _check_limits(request, parts)
-    for line in moved:
-        say(line)
-    return _said(run(request, parts, controls()), args.log_dir)
-
-
-def _say_who_sits(request: Any, parts: Any) -> list[str]:
-    """Say which systems of a named group do not fit; return whose graders have moved since."""
-    from harness.pool_config import read_pool
-    from harness.run.catalogue import select_suites
-    from harness.run.request import read_request
-    from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
-
-    spec, suites = read_pool(request.pool), select_suites(request, parts)
-    names = request.systems or default_systems(parts, spec, suites)
-    if {*names} & {*GROUPS}:
-        asked = read_request(request, parts, ready=False)
-        names = asked.systems
-        for line in asked.left_out:
-            say(f"Left out: {line}")
-    fitting = [name for name in names if not why_unusable(name, parts, spec, suites)]
-    if moved := moved_graders(fitting, parts):
-        read_request(request, parts, ready=False)  # what is refused is refused in one sentence
-    return moved
-
-
-def _said(outcome: Any, log_dir: Path) -> int:
-    """Print what a run has left; return its exit code."""
-    for reason in outcome.trouble:
-        say(f"podium: unanswered: {reason}", file=sys.stderr)
-    if not outcome.finished:
-        say("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
-        return 1
-    say(f"Logs are in {log_dir}; now: podium report {log_dir}")
-    if outcome.unscored:
-        say(
-            f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
-            "command tries again to grade them, and asks nobody else.",
-            file=sys.stderr,
-        )
-    return 1 if outcome.unscored else 0
-
-
-def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
-    from harness.run.estimate import estimate, estimate_text
-
-    say(estimate_text(estimate(request, parts, controls(), like), request), end="")
+    request, parts = run_request(args), whole_catalogue()
+    if not args.dry_run:
+        return podium_run(request, parts, controls())
+    moved = say_who_runs(request, parts)
+    say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
+    say("\n".join(moved), end="\n" if moved else "")
     return 0
-
-
-def _check_limits(request: Any, parts: Any) -> None:
-    """Say what a limit does to a run, one line each; UserError where no call would be made."""
-    from harness.run.estimate import estimate, limit_warning, refuse_too_little
-    from harness.run.preflight import one_at_a_time
-    from harness.run.request import read_request
-
-    found = estimate(request, parts, controls())
-    refuse_too_little(found, request)
-    if said := limit_warning(found, request):
-        say(f"podium: {said}", file=sys.stderr)
-    asked = read_request(request, parts, ready=False)
-    for name, why in one_at_a_time(asked.spec, asked.book).items():
-        said = f"under a limit {name!r} is asked one call at a time: {why}"
-        say(f"podium: {said}.", file=sys.stderr)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -318,36 +238,31 @@ def record_command(args: argparse.Namespace) -> int:
 
 def report_arguments(report: argparse.ArgumentParser) -> None:
     """Add what `podium report` takes."""
-    report.add_argument(
-        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
-    )
-    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
-    report.add_argument(
+    add = report.add_argument
+    add("dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively")
+    add("--out", type=Path, help="directory to write (DIR/report)")
+    add(
         "--vs", metavar="SYSTEM", help="hold all others against this one (best-single, else the "
         "first single worker)",
     )  # fmt: skip
-    report.add_argument(
+    add(
         "--epochs",
         type=up_to(EPOCHS),
         metavar="N",
         help="only the first N epochs of every question (all)",
     )
-    report.add_argument(
+    add(
         "--maj",
         type=up_to(EPOCHS),
         metavar="K",
         help="tries in a derived majority vote (all epochs)",
     )
-    report.add_argument(
-        "--derived", action="store_true", help="print derived rows, too: maj@k, oracle-router"
-    )
-    report.add_argument(
+    add("--derived", action="store_true", help="print derived rows, too: maj@k, oracle-router")
+    add(
         "--targets", action="store_true", help="hold what was trained, by seeds, against its "
         "targets instead: targets.md and targets.json",
     )  # fmt: skip
-    report.add_argument(
-        "--published", action="store_true", help="print published figures of these suites, too"
-    )
+    add("--published", action="store_true", help="print published figures of these suites, too")
 
 
 def share(text: str) -> float:
@@ -376,33 +291,28 @@ def counts(text: str) -> tuple[int, ...]:
 
 def power_arguments(power: argparse.ArgumentParser) -> None:
     """Add what `podium power` takes."""
-    power.add_argument(
+    add = power.add_argument
+    add(
         "--effect", type=percentage_points, metavar="POINTS", default=0.03,
         help="difference to be seen, in percentage points (3)",
     )  # fmt: skip
-    power.add_argument(
+    add(
         "--from", dest="dirs", type=Path, nargs="+", metavar="DIR",
         help="take the variance from these logs",
     )  # fmt: skip
-    power.add_argument("--vs", metavar="SYSTEM", help="with --from: the reference")
-    power.add_argument(
+    add("--vs", metavar="SYSTEM", help="with --from: the reference")
+    add(
         "--discordant", type=share, metavar="SHARE",
         help="share of the questions on which two systems differ (0.1)",
     )  # fmt: skip
-    power.add_argument("--accuracy", type=share, metavar="SHARE", help="of both systems")
-    power.add_argument(
-        "--correlation", type=share, metavar="R", help="with --accuracy: of their grades (0.5)"
-    )
-    power.add_argument(
+    add("--accuracy", type=share, metavar="SHARE", help="of both systems")
+    add("--correlation", type=share, metavar="R", help="with --accuracy: of their grades (0.5)")
+    add(
         "--within", type=share, metavar="SHARE",
         help="share of the variance that lies within questions, which epochs shrink (0: unknown)",
     )  # fmt: skip
-    power.add_argument(
-        "--epochs", type=counts, metavar="N,N", default=(1, 2, 4, 8), help="(1,2,4,8)"
-    )
-    power.add_argument(
-        "--questions", type=counts, metavar="N,N", help="(30,100,198,500,1055 and that of --from)"
-    )
+    add("--epochs", type=counts, metavar="N,N", default=(1, 2, 4, 8), help="(1,2,4,8)")
+    add("--questions", type=counts, metavar="N,N", help="(30,100,198,500,1055 and that of --from)")
 
 
 def power_command(args: argparse.Namespace) -> int:

@@ -5,18 +5,19 @@ is every later reason that the run would never have come to. What is odd and not
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.boxes import inspect_box
 from harness.errors import UserError
-from harness.inspect_adapters import pick
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import read_book
 from harness.run.catalogue import Catalogue, RunRequest, manifest_key, split_k
 from harness.run.evaluate import Controls
 from harness.run.preflight import one_at_a_time, package_problems, problems, unpriced
-from harness.run.run import Preparation, prepare_run
+from harness.run.request import RequestReader
+from harness.run.run import Preparation
 from harness.run.systems import moved_graders
 from harness.text import pluralise
 
@@ -50,9 +51,10 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
     """Return all that speaks against a run, and what will be odd about it."""
-    with prepare_run(request, catalogue, controls) as made:
+    with ExitStack() as stack:
+        made = Preparation(RequestReader(request, catalogue), controls, stack)
         found = tuple(dict.fromkeys((*package_problems(), *_reasons(made.reasons))))
-        if not made.reader.is_read:
+        if not hasattr(made.reader, "asked"):
             return Diagnosis("This run", found)
         what = f"{_named(made.asked.spec)}, {pluralise(len(made.asked.systems), 'system')}"
         spec = made.asked.spec
@@ -73,12 +75,12 @@ def _facts(made: Preparation) -> Iterator[str]:
     asked = made.asked
     for suite in asked.suites:
         try:
-            count = len(pick(suite, asked.scope.split, asked.scope.limit))
+            count = len(asked.questions(suite))
         except UserError:
             continue  # a problem says so
-        epochs = asked.scope.epochs[suite.name]
+        epochs = asked.experiment.epochs[suite.name]
         asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
-        yield f"{suite.name} {suite.version} ({asked.scope.split}): {asks}."
+        yield f"{suite.name} {suite.version} ({asked.experiment.split}): {asks}."
     if asked.systems:
         yield f"Systems: {', '.join(asked.systems)}."
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from harness.context import run_context
 from harness.errors import UserError
@@ -59,7 +59,7 @@ from harness.run.lessons import (
     single_entries,
 )
 from harness.run.request import read_request
-from harness.suite import Split, Suite, at_epoch
+from harness.suite import Suite, at_epoch
 from harness.system import SystemCard
 from harness.text import columns, pluralise
 from harness.workflow import MAX_STEPS
@@ -149,7 +149,7 @@ def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tup
 
 def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> PendingWork:
     experiment = run.experiment
-    questions = pick(suite, cast(Split, experiment.split), experiment.limit)
+    questions = pick(suite, experiment.split, experiment.limit)
     done = answered_pairs(run.job.request.log_dir).get(entries[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)

@@ -44,7 +44,7 @@ from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, HeaderFacts, RunRequest, conductor_override, task_of
 from harness.run.experiment import Entry, Experiment, task_name
-from harness.suite import Split, Suite, publishable, redacted_message
+from harness.suite import Suite, publishable, redacted_message
 from harness.text import pluralise
 
 TICK_S = 0.1
@@ -306,7 +306,7 @@ def run_entries(
     facts = HeaderFacts(
         spec=job.spec,
         book=job.book,
-        split=cast(Split, experiment.split),
+        split=experiment.split,
         purpose=how.purpose,
         box=job.box,
         only=how.only,

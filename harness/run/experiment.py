@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 
 from harness.errors import UserError
 from harness.files import DOCUMENT, read_limited, replace_file
-from harness.suite import OFFICIAL, Prompt
+from harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
 
@@ -91,7 +91,7 @@ class Experiment:
     """sha256 of each cassette that a recorded pool replays."""
     book_sha256: str
     seed: int
-    split: str
+    split: Split
     box: str | None
     time_scale: float
     limit: int | None

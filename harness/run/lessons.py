@@ -145,7 +145,7 @@ def training_questions(
     The same question is known by its id within a suite, and by its text's digest across suites
     (harness/rewards/splits.py). UserError when nothing is left of a train split.
     """
-    split = cast(Split, experiment.split)
+    split = experiment.split
     asked = [load_split(suite, split if split in suite.splits else "eval") for suite in exams]
     left: dict[str, tuple[Question, ...]] = {}
     shared = 0
@@ -276,7 +276,7 @@ def choose_in_hindsight(
     args = {
         "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
         "chosen_on": "hindsight",
-        "n": len(pick(suite, cast(Split, experiment.split), experiment.limit)),
+        "n": len(pick(suite, experiment.split, experiment.limit)),
     }
     made = make_entry(suite.name, BEST_SINGLE, job.catalogue, args)
     notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")

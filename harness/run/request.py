@@ -6,7 +6,7 @@ The same for `podium run`, its dry run and its doctor; nothing is called or writ
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from harness.cassette import cassette_digests, refuse_unrecorded
 from harness.errors import UserError
@@ -14,6 +14,7 @@ from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
+from harness.records import Question
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, manifest_key, select_suites
 from harness.run.experiment import Experiment, read_experiment
 from harness.run.lessons import (
@@ -36,59 +37,7 @@ from harness.run.systems import (
     refuse_unmatched,
     why_unusable,
 )
-from harness.suite import OFFICIAL, Prompt, Split, Suite, prompt_of, usual_epochs, with_prompt
-
-
-@dataclass(frozen=True, slots=True)
-class RunScope:
-    """What a run covers."""
-
-    limit: int | None = None
-    seed: int = 0
-    split: Split = "eval"
-    time_scale: float = 0.01
-    epochs: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Suite -> how often each of its questions is asked."""
-
-
-def run_scope(
-    asked: RunRequest, stored: Experiment | None, suites: Sequence[Suite[Any]]
-) -> RunScope:
-    """Return what a run of some suites covers: as asked, else as stored, else the defaults.
-
-    UserError for numbers that leave nothing to ask or cannot be slept.
-    """
-    refuse_no_epochs(asked.epochs)
-    old = RunScope()
-    if stored:
-        old = RunScope(stored.limit, stored.seed, cast(Split, stored.split), stored.time_scale)
-    scale = old.time_scale if asked.time_scale is None else asked.time_scale
-    if not 0 <= scale < inf:
-        raise UserError(f"--time-scale must be 0 or a positive number, not {scale}.")
-    return RunScope(
-        limit=old.limit if asked.limit is None else asked.limit,
-        seed=old.seed if asked.seed is None else asked.seed,
-        split=asked.split or old.split,
-        time_scale=scale,
-        epochs={suite.name: _epochs(asked, stored, suite) for suite in suites},
-    )
-
-
-def _epochs(asked: RunRequest, stored: Experiment | None, suite: Suite[Any]) -> int:
-    if asked.epochs is not None:
-        return asked.epochs
-    known = stored.epochs.get(suite.name) if stored else None
-    return known or usual_epochs(suite)
-
-
-def suite_prompts(
-    asked: RunRequest, stored: Experiment | None, suites: Sequence[Suite[Any]]
-) -> dict[str, Prompt]:
-    """Return suite -> prompt for the requested suites and for those of the experiment."""
-    known = dict[str, Prompt](stored.prompts if stored else {})
-    if asked.prompt:
-        known.update(dict.fromkeys((suite.name for suite in suites), asked.prompt))
-    return known
+from harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
 
 def unknown_prompt_note(suites: Sequence[Suite[Any]], prompt: Prompt | None) -> str:
@@ -130,37 +79,22 @@ class ResolvedRequest:
     catalogue: Catalogue
     """With the suites' questions put as the experiment puts them."""
     suites: Sequence[Suite[Any]]
-    systems: Sequence[str]
-    scope: RunScope
     stored: Experiment | None
     """The experiment as its directory has it."""
-    train_calls: int | None = None
-    train_on: tuple[str, ...] = ()
-    """As asked, else as the experiment has it."""
-    left_out: tuple[str, ...] = ()
+    experiment: Experiment
+    """The experiment that is asked for, without entries, box and images."""
+    systems: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     """Who of a named group of systems does not fit, and why."""
 
-    @property
-    def experiment(self) -> Experiment:
-        """The experiment that is asked for, without entries, box and images."""
-        return Experiment(
-            pool=self.spec.name,
-            pool_sha256=self.spec.sha256,
-            recordings=cassette_digests(self.spec),
-            book_sha256=self.book.sha256,
-            seed=self.scope.seed,
-            split=self.scope.split,
-            box=None,
-            time_scale=self.scope.time_scale,
-            limit=self.scope.limit,
-            epochs=self.scope.epochs,
-            suite_versions={suite.name: suite.version for suite in self.suites},
-            data_revisions={suite.name: suite.data_revision for suite in self.suites},
-            prompts={suite.name: prompt_of(suite) for suite in self.suites},
-            entries=(),
-            train_calls=self.train_calls,
-            train_on=self.train_on,
-        )
+    def questions(self, suite: Suite[Any]) -> Sequence[Question]:
+        """Return the questions of a suite that the run covers."""
+        return pick(suite, self.experiment.split, self.experiment.limit)
+
+    def known_systems(self, suite: Suite[Any]) -> list[str]:
+        """Return the systems that the experiment has had on a suite."""
+        rows = self.stored.entries if self.stored else ()
+        return [row.system for row in rows if row.suite == suite.name]
 
 
 def read_request(
@@ -187,153 +121,149 @@ class RequestReader:
     request: RunRequest
     catalogue: Catalogue
     ready: bool = True
-    _asked: ResolvedRequest | None = None
-
-    @property
-    def asked(self) -> ResolvedRequest:
-        """What was read; all of it once `reasons` has been gone through."""
-        assert self._asked is not None, "reasons() reads"
-        return self._asked
-
-    @property
-    def is_read(self) -> bool:
-        """Whether pool, suites and experiment could be read."""
-        return self._asked is not None
+    asked: ResolvedRequest = field(init=False)
+    """What was read; all of it once `reasons` has been gone through."""
 
     def reasons(self) -> Iterator[str]:
         """Yield why the request is refused; UserError where it cannot even be read."""
-        request = self.request
-        spec = read_pool(request.pool)
+        spec = read_pool(self.request.pool)
         book = read_book(spec.prices)
         yield from self._unknown_suites()
-        named = select_suites(self.request, self.catalogue)
-        stored = read_experiment(request.log_dir)
-        refuse_forgotten(stored, request.log_dir, self.catalogue)
-        refuse_moved_suites(stored, request.log_dir, self.catalogue)
-        ways = suite_prompts(request, stored, named)
-        catalogue = replace(self.catalogue, suites=PromptedSuites(self.catalogue.suites, ways))
-        suites = select_suites(self.request, catalogue)
-        scope = run_scope(request, stored, suites)
-        calls = request.train_calls or (stored.train_calls if stored else None)
-        taught = tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ())
-        self._asked = ResolvedRequest(
-            spec, book, catalogue, suites, (), scope, stored, calls, taught
-        )
-        yield from self._systems()
+        stored = read_experiment(self.request.log_dir)
+        refuse_forgotten(stored, self.request.log_dir, self.catalogue)
+        refuse_moved_suites(stored, self.request.log_dir, self.catalogue)
+        self.asked = self._resolved(spec, book, stored)
+        yield from self._unusable_systems()
         if self.ready:
-            yield from missing_needs(spec, book, self.asked.systems, catalogue)
-        yield from _unlearnable(self.asked, request)
-        yield from _unanswerable(self.asked, request.selection_limit)
+            yield from missing_needs(spec, book, self.asked.systems, self.asked.catalogue)
+        yield from _unlearnable(self.asked, self.request)
+        for suite in self.asked.suites:
+            yield from reasons_of(_refuse_questions, self.asked, suite)
+        limit = self.request.selection_limit
+        yield from reasons_of(_refuse_unrecorded_lessons, self.asked, limit)
 
     def _unknown_suites(self) -> Iterator[str]:
         """Yield what is wrong with names of suites; those that are known are read on."""
-        known: list[str] = []
         for name in self.request.suites:
-            one = replace(self.request, suites=(name,))
-            if reason := reason_of(lambda one=one: select_suites(one, self.catalogue)):
-                yield reason
-            else:
-                known.append(name)
-        self.request = replace(self.request, suites=tuple(known))
+            yield from reasons_of(
+                select_suites, replace(self.request, suites=(name,)), self.catalogue
+            )
+        known = tuple(name for name in self.request.suites if name in self.catalogue.suites)
+        self.request = replace(self.request, suites=known)
 
-    def _systems(self) -> Iterator[str]:
+    def _resolved(self, spec: PoolSpec, book: Book, stored: Experiment | None) -> ResolvedRequest:
+        request, prompts = self.request, dict[str, Prompt](stored.prompts if stored else {})
+        if request.prompt:
+            named = select_suites(request, self.catalogue)
+            prompts |= dict.fromkeys((suite.name for suite in named), request.prompt)
+        suites = PromptedSuites(self.catalogue.suites, prompts)
+        catalogue = replace(self.catalogue, suites=suites)
+        asked = select_suites(request, catalogue)
+        experiment = self._experiment(spec, book, stored, asked)
+        return ResolvedRequest(spec, book, catalogue, asked, stored, experiment)
+
+    def _experiment(
+        self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Sequence[Suite[Any]]
+    ) -> Experiment:
+        """Return what a run covers: as asked, else as stored, else the defaults.
+
+        Epochs and prompts belong to a suite: four epochs of one suite say nothing about another.
+        UserError for numbers that leave nothing to ask or cannot be slept.
+        """
+        request = self.request
+
+        def settled(name: str, usual: Any) -> Any:
+            given = getattr(request, name)
+            return getattr(stored, name, usual) if given is None else given
+
+        refuse_no_epochs(request.epochs)
+        if not 0 <= (scale := settled("time_scale", 0.01)) < inf:
+            raise UserError(f"--time-scale must be 0 or a positive number, not {scale}.")
+        before = dict(stored.epochs) if stored else dict[str, int]()
+        epochs = {one.name: before.get(one.name) or usual_epochs(one) for one in suites}
+        return Experiment(
+            pool=spec.name,
+            pool_sha256=spec.sha256,
+            recordings=cassette_digests(spec),
+            book_sha256=book.sha256,
+            seed=settled("seed", 0),
+            split=settled("split", "eval"),
+            box=None,
+            time_scale=scale,
+            limit=settled("limit", None),
+            epochs=dict.fromkeys(epochs, request.epochs) if request.epochs else epochs,
+            suite_versions={suite.name: suite.version for suite in suites},
+            data_revisions={suite.name: suite.data_revision for suite in suites},
+            prompts={suite.name: prompt_of(suite) for suite in suites},
+            entries=(),
+            train_calls=request.train_calls or (stored.train_calls if stored else None),
+            train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
+        )
+
+    def _unusable_systems(self) -> Iterator[str]:
         """Yield why systems cannot run; those that can are the ones that were asked for."""
-        asked, request = self.asked, self.request
+        asked, named, left_out = self.asked, self.request.systems, list[str]()
         try:
-            names, left_out = _expanded_systems(asked, request)
+            if {*named} & {*GROUPS}:
+                named, left_out = _expanded_groups(asked, self.request)
         except UserError as error:
             yield str(error)
-            names, left_out = [one for one in request.systems if one not in GROUPS], ()
+            named = [one for one in named if one not in GROUPS]
+        if not self.request.systems:
+            named = default_systems(asked.catalogue, asked.spec, asked.suites)
         fitting: list[str] = []
-        for name in expand_singles(names or self._default(), asked.spec):
+        for name in expand_singles(named, asked.spec):
             if reason := why_unusable(name, asked.catalogue, asked.spec, asked.suites):
                 yield reason
             else:
                 fitting.append(name)
-        self._asked = replace(asked, systems=fitting, left_out=tuple(left_out))
-
-    def _default(self) -> Sequence[str]:
-        """Return every system that fits, where none was named."""
-        if self.request.systems:
-            return ()
-        return default_systems(self.asked.catalogue, self.asked.spec, self.asked.suites)
+        self.asked = replace(asked, systems=fitting, left_out=left_out)
 
 
-def reason_of(check: Callable[[], object]) -> str:
-    """Return why a check refuses; empty where it does not."""
+def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
+    """Yield why a check refuses; nothing where it does not."""
     try:
-        check()
+        check(*given)
     except UserError as error:
-        return str(error)
-    return ""
+        yield str(error)
 
 
-def _expanded_systems(
-    asked: ResolvedRequest, request: RunRequest
-) -> tuple[Sequence[str], Sequence[str]]:
+def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[str], list[str]]:
     """Return the systems that are named, one by one or by group, and who of a group is left out."""
-    if not {*request.systems} & {*GROUPS}:
-        return request.systems, ()
-    limits = (asked.scope.split, asked.scope.limit)
-    judged = any(judged_among(suite, pick(suite, *limits)) for suite in asked.suites)
-    rows = asked.stored.entries if asked.stored else ()
-    sat = [{row.system for row in rows if row.suite == suite.name} for suite in asked.suites]
+    judged = any(judged_among(suite, asked.questions(suite)) for suite in asked.suites)
+    sat = [{*asked.known_systems(suite)} for suite in asked.suites]
     known = sorted(set[str].intersection(*sat)) if sat else []
 
     def untaught(system: str) -> str | None:
-        try:
-            refuse_untaught(asked.suites, [system], asked.experiment, asked.catalogue)
-        except UserError as error:
-            return str(error)
-        return None
+        given = (asked.suites, [system], asked.experiment, asked.catalogue)
+        return next(reasons_of(refuse_untaught, *given), None)
 
     fit = Requirements(
-        asked.catalogue, asked.spec, asked.suites, untaught, request.match, known, judged > 0
+        asked.catalogue, asked.spec, asked.suites, untaught, request.match, known, judged
     )
     return expand_groups(request.systems, fit)
 
 
 def _unlearnable(asked: ResolvedRequest, request: RunRequest) -> Iterator[str]:
     """Yield why systems lack what they learn from or are matched with."""
-    calls = request.train_calls
-    if calls is not None and calls < 1:
-        yield f"--train-calls must be at least 1, not {calls}."
+    if request.train_calls is not None and request.train_calls < 1:
+        yield f"--train-calls must be at least 1, not {request.train_calls}."
         return
-    entries = asked.stored.entries if asked.stored else ()
-    known = {
-        suite.name: [row.system for row in entries if row.suite == suite.name]
-        for suite in asked.suites
-    }
-    spec, all_ = asked.spec, asked.catalogue
-    checks: list[Callable[[], object]] = [
-        lambda: refuse_too_few(asked.train_calls, len(spec.names), len(asked.train_on)),
-        *(
-            lambda one=one: refuse_untaught(asked.suites, [one], asked.experiment, all_)
-            for one in asked.systems
-        ),
-        *(
-            lambda rows=rows: refuse_unmatched(request.match, asked.systems, rows, all_)
-            for rows in known.values()
-        ),
-    ]
-    found = [reason_of(check) for check in checks]
-    yield from dict.fromkeys(one for one in found if one)
-
-
-def _unanswerable(asked: ResolvedRequest, selection_limit: int) -> Iterator[str]:
-    """Yield why the pool cannot answer or grade a question that the run covers."""
+    experiment, parts = asked.experiment, asked.catalogue
+    sizes = (len(asked.spec.names), len(experiment.train_on))
+    found = [*reasons_of(refuse_too_few, experiment.train_calls, *sizes)]
+    for one in asked.systems:
+        found += reasons_of(refuse_untaught, asked.suites, [one], experiment, parts)
     for suite in asked.suites:
-        if reason := reason_of(lambda suite=suite: _refuse_questions(asked, suite)):
-            yield reason
-    lessons = reason_of(lambda: _refuse_unrecorded_lessons(asked, selection_limit))
-    if lessons:
-        yield lessons
+        known = asked.known_systems(suite)
+        found += reasons_of(refuse_unmatched, request.match, asked.systems, known, parts)
+    yield from dict.fromkeys(found)
 
 
 def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
     """Raise UserError where a suite's questions are not here, or nobody answers or grades them."""
-    questions = pick(suite, asked.scope.split, asked.scope.limit)
-    refuse_unrecorded(asked.spec, questions, asked.scope.epochs[suite.name], suite)
+    questions = asked.questions(suite)
+    refuse_unrecorded(asked.spec, questions, asked.experiment.epochs[suite.name], suite)
     refuse_unjudged(suite, questions, asked.spec)
     if ORACLE in asked.systems:
         refuse_judged_plans(suite, questions)
@@ -341,8 +271,8 @@ def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
 
 def _refuse_unrecorded_lessons(asked: ResolvedRequest, selection_limit: int) -> None:
     """Raise UserError where recorded replies answer no train questions that are to be asked."""
-    manifests = [asked.catalogue.systems[manifest_key(one)] for one in asked.systems]
-    if not asked.spec.replayed or not any(one.on_best or one.learns for one in manifests):
+    cards = [asked.catalogue.systems[manifest_key(one)] for one in asked.systems]
+    if not asked.spec.replayed or not any(one.on_best or one.learns for one in cards):
         return
     workers = len(asked.spec.names)
     calls = calls_to_learn(asked.experiment, selection_limit, workers)

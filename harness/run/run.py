@@ -1,23 +1,29 @@
-"""One run, from request to logs."""
+"""One run, from request to logs: read it from top to bottom.
 
-from collections.abc import Generator, Iterator, Sequence
+An experiment can be resumed, extended by systems and suites, and killed at any moment: choices that
+cost calls (the best single worker, the oracle's plans) are stored with it, and the eval set asks
+only what has no answer yet.
+"""
+
+import sys
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from harness.boxes import Boxes, OpenBox, open_run_box, select_box
+from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
 from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import pick
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
 from harness.ledger.totals import SpentSoFar, spent_so_far
-from harness.pool_config import PoolSpec
+from harness.pool_config import read_pool
 from harness.records import Question
 from harness.regrade import regrade_dir, retry_ungraded
 from harness.reply_cache import PaidReplies
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest
+from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
 from harness.run.entries import (
     deferred_entries,
     has_deferred,
@@ -27,6 +33,7 @@ from harness.run.entries import (
     why_unlearnable,
     with_entries,
 )
+from harness.run.estimate import estimate, limit_warning, refuse_too_little
 from harness.run.evaluate import (
     Controls,
     Job,
@@ -37,18 +44,73 @@ from harness.run.evaluate import (
 )
 from harness.run.experiment import Experiment, check_experiment, lock_experiment, open_experiment
 from harness.run.lessons import training_suites
-from harness.run.preflight import refuse_listeners
-from harness.run.request import RequestReader, ResolvedRequest, reason_of
+from harness.run.preflight import one_at_a_time, refuse_listeners
+from harness.run.request import (
+    RequestReader,
+    ResolvedRequest,
+    read_request,
+    reasons_of,
+    unknown_prompt_note,
+)
+from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
 from harness.suite import Suite
+from harness.text import say
 
-# § One run, from request to logs: refuse, choose the controls, run the eval set, say what is
-# § left.
-# §
-# § An experiment can be resumed, extended by systems and suites, and killed at any moment:
-# § choices that
-# § cost calls (the best single worker, the oracle's plans) are stored with it, and the eval
-# § set asks
-# § only what has no answer yet.
+
+def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
+    """Run a request and say what becomes of it: all that `podium run` prints; return its exit code.
+
+    Request -> systems -> limits -> preflight -> evaluate -> what is left; `podium report` is next.
+    """
+    moved = say_who_runs(request, catalogue)
+    if request.max_usd or request.max_usd_per_query:
+        _say_limits(request, catalogue, controls)
+    for line in moved:
+        say(line)
+    outcome = run(request, catalogue, controls)
+    for reason in outcome.trouble:
+        say(f"podium: unanswered: {reason}", file=sys.stderr)
+    if not outcome.finished:
+        say("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
+        return 1
+    say(f"Logs are in {request.log_dir}; now: podium report {request.log_dir}")
+    if outcome.unscored:
+        say(
+            f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
+            "command tries again to grade them, and asks nobody else.",
+            file=sys.stderr,
+        )
+    return 1 if outcome.unscored else 0
+
+
+def say_who_runs(request: RunRequest, catalogue: Catalogue) -> list[str]:
+    """Say which systems of a named group do not fit; return whose graders have moved since."""
+    suites = select_suites(request, catalogue)
+    if note := unknown_prompt_note(suites, request.prompt):
+        say(note)
+    spec = read_pool(request.pool)
+    names = request.systems or default_systems(catalogue, spec, suites)
+    if {*names} & {*GROUPS}:
+        asked = read_request(request, catalogue, ready=False)
+        names = asked.systems
+        for line in asked.left_out:
+            say(f"Left out: {line}")
+    fitting = [name for name in names if not why_unusable(name, catalogue, spec, suites)]
+    if moved := moved_graders(fitting, catalogue):
+        read_request(request, catalogue, ready=False)  # what is refused is refused in one sentence
+    return moved
+
+
+def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
+    """Say what a limit does to a run, one line each; UserError where no call would be made."""
+    found = estimate(request, catalogue, controls)
+    refuse_too_little(found, request)
+    if warning := limit_warning(found, request):
+        say(f"podium: {warning}", file=sys.stderr)
+    asked = read_request(request, catalogue, ready=False)
+    for name, why in one_at_a_time(asked.spec, asked.book).items():
+        note = f"under a limit {name!r} is asked one call at a time: {why}"
+        say(f"podium: {note}.", file=sys.stderr)
 
 
 def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOutcome:
@@ -57,17 +119,82 @@ def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOut
     Raises UserError, before the first call and before anything is written, for everything that can
     be known to fail.
     """
-    with prepare_run(request, catalogue, controls) as made:
+    with ExitStack() as stack:
+        made = Preparation(RequestReader(request, catalogue), controls, stack)
         for reason in made.reasons():
             raise UserError(reason)
-        with lock_experiment(request.log_dir), manifested(request.log_dir):
-            mend(request.log_dir)
-            experiment = open_experiment(request.log_dir, made.experiment)
-            with keep_until_logged(request.log_dir) as replies:
-                outcome = _run(made.job, made.asked.suites, made.asked.systems, experiment)
-                if outcome.finished:
-                    replies.clear()  # whatever a clock that was set makes of times
-                return outcome
+        stack.enter_context(lock_experiment(request.log_dir))
+        stack.enter_context(manifested(request.log_dir))
+        mend(request.log_dir)
+        experiment = open_experiment(request.log_dir, made.experiment)
+        with keep_until_logged(request.log_dir) as replies:
+            outcome = _evaluate(made.job, made.asked, experiment)
+            if outcome.finished:
+                replies.clear()  # whatever a clock that was set makes of times
+            return outcome
+
+
+@dataclass(slots=True)
+class Preparation:
+    """All that a run needs, and all that speaks against it: `podium run` and `podium doctor` alike.
+
+    Nothing is asked or written here; the box stays open as long as the stack.
+    """
+
+    reader: RequestReader
+    controls: Controls
+    stack: ExitStack
+    job: Job = field(init=False)
+    """This and the next are there once `reasons` has been gone through."""
+    experiment: Experiment = field(init=False)
+
+    @property
+    def asked(self) -> ResolvedRequest:
+        """The request as it was read."""
+        return self.reader.asked
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why the run cannot begin; UserError where the request cannot even be read."""
+        known, request = self.reader.catalogue.suites, self.reader.request
+        named = [known[name] for name in request.suites if name in known]
+        heard = [*reasons_of(refuse_listeners, named)]
+        yield from heard  # before anybody reads a question or sets a provider up
+        yield from self.reader.reasons()
+        if not heard:
+            yield from reasons_of(refuse_listeners, self._suites())
+        box: OpenBox | None = None
+        try:
+            box = self._open_box()
+        except UserError as error:
+            yield str(error)
+        asked, request = self.asked, self.reader.request
+        name, images = (box.name, box.image_ids) if box else (None, {})
+        self.experiment = replace(asked.experiment, box=name, images=images)
+        self.job = Job(request, asked.catalogue, self.controls, asked.spec, asked.book, box)
+        checked = check_experiment(request.log_dir, self.experiment)
+        yield from reasons_of(refuse_other_cards, self.job, checked)
+        yield from why_taught(self.job, asked.suites, asked.systems, checked)
+        yield from why_unlearnable(self.job, asked.suites, asked.systems, checked)
+
+    def _suites(self) -> list[Suite[Any]]:
+        """Return the suites that are asked now, and those before them: their gaps are graded."""
+        asked, known = self.asked, self.asked.catalogue.suites
+        before = dict(asked.stored.suite_versions) if asked.stored else dict[str, str]()
+        names = before.keys() - {suite.name for suite in asked.suites}
+        return [*asked.suites, *(known[name] for name in sorted(names) if name in known)]
+
+    def _open_box(self) -> OpenBox | None:
+        """Return the box that the suites need, those that teach included."""
+        asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
+        suites = {suite.name: suite for suite in self._suites()}
+        for suite in asked.suites:
+            teaching = training_suites(suite, asked.experiment, asked.catalogue)
+            suites |= {one.name: one for one in teaching if one.name not in suites}
+        name = request.box or (asked.stored.box if asked.stored else None)
+        if any(suite.needs_box for suite in suites.values()):
+            name = select_box(name, boxes, ours=asked.spec.label == "rehearsal")
+        opened = open_run_box(boxes, name, suites.values(), request.max_sandboxes)
+        return self.stack.enter_context(opened)
 
 
 @contextmanager
@@ -77,143 +204,38 @@ def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
     A judge's reply is in no log before a newer one is written, so what came since is kept.
     """
     replies = PaidReplies(log_dir)
-    if replies.path and replies.path.exists():
-        replies.forget(logged_samples(log_dir))
+
+    def tidy_up() -> None:
+        if replies.path and replies.path.exists():
+            replies.forget(logged_samples(log_dir))
+
+    tidy_up()
     try:
         yield replies
     finally:
-        with suppress(PodiumError, OSError):  # the next sitting tidies up as well
-            if replies.path and replies.path.exists():
-                replies.forget(logged_samples(log_dir))
+        with suppress(PodiumError, OSError):  # the next run tidies up as well
+            tidy_up()
         replies.close()
 
 
-@contextmanager
-def prepare_run(
-    request: RunRequest, catalogue: Catalogue, controls: Controls
-) -> Generator["Preparation"]:
-    """Yield the preparation of a run; its box stays open within."""
-    with ExitStack() as stack:
-        yield Preparation(RequestReader(request, catalogue), controls, stack)
-
-
-@dataclass(slots=True)
-class Preparation:
-    """All that a run needs, and all that speaks against it: `podium run` and `podium doctor` alike.
-
-    Nothing is asked or written here.
-    """
-
-    reader: RequestReader
-    controls: Controls
-    stack: ExitStack
-    _job: Job | None = None
-    _experiment: Experiment | None = None
-
-    @property
-    def asked(self) -> ResolvedRequest:
-        """The request as it was read."""
-        return self.reader.asked
-
-    @property
-    def job(self) -> Job:
-        """The job; there once `reasons` has been gone through."""
-        assert self._job is not None, "reasons() prepares"
-        return self._job
-
-    @property
-    def experiment(self) -> Experiment:
-        """The experiment that is asked for, its box and images named."""
-        assert self._experiment is not None, "reasons() prepares"
-        return self._experiment
-
-    def reasons(self) -> Iterator[str]:
-        """Yield why the run cannot begin; UserError where the request cannot even be read."""
-        reader = self.reader
-        known = reader.catalogue.suites
-        named = [known[name] for name in reader.request.suites if name in known]
-        if reason := reason_of(lambda: refuse_listeners(named)):
-            yield reason  # before anybody reads a question or sets a provider up
-        yield from reader.reasons()
-        if not reason and (reason := reason_of(lambda: refuse_listeners(self._exams()))):
-            yield reason
-        box: OpenBox | None = None
-        try:
-            box = self._opened()
-        except UserError as error:
-            yield str(error)
-        asked, request = self.asked, self.reader.request
-        images = box.image_ids if box else {}
-        self._experiment = replace(asked.experiment, box=box.name if box else None, images=images)
-        self._job = Job(request, asked.catalogue, self.controls, asked.spec, asked.book, box)
-        yield from self._unfit(check_experiment(request.log_dir, self._experiment))
-
-    def _exams(self) -> list[Suite[Any]]:
-        """Return the suites that are asked now, and those that the experiment had before."""
-        asked = self.asked
-        return [*asked.suites, *_earlier(asked.stored, asked.suites, asked.catalogue)]
-
-    def _opened(self) -> OpenBox | None:
-        """Return the box that the suites need, those that teach included."""
-        asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
-        exams = self._exams()
-        taught = (
-            training_suites(suite, asked.experiment, asked.catalogue) for suite in asked.suites
-        )
-        more = {one.name: one for each in taught for one in each if one not in exams}
-        exams.extend(more.values())
-        wanted = request.box or (asked.stored.box if asked.stored else None)
-        name = _box_name(wanted, exams, boxes, asked.spec)
-        return self.stack.enter_context(open_run_box(boxes, name, exams, request.max_sandboxes))
-
-    def _unfit(self, checked: Experiment) -> Iterator[str]:
-        """Yield who was taught what is asked, or has nothing to learn from."""
-        if reason := reason_of(lambda: refuse_other_cards(self.job, checked)):
-            yield reason
-        yield from why_taught(self.job, self.asked.suites, self.asked.systems, checked)
-        yield from why_unlearnable(self.job, self.asked.suites, self.asked.systems, checked)
-
-
-def _run(
-    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
-) -> RunOutcome:
+def _evaluate(job: Job, asked: ResolvedRequest, experiment: Experiment) -> RunOutcome:
+    """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
     log_dir = job.request.log_dir
-    experiment = with_entries(job, suites, systems, experiment)
+    experiment = with_entries(job, asked.suites, asked.systems, experiment)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
-        retry_ungraded(log_dir, job.catalogue.suites, job.spec, _meter(job))
+        limit = job.request.max_usd
+        already = spent_so_far(log_dir, job.book) if limit else SpentSoFar()
+        meter = Spend(job.book, limit, already.usd, unbounded=already.unbounded)
+        retry_ungraded(log_dir, job.catalogue.suites, job.spec, meter)
     _note_openings(job, experiment)
     _make_plans(job, experiment)
     outcome = run_entries(job, experiment, log_dir)
-    if outcome.finished and has_deferred(job, suites, systems, experiment):
-        chosen = deferred_entries(job, suites, systems, experiment, outcome)
+    if outcome.finished and has_deferred(job, asked.suites, asked.systems, experiment):
+        chosen = deferred_entries(job, asked.suites, asked.systems, experiment, outcome)
         experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
         outcome = run_entries(job, experiment, log_dir)
     return outcome
-
-
-def _meter(job: Job) -> Spend:
-    """Return a meter for what is asked before the eval set has its own."""
-    limit = job.request.max_usd
-    already = spent_so_far(job.request.log_dir, job.book) if limit else SpentSoFar()
-    return Spend(job.book, limit, already.usd, unbounded=already.unbounded)
-
-
-def _earlier(
-    stored: Experiment | None, suites: Sequence[Suite[Any]], catalogue: Catalogue
-) -> list[Suite[Any]]:
-    """Return the experiment's suites beside the requested ones: their gaps are graded as well."""
-    names = set(stored.suite_versions if stored else ()) - {suite.name for suite in suites}
-    return [catalogue.suites[name] for name in sorted(names) if name in catalogue.suites]
-
-
-def _box_name(
-    named: str | None, suites: Sequence[Suite[Any]], boxes: Boxes, spec: PoolSpec
-) -> str | None:
-    """Return the box to grade in, `named` or chosen by the pool; None when no suite wants one."""
-    if not any(suite.needs_box for suite in suites):
-        return named
-    return select_box(named, boxes, ours=spec.label == "rehearsal")
 
 
 def _make_plans(job: Job, experiment: Experiment) -> None:
@@ -226,7 +248,7 @@ def _make_plans(job: Job, experiment: Experiment) -> None:
         def grade(question: Question, reply: str, suite: Suite[Any] = suite) -> float:
             return suite.grade(question, reply, job.box_for(suite)).value
 
-        questions = pick(suite, cast(Any, experiment.split), experiment.limit)
+        questions = pick(suite, experiment.split, experiment.limit)
         path = job.request.log_dir / plans_of(suite.name)
         job.controls.make_plans(path, questions, job.spec, grade)
 
