@@ -176,7 +176,6 @@ def _guarded(ask: Generate) -> Generate:
 
 
 def _clean_event(cleaner: Cleaner) -> None:
-    """Clean what the provider has noted of the call that is being made, and of its requests."""
     event = _active_model_event.get()
     if event is None:
         return

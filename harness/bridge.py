@@ -139,7 +139,6 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _place(address: Any) -> str:
-    """Return an address as people write it."""
     if isinstance(address, tuple):
         return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
     return str(address)
@@ -272,7 +271,6 @@ async def _guarded(run: BridgedQuestion, work: Awaitable[str]) -> str:
 
 
 def _bridge(run: BridgedQuestion) -> AbstractAsyncContextManager[AgentBridge]:
-    """Return Inspect's bridge, with nothing of a provider's own that a request could switch on."""
     return agent_bridge(
         filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
     )

@@ -277,7 +277,6 @@ def _tape(worker: WorkerSpec) -> Cassette:
 
 
 def _answers(worker: WorkerSpec) -> str:
-    """Return the worker's name inside the cassette."""
     return worker.model.partition("/")[2]
 
 
@@ -537,7 +536,6 @@ def _refuse_mixed(sources: Mapping[SourceLabel, str]) -> None:
 def _rows(
     log: EvalLog, path: Path, summary: RecordSummary
 ) -> Iterator[tuple[RecordedReply, ModelEvent]]:
-    """Yield a row for every reply in the finished samples of one log, and its event."""
     for sample in log.samples or []:
         if sample.error is not None or sample.completed_at is None:
             summary.unfinished_samples += 1

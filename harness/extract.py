@@ -158,7 +158,6 @@ def _answer(
     conclude: Callable[[str], ValueT | None],
     joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
 ) -> ValueT | None:
-    """Return the value of the last statement that counts, or of the conclusion behind it."""
     thinking, said, cut_off = parted(reply)
     found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
@@ -219,7 +218,6 @@ _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z
 
 
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
-    """Read "Therefore the sum is $x$." at the end, or a reply that is nothing but a value."""
     lines = last_lines(tail)
     if lines and contradicted(lines[-1]):
         return None
@@ -236,7 +234,6 @@ def _concluded_expression(tail: str) -> tuple[str, ...] | None:
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
-    """Return what a sentence says behind its last verb, or the formula in which it ends."""
     if not _CONCLUDES.match(sentence) and not _CONCLUDES.match(sentence.partition(", ")[2]):
         return None
     maths = [*MATHS.finditer(sentence)]
@@ -363,7 +360,6 @@ def _concluded_integer(tail: str) -> int | None:
 
 
 def _stated_integer(value: str) -> int | None:
-    """Return the integer that a text is, or that it begins with and says no more about."""
     value = _HOPE.sub("", value)
     whole = _whole_integer(value)
     if whole is not None:

@@ -133,7 +133,6 @@ class VerdictFile:
             self._ungraded.discard(line)
 
     def _read(self) -> None:
-        """Learn what is there, and drop a last line that a killed run left unfinished."""
         place = 0
         for number, text in enumerate(self._reader, start=1):
             if not text.endswith(b"\n"):

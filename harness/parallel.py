@@ -174,7 +174,6 @@ def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
 
 
 def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
-    """Yield results, and on a terminal show how many there are."""
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     with Progress(

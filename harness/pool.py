@@ -110,7 +110,6 @@ class Pool:
     async def _asked_once(
         self, request: Request, number: SampleIndex
     ) -> tuple[CallInFlight, ModelOutput]:
-        """Call a model, unless an earlier attempt of the run has paid for this very draw."""
         draw = next_draw(request)
         if draw and (event := draw.replayed(request)):
             return read_back(request, event, self.spend), event.output
@@ -159,7 +158,6 @@ def _reason(error: BaseException) -> str:
 
 
 def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
-    """Return the settings of a step as Inspect merges them over the worker's own."""
     if sampling is None:
         return GenerateConfig()
     limit = model.config.max_tokens if sampling.times_max_tokens != 1 else None

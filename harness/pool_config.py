@@ -167,7 +167,6 @@ class PoolSpec(BaseModel):
         return (*self.workers, *(slot for _, slot in self._roles()))
 
     def _roles(self) -> list[tuple[str, WorkerSpec]]:
-        """Return the slots that are no workers, each with the name that it must have."""
         found = zip(ROLES, (self.conductor, self.grader), strict=True)
         return [(role, slot) for role, slot in found if slot is not None]
 

@@ -255,7 +255,6 @@ def _is_number(value: object) -> bool:
 
 
 def _refuse_leaks(log: EvalLog, made: EvalLog) -> None:
-    """Raise PodiumError if words of a question stand in what is to be written."""
     written = _shingles(json.dumps(made.model_dump(mode="json")))
     for sample in log.samples or []:
         if written & _shingles(_text(sample.input)):

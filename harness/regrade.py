@@ -167,7 +167,6 @@ def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
 def _with_grader(
     metadata: Mapping[str, Any] | None, suite: Suite[Any], box: OpenBox | None
 ) -> dict[str, Any]:
-    """Return a log's metadata with the suite's version and the box that graded it last."""
     facts = {**(metadata or {}).get(PODIUM, {}), "suite_version": suite.version}
     if box:
         facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
@@ -323,7 +322,6 @@ def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
-    """Return the suite of a log, with its questions put as the log's were."""
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)

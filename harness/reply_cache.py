@@ -228,7 +228,6 @@ def _opened(path: Path) -> _File:
 
 
 def _widen(file: sqlite3.Connection) -> None:
-    """Add the columns that files of older trainings lack."""
     here = {row[1] for row in file.execute("PRAGMA table_info(replies)")}
     for column in MORE:
         if column.split()[0] not in here:

@@ -63,7 +63,6 @@ class Request:
 
     @cached_property
     def _settings(self) -> GenerateConfig:
-        """The step's settings over the worker's own."""
         if not self.config.model_fields_set:
             return self.model.config  # as nearly all: a merge copies all of both
         return self.model.config.merge(self.config)

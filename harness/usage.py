@@ -257,7 +257,6 @@ def _anthropic(raw: Raw) -> Usage | None:
 
 
 def _google(raw: Raw) -> Usage | None:
-    """Cached tokens are part of the prompt, thoughts are not part of the candidates."""
     prompt = _either(raw, "promptTokenCount", "prompt_token_count")
     said = _either(raw, "candidatesTokenCount", "candidates_token_count")
     total = _either(raw, "totalTokenCount", "total_token_count")

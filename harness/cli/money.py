@@ -493,7 +493,6 @@ def _root(root: str) -> str:
 
 
 def _named_faults(outside: Sequence[str]) -> str:
-    """Say how many files a manifest is not about, with the first names."""
     names = ", ".join(one if one.isprintable() else ascii(one) for one in outside[:NAMED])
     more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
     are = "file here is" if len(outside) == 1 else "files here are"
@@ -501,7 +500,6 @@ def _named_faults(outside: Sequence[str]) -> str:
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
-    """Return who vouches for the manifest, and whether that is as it was asked."""
     from harness.audit.verify import check
 
     signed = check(args.dir, args.public_key)

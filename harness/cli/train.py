@@ -106,7 +106,6 @@ def train_command(args: argparse.Namespace) -> int:
 
 
 def _graders_before(path: str) -> list[str]:
-    """Return which graders of the checkpoint that a training begins with have moved since."""
     from harness.run.systems import moved_graders
 
     with suppress(UserError):  # none of podium's: a model of the hub, or of other people
@@ -119,7 +118,6 @@ def _nothing(said: str) -> None:
 
 
 def _training(args: argparse.Namespace) -> Any:
-    """Return the training that the arguments name, found and checked."""
     from conductor.training.config import read_config
     from conductor.training.job import JobParts, TrainRequest, find_job
 
@@ -151,7 +149,6 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _prompts(run: Path) -> list[str]:
-    """Return the prompts of a run's validation questions."""
     from conductor.training.config import validate_config
     from conductor.training.job import JobParts, TrainRequest, find_job
     from conductor.training.run_folder import MANIFEST
@@ -250,7 +247,6 @@ def _row(folder: Path, exam: Any, best: int) -> Any:
 
 
 def _note(about: Any, exam: Any, chosen: Any) -> str:
-    """Say what a checkpoint is, and whom it asks how often."""
     asked = {name: int((chosen == at).sum()) for at, name in enumerate(exam.workers)}
     most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
     shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
@@ -392,7 +388,6 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _folders(name: str, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the evaluated trainings of an ablation, a seed each, and their evaluations."""
     logs = sorted(
         one
         for one in (out / "evaluations").glob(f"{name}-seed-*")
@@ -547,7 +542,6 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
 
 
 def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
-    """Return plain records of what was judged."""
     from baselines.route_eval import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
 
@@ -590,7 +584,6 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
 
 
 def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing: Any) -> Any:
-    """Return what was judged with the rows of trained conductors after those of the routers."""
     from dataclasses import replace
 
     import numpy as np

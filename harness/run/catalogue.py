@@ -4,27 +4,23 @@ Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spok
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, get_args
 
-from inspect_ai import Task
 from inspect_ai.solver import Solver
 
 from harness.api_keys import shown
-from harness.boxes import Boxes, OpenBox
-from harness.bridge import sandbox_of
-from harness.cassette import prompts_recorded
+from harness.boxes import Boxes
 from harness.errors import UserError
-from harness.inspect_adapters import as_task
-from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.run.experiment import Entry, Experiment, task_name
+from harness.run.experiment import Entry
 from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
-from harness.system import Group, Need, SystemCard, card_header
+from harness.system import Group, Need, SystemCard
 from harness.text import columns, format_range
 
 SINGLE = "single"
@@ -131,98 +127,6 @@ def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str,
         args=dict(args),
         uses_targets=manifest.uses_targets,
     )
-
-
-def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "HeaderFacts") -> Task:
-    """Return the Inspect task of one entry, with everything a report needs in its header."""
-    suite = catalogue.suites[row.suite]
-    box = facts.box if suite.needs_box else None
-    manifest = catalogue.systems[manifest_key(row.system)]
-    promised = card_header(manifest, len(facts.spec.names), row.args)
-    said = tuple(note for note in row.notes if note not in manifest.deviations)  # as older ones are
-    spec = with_conductor(facts.spec, conductor_override(row.system, catalogue))
-    notes = (*facts.notes, *_label_notes(manifest, spec))
-    facts = replace(facts, box=box, spec=spec, notes=notes)
-    return as_task(
-        suite,
-        split=facts.split,
-        epochs=experiment.epochs[row.suite],
-        box=box.box if box else None,
-        max_sandboxes=box.most if box else None,
-        solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
-        name=task_name(row.suite, row.system, facts.purpose, row.part),
-        sandbox=sandbox_of(manifest),
-        only=facts.only.get(row.suite),
-        metadata={**log_header(replace(row, notes=said), experiment, facts), **promised},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderFacts:
-    """What every header of a run says alike."""
-
-    spec: PoolSpec
-    book: Book
-    split: Split = "eval"
-    purpose: str = "eval"
-    """`eval`, or `selection` for calls that only choose the best single worker."""
-    box: OpenBox | None = None
-    notes: tuple[str, ...] = ()
-    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Suite -> the ids of those questions that are asked, in order; others ask all of them."""
-
-
-def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return model arguments without folders and keys, which a log tells nobody."""
-    named = {name: Path(value).name for name, value in args.items() if name == "cassette"}
-    return shown({**args, **named})
-
-
-def _label_notes(manifest: SystemCard, spec: PoolSpec) -> list[str]:
-    """Return the footnotes that depend on where replies come from."""
-    notes = [manifest.on_label[spec.label]] if spec.label in manifest.on_label else []
-    replayed = spec.replayed and not prompts_recorded(spec)
-    return [*notes, "prompt not recorded"] if replayed else notes
-
-
-JOURNAL = 1
-"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
-
-
-def log_header(row: Entry, experiment: Experiment, facts: HeaderFacts) -> dict[str, Any]:
-    """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
-    box = facts.box
-    return {
-        "system": row.system,
-        "args": dict(row.args),
-        "notes": [*row.notes, *facts.notes],
-        "uses_targets": row.uses_targets,
-        "reference_allowed": row.reference_allowed,
-        "purpose": facts.purpose,
-        "learnt": dict(row.learnt),
-        "order": row.order,
-        "journal": JOURNAL,
-        "pool": facts.spec.name,
-        "pool_sha256": facts.spec.sha256,
-        "label": facts.spec.label,
-        "prices": facts.book.as_json(),
-        "workers": {
-            slot.name: {
-                "model": slot.model,
-                "price": slot.price_ref,
-                "card": slot.card,
-                "knowledge_cutoff": slot.knowledge_cutoff,
-                "config": slot.config.model_dump(exclude_none=True),
-                "args": _without_folders(slot.args),
-                **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),
-            }
-            for slot in facts.spec.slots
-        },
-        "box": box.name if box else None,
-        "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
-        "seed": experiment.seed,
-        "time_scale": experiment.time_scale,
-    }
 
 
 WIDTH = 100
@@ -352,7 +256,6 @@ def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
 
 
 def _listed(manifests: Collection[SystemCard]) -> str:
-    """Return a line per system, aligned over all groups, each group under its name."""
     order = get_args(Group)
     ranked = sorted(manifests, key=lambda one: order.index(one.group))
     heads = ("system", "calls", "what it does")
@@ -407,7 +310,6 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 
 
 def _behind(manifest: SystemCard) -> str:
-    """Return what stands behind the @ of a system's name."""
     if not manifest.k:
         return "sets nothing"
     sets = f"sets {manifest.k}: {manifest.name}"

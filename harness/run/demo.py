@@ -74,7 +74,6 @@ def _run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
 
 
 def _left_out(request: RunRequest, catalogue: Catalogue) -> str:
-    """Return the sentence that says which systems a recorded pool cannot serve, and why."""
     spec = read_pool(request.pool)
     kept = {manifest_key(name) for name in select_systems(request.systems, catalogue, spec)}
     left = [name for name in catalogue.systems if name not in kept]

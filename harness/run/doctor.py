@@ -63,7 +63,6 @@ def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -
 
 
 def _reasons(yielded: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """Yield the reasons of a preparation, the one that ends it included."""
     try:
         yield from yielded()
     except UserError as error:
@@ -71,7 +70,6 @@ def _reasons(yielded: Callable[[], Iterator[str]]) -> Iterator[str]:
 
 
 def _facts(made: Preparation) -> Iterator[str]:
-    """Yield what would be asked of whom."""
     asked = made.asked
     for suite in asked.suites:
         try:
@@ -86,7 +84,6 @@ def _facts(made: Preparation) -> Iterator[str]:
 
 
 def _notes(made: Preparation) -> Iterator[str]:
-    """Yield who of a group is left out, whose graders have moved, and what systems say here."""
     asked = made.asked
     yield from (f"left out: {line}" for line in asked.left_out)
     yield from moved_graders(asked.systems, asked.catalogue)

@@ -193,7 +193,6 @@ def _entries(
 
 
 def _chosen_before(suite: Suite[Any], experiment: Experiment) -> Mapping[str, Any]:
-    """Return the best single worker that an earlier request has chosen on train questions."""
     name = task_name(suite.name, BEST_SINGLE)
     found = (row.args for row in experiment.entries if row.name == name)
     return next((args for args in found if args["chosen_on"] == "train"), EMPTY)
@@ -259,7 +258,6 @@ def _trained(
 def _by_trying(
     job: Job, suite: Suite[Any], system: str, experiment: Experiment
 ) -> tuple[Artifact, str]:
-    """Return what a system has learnt by rounds of tries, and the note that says from what."""
     teaches = questions_for(job, suite, experiment)
     assert teaches is not None, "what has nothing to learn from was refused"
     learned, calls = fit_by_rounds(FitTask(job, experiment, suite, system, teaches))
@@ -275,7 +273,6 @@ def _by_trying(
 def _from_singles(
     job: Job, system: str, taught: SingleScores, experiment: Experiment
 ) -> tuple[Artifact, str]:
-    """Return what a system has learnt from single workers, and the note that says from what."""
     manifest = job.catalogue.systems[manifest_key(system)]
     assert manifest.learn is not None, "a system that learns does so in one of two ways"
     questions, workers = taught.matrix.scores.shape
@@ -323,7 +320,6 @@ def has_deferred(
 def _best(
     job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
 ) -> tuple[str, bool]:
-    """Return the best single worker, and whether it was chosen in hindsight."""
     for row in experiment.entries:
         if row.name == task_name(suite.name, BEST_SINGLE):
             return str(row.args["worker"]), row.args["chosen_on"] == "hindsight"
@@ -334,7 +330,6 @@ def _best(
 
 
 def _sat(log_dir: Path, suite: Suite[Any]) -> Mapping[str, tuple[SystemRun, SystemTotals]]:
-    """Return the systems that have sat an exam, by name, with what they cost."""
     sittings, _ = load_runs([log_dir], recursive=False)
     return {
         one.facts.system: (one, system_totals(one))

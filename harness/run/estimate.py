@@ -161,7 +161,6 @@ def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> Pen
 
 
 def _selection(run: _Run, lessons: TrainingQuestions) -> Iterator[PendingWork]:
-    """Yield, per worker, the train questions on which the best single will be chosen."""
     done = answered_pairs(run.job.request.log_dir / SELECTION)
     each = questions_per_worker(run.job, run.experiment, lessons)
     for suite in lessons.suites:
@@ -255,7 +254,6 @@ def _usual_call(work: PendingWork, estimator: Estimator) -> CallTotals | None:
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the dearest chain of calls on the longest question, each reading all before it."""
     question = max((one for one, _ in work.pairs), key=lambda one: len(one.text.encode()))
     found: list[CallTotals] = []
     for name in estimator.spec.names:
@@ -435,7 +433,6 @@ def _at_most(
 
 
 def _most_steps(manifest: SystemCard, row: Entry, estimator: Estimator) -> int:
-    """Return the most worker calls of a question, by a manifest that says it."""
     said = manifest.expected(len(estimator.spec.names), row.args) if manifest.expected else None
     return said[1] if said else MAX_STEPS
 

@@ -9,11 +9,10 @@ import errno
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from decimal import Decimal
 from logging import LogRecord, getLogger
 from pathlib import Path
 from sys import maxsize
@@ -23,47 +22,68 @@ import anyio
 from inspect_ai import Task
 from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
-from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 
+from harness.api_keys import shown
 from harness.boxes import OpenBox
+from harness.bridge import sandbox_of
 from harness.budget import Spend
+from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import public_tests_of
+from harness.inspect_adapters import as_task, public_tests_of
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
 from harness.ledger.totals import SpentSoFar, spent_so_far
 from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
-from harness.pool_config import PoolSpec, with_conductor
+from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
 from harness.records import CONDUCTOR
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
-from harness.run.catalogue import Catalogue, HeaderFacts, RunRequest, conductor_override, task_of
+from harness.run.catalogue import Catalogue, RunRequest, conductor_override, manifest_key
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Suite, publishable, redacted_message
+from harness.system import card_header
 from harness.text import pluralise
 
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
+JOURNAL = 1
+"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
-class EvalOptions:
-    """How a set of tasks is run; nothing here changes what a system does."""
+class Controls:
+    """The choices that need parts of several spokes; harness/cli/ supplies them."""
 
-    log_dir: Path
-    limit: int | None = None
-    max_usd: Decimal | None = None
-    max_usd_per_query: Decimal | None = None
-    already: SpentSoFar = field(default_factory=SpentSoFar)
-    """What earlier attempts of this experiment have spent."""
-    display: str = "line"
-    """`line` for podium's one line, or the name of one of Inspect's displays."""
-    title: str = "run"
+    choose: Callable[[Mapping[str, float]], str]
+    """Accuracy per worker, in pool order -> the best single worker."""
+    make_plans: Callable[..., None]
+    """(path, questions, pool, grade): write the oracle's plans that are still missing."""
+    opened: Callable[[Path, Suite[Any], int], object]
+    """Called when questions of an `eval` split are about to be asked, to write it down."""
+    bare: BareText = whole_text
+    """What a question asks, without its suite's instruction: how a question is known again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request with everything it named, found and checked."""
+
+    request: RunRequest
+    catalogue: Catalogue
+    controls: Controls
+    spec: PoolSpec
+    book: Book
+    box: OpenBox | None
+
+    def box_for(self, suite: Suite[Any]) -> Any | None:
+        """Return the box a suite grades in; None for suites that run no programs."""
+        return self.box.box if self.box and suite.needs_box else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +103,77 @@ class RunOutcome:
         return sum(score.unscored_samples or 0 for score in scores)
 
 
-def run_tasks(
-    tasks: Sequence[Task], models: Mapping[str, Model], book: Book, settings: EvalOptions
-) -> RunOutcome:
-    """Run tasks over a pool's models, or finish what an earlier attempt left.
+@dataclass(frozen=True, slots=True)
+class EvalPurpose:
+    """What entries are answered for; the default is a result."""
 
-    Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
+    purpose: str = "eval"
+    """`eval`, or `selection` for calls that only choose or teach."""
+    title: str = "answering"
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Suite -> ids of the questions that are asked, in order; others ask all of them."""
+
+
+def run_entries(
+    job: Job, experiment: Experiment, log_dir: Path, how: EvalPurpose = EvalPurpose()
+) -> RunOutcome:
+    """Run all entries of an experiment, old and new, or finish what an earlier attempt left.
+
+    They are begun in the experiment's order, ten at a time: Inspect's eval set keeps the order of
+    its tasks, and takes new ones before those that it resumes. Raises KeyboardInterrupt after
+    Ctrl-C, once the logs are closed.
     """
-    ours = settings.display == "line"
-    shown = _progress(tasks, settings) if ours else nullcontext()
+    entries = sorted(experiment.entries, key=lambda row: row.order or 0)
+    models = pool_models(job.spec, experiment.seed, experiment.time_scale)
+    roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
+    journals = [_journal(job, row, how.purpose) for row in entries]
+    programs = anyio.CapacityLimiter(job.box.most) if job.box else None
+    tasks: list[Task] = []
+    for row, journal in zip(entries, journals, strict=True):
+        seat = conductor_override(row.system, job.catalogue)
+        task = _task(job, row, experiment, how, (journal, programs))
+        # What a whole eval set says of a role would come before what a task says.
+        own = {CONDUCTOR: slot_model(seat)} if seat else {**roles}
+        tasks.append(_task_with(task, model_roles=own))
+    limit = job.request.max_usd
+    already = spent_so_far(job.request.log_dir, job.book) if limit else SpentSoFar()
+    meter = Spend(
+        book=job.book,
+        limit=limit,
+        spent=already.usd,
+        per_question=job.request.max_usd_per_query,
+        unbounded=Counter(already.unbounded),
+    )
+    ours = job.request.display == "line"
+    line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
-        with (
-            shown as line,
-            run_context(spend=_meter(book, settings), progress=line),
-            _without_a_false_alarm(),
-        ):
+        with line as progress, run_context(spend=meter, progress=progress):
+            logs = _eval_set(tasks, models, log_dir, experiment.limit, job.request.display)
+    finally:
+        for journal in journals:
+            journal.close()
+    finished = all(log.status == "success" for log in logs)
+    return RunOutcome(finished, logs, () if finished else failure_reasons(logs))
+
+
+def _eval_set(
+    tasks: Sequence[Task],
+    models: Mapping[str, Model],
+    log_dir: Path,
+    limit: int | None,
+    display: str,
+) -> Sequence[EvalLog]:
+    try:
+        with _without_a_false_alarm():
             # Inspect leaves a set's roles and settings behind in its caller's context.
             _, logs = copy_context().run(
                 inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
                 list(tasks),
-                log_dir=str(settings.log_dir),
+                log_dir=str(log_dir),
                 model=None,
                 model_roles=dict(models),
-                limit=settings.limit,
-                display="none" if ours else cast(Any, settings.display),
+                limit=limit,
+                display="none" if display == "line" else cast(Any, display),
                 retry_attempts=0,
                 continue_on_fail=True,
                 retry_cleanup=False,
@@ -119,16 +186,13 @@ def run_tasks(
     except Exception as error:
         if why := _unwritten(error):
             raise UserError(
-                f"{settings.log_dir} or Inspect's own files cannot be written ({why}): make room, "
+                f"{log_dir} or Inspect's own files cannot be written ({why}): make room, "
                 "and the same command finishes what is left."
             ) from error
         raise
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
-    finished = all(log.status == "success" for log in logs)
-    return RunOutcome(
-        finished=finished, logs=logs, trouble=() if finished else failure_reasons(logs)
-    )
+    return logs
 
 
 def _unwritten(error: BaseException) -> str:
@@ -143,35 +207,12 @@ def _unwritten(error: BaseException) -> str:
     return next((why for one in behind if one and (why := _unwritten(one))), "")
 
 
-def _meter(book: Book, settings: EvalOptions) -> Spend:
-    return Spend(
-        book=book,
-        limit=settings.max_usd,
-        spent=settings.already.usd,
-        per_question=settings.max_usd_per_query,
-        unbounded=Counter(settings.already.unbounded),
-    )
-
-
-def answered_counts(log_dir: Path) -> Counter[str]:
-    """Return how many (question, epoch) pairs of each task a directory's logs have answered."""
-    done: Counter[str] = Counter()
-    for path in newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ():
-        name = read_eval_log(str(path), header_only=True).eval.task
-        summaries = read_eval_log_sample_summaries(str(path))
-        done[name] = sum(one.completed and not one.error for one in summaries)
-    return done
-
-
 def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
     """Return the (question, epoch) pairs that each task's newest log has answered."""
-    done: dict[str, frozenset[tuple[str, int]]] = {}
-    for path in newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ():
-        name = read_eval_log(str(path), header_only=True).eval.task
-        summaries = read_eval_log_sample_summaries(str(path))
-        pairs = ((str(one.id), one.epoch) for one in summaries if one.completed and not one.error)
-        done[name] = frozenset(pairs)
-    return done
+    return {
+        name: frozenset((str(one.id), one.epoch) for one in done)
+        for _, name, done in _answered(log_dir, recursive=False)
+    }
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
@@ -180,27 +221,33 @@ def logged_samples(log_dir: Path) -> dict[str, float]:
     With each goes the time when its log was written last: all that came before is in there. The
     time of a file may lag behind the clock by a tick.
     """
-    done: dict[str, float] = {}
-    for path in newest_logs([log_dir]) if any(log_dir.rglob("*.eval")) else ():
-        written, name = (
-            path.stat().st_mtime + TICK_S,
-            read_eval_log(str(path), header_only=True).eval.task,
-        )
-        for one in read_eval_log_sample_summaries(str(path)):
-            if one.completed and not one.error:
-                done[sample_name(name, str(one.id), one.epoch)] = written
-    return done
-
-
-def _progress(tasks: Sequence[Task], settings: EvalOptions) -> AbstractContextManager[ProgressLine]:
-    """Return a line over all pairs of a run, those of earlier attempts already counted."""
-    sizes = {
-        str(task.name): min(len(task.dataset), settings.limit or maxsize) * (task.epochs or 1)
-        for task in tasks
+    return {
+        sample_name(name, str(one.id), one.epoch): path.stat().st_mtime + TICK_S
+        for path, name, done in _answered(log_dir, recursive=True)
+        for one in done
     }
-    before = answered_counts(settings.log_dir)
-    done = sum(min(before[name], size) for name, size in sizes.items())
-    return progress_line(settings.title, sum(sizes.values()), done)
+
+
+def _answered(
+    log_dir: Path, *, recursive: bool
+) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
+    """Yield the newest log of each task, with the samples that it has answered."""
+    there = log_dir.rglob("*.eval") if recursive else log_dir.glob("*.eval")
+    for path in newest_logs([log_dir], recursive=recursive) if any(there) else ():
+        name = read_eval_log(str(path), header_only=True).eval.task
+        summaries = read_eval_log_sample_summaries(str(path))
+        yield path, name, [one for one in summaries if one.completed and not one.error]
+
+
+def _progress(
+    tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
+) -> AbstractContextManager[ProgressLine]:
+    """Return a line over all pairs of a run; those of earlier attempts are counted already."""
+    most = experiment.limit or maxsize
+    sizes = {str(one.name): min(len(one.dataset), most) * (one.epochs or 1) for one in tasks}
+    before = answered_pairs(log_dir)
+    done = sum(min(len(before.get(name, ())), size) for name, size in sizes.items())
+    return progress_line(title, sum(sizes.values()), done)
 
 
 @contextmanager
@@ -254,110 +301,82 @@ def mean_score(log: EvalLog) -> float | None:
     return None if metric is None else float(metric.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
-    """The choices that need parts of several spokes; harness/cli/ supplies them."""
+def _task(
+    job: Job,
+    row: Entry,
+    experiment: Experiment,
+    how: EvalPurpose,
+    shared: tuple[TaskJournal, anyio.CapacityLimiter | None],
+) -> Task:
+    """Return the Inspect task of one entry, with everything a report needs in its header.
 
-    choose: Callable[[Mapping[str, float]], str]
-    """Accuracy per worker, in pool order -> the best single worker."""
-    make_plans: Callable[..., None]
-    """(path, questions, pool, grade): write the oracle's plans that are still missing."""
-    opened: Callable[[Path, Suite[Any], int], object]
-    """Called when questions of an `eval` split are about to be asked, to write it down."""
-    bare: BareText = whole_text
-    """What a question asks, without its suite's instruction: how a question is known again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One request with everything it named, found and checked."""
-
-    request: RunRequest
-    catalogue: Catalogue
-    controls: Controls
-    spec: PoolSpec
-    book: Book
-    box: OpenBox | None
-
-    def box_for(self, suite: Suite[Any]) -> Any | None:
-        """Return the box a suite grades in; None for suites that run no programs."""
-        return self.box.box if self.box and suite.needs_box else None
-
-
-@dataclass(frozen=True, slots=True)
-class EvalPurpose:
-    """How entries are sat that are no part of a result: what they are for, and of what."""
-
-    purpose: str = "eval"
-    title: str = "answering"
-    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Suite -> ids of the questions that are asked; others ask all of them."""
-
-
-def run_entries(
-    job: Job, experiment: Experiment, log_dir: Path, how: EvalPurpose = EvalPurpose()
-) -> RunOutcome:
-    """Run all entries of an experiment, old and new: Inspect skips what is finished.
-
-    They are begun in the experiment's order, ten at a time: Inspect's eval set keeps the order of
-    its tasks, and takes new ones before those that it resumes.
+    `shared` is its journal, and the places of programs that all entries have in common.
     """
-    entries = sorted(experiment.entries, key=lambda row: row.order or 0)
-    facts = HeaderFacts(
-        spec=job.spec,
-        book=job.book,
-        split=experiment.split,
-        purpose=how.purpose,
-        box=job.box,
-        only=how.only,
-    )
-    models = pool_models(job.spec, experiment.seed, experiment.time_scale)
-    roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
-    journals = [_journal(job, row, how.purpose) for row in entries]
-    places = anyio.CapacityLimiter(job.box.most) if job.box else None
-    tasks: list[Task] = []
-    for row, journal in zip(entries, journals, strict=True):
-        with run_context(**_known(job, row, journal, places)):
-            task = task_of(row, experiment, job.catalogue, facts)
-        tasks.append(_task_with(task, model_roles=_conducted(job, row, roles)))
-    limit = job.request.max_usd
-    settings = EvalOptions(
-        log_dir=log_dir,
-        limit=experiment.limit,
-        max_usd=limit,
-        max_usd_per_query=job.request.max_usd_per_query,
-        already=spent_so_far(job.request.log_dir, job.book) if limit else SpentSoFar(),
-        display=job.request.display,
-        title=how.title,
-    )
-    try:
-        return run_tasks(tasks, models, job.book, settings)
-    finally:
-        for journal in journals:
-            journal.close()
-
-
-def _known(
-    job: Job, row: Entry, journal: TaskJournal, places: anyio.CapacityLimiter | None
-) -> dict[str, Any]:
-    """Return what one entry's solver and scorer know; entries share the `places` of programs."""
-    suite = job.catalogue.suites[row.suite]
+    suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    known = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
-    box = job.box_for(suite)
-    if box is None or places is None:
-        return known
-    tests = public_tests_of(suite, box, places)
-    return {**known, "public_tests": tests, "programs": places}
+    box = job.box if suite.needs_box else None
+    known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
+    if box and programs:
+        tests = public_tests_of(suite, box.box, programs)
+        known |= {"public_tests": tests, "programs": programs}
+    with run_context(**known):
+        return as_task(
+            suite,
+            split=experiment.split,
+            epochs=experiment.epochs[row.suite],
+            box=box.box if box else None,
+            max_sandboxes=box.most if box else None,
+            solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
+            name=task_name(row.suite, row.system, how.purpose, row.part),
+            sandbox=sandbox_of(job.catalogue.systems[manifest_key(row.system)]),
+            only=how.only.get(row.suite),
+            metadata={**_header(job, row, experiment, spec), "purpose": how.purpose},
+        )
 
 
-def _conducted(job: Job, row: Entry, roles: Mapping[str, Model]) -> dict[str, Model]:
-    """Return who conducts one entry: its own conductor, else the pool's, where there is one.
+def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:
+    """Return what a log says of its entry and its pool: enough to rebuild a table from it alone."""
+    card = job.catalogue.systems[manifest_key(row.system)]
+    box = job.box if job.catalogue.suites[row.suite].needs_box else None
+    notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
+    if spec.label in card.on_label:
+        notes.append(card.on_label[spec.label])
+    if spec.replayed and not prompts_recorded(spec):
+        notes.append("prompt not recorded")
+    return {
+        "system": row.system,
+        "args": dict(row.args),
+        "notes": notes,
+        "uses_targets": row.uses_targets,
+        "reference_allowed": row.reference_allowed,
+        "learnt": dict(row.learnt),
+        "order": row.order,
+        "journal": JOURNAL,
+        "pool": spec.name,
+        "pool_sha256": spec.sha256,
+        "label": spec.label,
+        "prices": job.book.as_json(),
+        "workers": {slot.name: _worker_facts(slot) for slot in spec.slots},
+        "box": box.name if box else None,
+        "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
+        "seed": experiment.seed,
+        "time_scale": experiment.time_scale,
+        **card_header(card, len(spec.names), row.args),
+    }
 
-    What a whole eval set says of a role would come before what a task says, so the set names none.
-    """
-    seat = conductor_override(row.system, job.catalogue)
-    return {CONDUCTOR: slot_model(seat)} if seat else {**roles}
+
+def _worker_facts(slot: WorkerSpec) -> dict[str, Any]:
+    """Return what a log says of a worker; nobody is told folders and keys."""
+    files = {name: Path(value).name for name, value in slot.args.items() if name == "cassette"}
+    return {
+        "model": slot.model,
+        "price": slot.price_ref,
+        "card": slot.card,
+        "knowledge_cutoff": slot.knowledge_cutoff,
+        "config": slot.config.model_dump(exclude_none=True),
+        "args": shown({**slot.args, **files}),
+        **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),
+    }
 
 
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:

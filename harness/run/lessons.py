@@ -435,7 +435,6 @@ def _entry(training: FitTask, suite: Suite[Any], round_: Round, part: str) -> En
 
 
 def _questions(lessons: TrainingQuestions, round_: Round) -> Mapping[str, Sequence[str]]:
-    """Return suite -> ids of the questions of a round."""
     found: dict[str, list[str]] = {}
     for name, question in lessons.in_turn()[round_.first : round_.first + round_.questions]:
         found.setdefault(name, []).append(question.id)
@@ -470,7 +469,6 @@ def _tries(sitting: SystemRun) -> list[TrialResult]:
 
 
 def _shapes(path: Path) -> dict[tuple[str, int], Json]:
-    """Return what each sample's system wrote down of its work."""
     with open_log(path) as log, naming(path):
         return {(str(one["id"]), int(one["epoch"])): _shape(one) for one in log.samples()}
 

@@ -229,7 +229,6 @@ def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
 
 
 def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[str], list[str]]:
-    """Return the systems that are named, one by one or by group, and who of a group is left out."""
     judged = any(judged_among(suite, asked.questions(suite)) for suite in asked.suites)
     sat = [{*asked.known_systems(suite)} for suite in asked.suites]
     known = sorted(set[str].intersection(*sat)) if sat else []
@@ -245,7 +244,6 @@ def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[
 
 
 def _unlearnable(asked: ResolvedRequest, request: RunRequest) -> Iterator[str]:
-    """Yield why systems lack what they learn from or are matched with."""
     if request.train_calls is not None and request.train_calls < 1:
         yield f"--train-calls must be at least 1, not {request.train_calls}."
         return

@@ -38,7 +38,7 @@ from harness.run.evaluate import (
     Controls,
     Job,
     RunOutcome,
-    answered_counts,
+    answered_pairs,
     logged_samples,
     run_entries,
 )
@@ -184,7 +184,6 @@ class Preparation:
         return [*asked.suites, *(known[name] for name in sorted(names) if name in known)]
 
     def _open_box(self) -> OpenBox | None:
-        """Return the box that the suites need, those that teach included."""
         asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
         suites = {suite.name: suite for suite in self._suites()}
         for suite in asked.suites:
@@ -257,10 +256,10 @@ def _note_openings(job: Job, experiment: Experiment) -> None:
     """Write down which eval questions are about to be asked; a run with nothing left opens none."""
     if experiment.split != "eval":
         return
-    done = answered_counts(job.request.log_dir)
+    done = answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
         suite = job.catalogue.suites[name]
         size = len(pick(suite, "eval", experiment.limit))
         rows = [row for row in experiment.entries if row.suite == name]
-        if any(done[row.name] < size * experiment.epochs[name] for row in rows):
+        if any(len(done.get(row.name, ())) < size * experiment.epochs[name] for row in rows):
             job.controls.opened(job.request.log_dir, suite, size)

@@ -125,7 +125,6 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
 
 
 def _unknown(name: str, catalogue: Catalogue) -> str:
-    """Return the sentence on a name that is no system's."""
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
@@ -356,7 +355,6 @@ def _is_in(manifest: SystemCard, group: str) -> bool:
 
 
 def _unfit(name: str, fit: Requirements, others: Sequence[str]) -> str | None:
-    """Return why a system of a group is left out, a sentence that begins with its name."""
     if name == SINGLE:
         return None
     late = _is_late(name, fit.catalogue)
