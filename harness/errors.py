@@ -14,6 +14,9 @@ A *model's* failure (no answer, a malformed plan, wrong code) is never an except
 `sandbox.SandboxError` is the one sibling outside this tree: sandbox/ imports none of ours.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from inspect_ai._util.error import (
     PrerequisiteError,  # not exported, yet what Inspect prints plainly
 )
@@ -64,3 +67,11 @@ class TaskRefusal(UserError, PrerequisiteError):
         super().__init__(said)
         self.args = (said,)
         self.message = escape(said)
+
+
+def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
+    """Yield why a check refuses; nothing where it does not."""
+    try:
+        check(*given)
+    except UserError as error:
+        yield str(error)

@@ -91,6 +91,17 @@ class Matrix:
         """Return the matrix of the questions that `keep` says yes to."""
         return self.rows([at for at, asked in enumerate(self.questions) if keep(asked)])
 
+    def with_workers(self, names: Sequence[str]) -> "Matrix":
+        """Return the matrix of some workers, in that order."""
+        at = [self.workers.index(name) for name in names]
+        return replace(
+            self,
+            workers=tuple(names),
+            scores=self.scores[:, at],
+            usd=self.usd[:, at],
+            tokens_out=self.tokens_out[:, at],
+        )
+
     def whole(self) -> "Matrix":
         """Return the matrix without questions that some worker was not graded on."""
         return self.rows(np.flatnonzero(~np.isnan(self.scores).any(axis=1)))

@@ -43,6 +43,10 @@ class Catalogue:
     """Registry name -> the arguments that solver takes."""
     boxes: Boxes
 
+    def card(self, system: str) -> SystemCard:
+        """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
+        return self.systems[manifest_key(system)]
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
@@ -108,18 +112,18 @@ def manifest_key(system: str) -> str:
 
 def runs_on_best(system: str, catalogue: Catalogue) -> bool:
     """Say whether a system's worker is the best single one of the train split."""
-    return catalogue.systems[manifest_key(system)].on_best
+    return catalogue.card(system).on_best
 
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
-    manifest = catalogue.systems[manifest_key(system)]
+    manifest = catalogue.card(system)
     return manifest.seat(split_k(system)[1]) if manifest.seat else None
 
 
 def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
     """Return the entry of one system on one suite."""
-    manifest = catalogue.systems[manifest_key(system)]
+    manifest = catalogue.card(system)
     return Entry(
         suite=suite,
         system=system,

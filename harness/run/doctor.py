@@ -13,7 +13,7 @@ from harness.boxes import inspect_box
 from harness.errors import UserError
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import read_book
-from harness.run.catalogue import Catalogue, RunRequest, manifest_key, split_k
+from harness.run.catalogue import Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls
 from harness.run.preflight import one_at_a_time, package_problems, problems, unpriced
 from harness.run.request import RequestReader
@@ -88,7 +88,7 @@ def _notes(made: Preparation) -> Iterator[str]:
     yield from (f"left out: {line}" for line in asked.left_out)
     yield from moved_graders(asked.systems, asked.catalogue)
     for name in asked.systems:
-        remarks = asked.catalogue.systems[manifest_key(name)].remarks
+        remarks = asked.catalogue.card(name).remarks
         if remarks is not None:
             yield from (f"{name} {said}" for said in remarks(split_k(name)[1], asked.spec))
 

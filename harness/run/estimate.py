@@ -26,15 +26,14 @@ from harness.run.catalogue import (
     RunRequest,
     conductor_override,
     make_entry,
-    manifest_key,
 )
 from harness.run.entries import (
     arguments_of,
     is_chosen,
     is_deferred,
     is_given_best,
-    refuse_taught,
     refuse_untriable,
+    why_taught,
 )
 from harness.run.evaluate import Controls, Job, answered_pairs
 from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
@@ -58,7 +57,7 @@ from harness.run.lessons import (
     questions_per_worker,
     single_entries,
 )
-from harness.run.request import read_request
+from harness.run.request import job_of, read_request
 from harness.suite import Suite, at_epoch
 from harness.system import SystemCard
 from harness.text import columns, pluralise
@@ -95,9 +94,7 @@ class _Run:
     """As its directory has it, else as it will begin."""
 
 
-def pending_work(
-    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
-) -> Iterator[PendingWork]:
+def pending_work(job: Job, experiment: Experiment) -> Iterator[PendingWork]:
     """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
 
     A run finishes every entry of its directory, whatever it was asked for.
@@ -108,9 +105,8 @@ def pending_work(
     for row in rows.values():
         if row.suite in known:
             yield _entry_work(run, known[row.suite], (row,))
-    for suite in suites:
-        new = [one for one in systems if task_name(suite.name, one) not in rows]
-        yield from _new_works(run, suite, new)
+    for suite in job.suites:
+        yield from _new_works(run, suite, job.missing(suite, experiment))
 
 
 def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[PendingWork]:
@@ -120,7 +116,7 @@ def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator
     if choosing and lessons:
         yield from _selection(run, lessons)
     for system in systems:
-        manifest = parts.systems[manifest_key(system)]
+        manifest = parts.card(system)
         if manifest.explorer is not None and lessons:
             yield _training(run, suite, system, lessons)
         pending = choosing and lessons is not None
@@ -301,12 +297,13 @@ def estimate(
         if not has_sittings(folder):
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
     experiment = check_experiment(request.log_dir, asked.experiment)
-    job = Job(request, asked.catalogue, controls, spec, book, None)
-    refuse_taught(job, asked.suites, asked.systems, experiment)
+    job = job_of(request, asked, controls)
+    for reason in why_taught(job, experiment):
+        raise UserError(reason)
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[EstimateLine] = []
-    for work in pending_work(job, asked.suites, asked.systems, experiment):
+    for work in pending_work(job, experiment):
         here = with_conductor(spec, conductor_override(work.entries[0].system, asked.catalogue))
         estimator = Estimator(here, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
@@ -394,7 +391,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
     try:
         each = _planned(job, row, work.pairs)
     except Unplannable as stop:
-        manifest = job.catalogue.systems[manifest_key(row.system)]
+        manifest = job.catalogue.card(row.system)
         steps = _most_steps(manifest, row, estimator)
         found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
         none = CallTotals(sum((one.calls for one in found), Decimal(0)), None, None, None)
@@ -407,7 +404,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         none = CallTotals(Decimal(1), None, None, None)
         return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
     expected = sum((estimator.expected(calls) for calls in each), CallTotals())
-    manifest = job.catalogue.systems[manifest_key(row.system)]
+    manifest = job.catalogue.card(row.system)
     most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED

@@ -44,7 +44,7 @@ from harness.prices import Book
 from harness.records import CONDUCTOR
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
-from harness.run.catalogue import Catalogue, RunRequest, conductor_override, manifest_key
+from harness.run.catalogue import Catalogue, RunRequest, conductor_override
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Suite, publishable, redacted_message
 from harness.system import card_header
@@ -79,7 +79,15 @@ class Job:
     controls: Controls
     spec: PoolSpec
     book: Book
-    box: OpenBox | None
+    suites: Sequence[Suite[Any]]
+    """Those that are asked for now, as are the systems."""
+    systems: Sequence[str]
+    box: OpenBox | None = None
+
+    def missing(self, suite: Suite[Any], experiment: Experiment) -> list[str]:
+        """Return the systems that are asked for and have no entry of a suite yet."""
+        stored = {row.name for row in experiment.entries}
+        return [one for one in self.systems if task_name(suite.name, one) not in stored]
 
     def box_for(self, suite: Suite[Any]) -> Any | None:
         """Return the box a suite grades in; None for suites that run no programs."""
@@ -328,7 +336,7 @@ def _task(
             max_sandboxes=box.most if box else None,
             solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
             name=task_name(row.suite, row.system, how.purpose, row.part),
-            sandbox=sandbox_of(job.catalogue.systems[manifest_key(row.system)]),
+            sandbox=sandbox_of(job.catalogue.card(row.system)),
             only=how.only.get(row.suite),
             metadata={**_header(job, row, experiment, spec), "purpose": how.purpose},
         )
@@ -336,7 +344,7 @@ def _task(
 
 def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:
     """Return what a log says of its entry and its pool: enough to rebuild a table from it alone."""
-    card = job.catalogue.systems[manifest_key(row.system)]
+    card = job.catalogue.card(row.system)
     box = job.box if job.catalogue.suites[row.suite].needs_box else None
     notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
     if spec.label in card.on_label:

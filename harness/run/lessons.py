@@ -9,10 +9,10 @@ finished is read from its logs, so the same command learns the same.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from inspect_ai.log import EvalLog
@@ -25,8 +25,8 @@ from harness.learning.matrix import Matrix, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
 from harness.ledger.totals import SystemRun, load_runs
 from harness.records import PODIUM, Question
-from harness.rewards.splits import BareText, SuiteSplit, load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry, manifest_key
+from harness.rewards.splits import load_split, overlaps
+from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry
 from harness.run.evaluate import EvalPurpose, Job, mean_score, run_entries
 from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
 from harness.run.forecast import counted_all
@@ -43,12 +43,6 @@ class TrainingQuestions:
     suites: tuple[Suite[Any], ...]
     questions: Mapping[str, tuple[Question, ...]]
     """Suite -> its questions that no exam of the run asks, in the suite's order."""
-    shared: int = 0
-    """Questions that were left out, because an exam of the run asks them."""
-
-    def first(self, each: int) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the first `each` questions of every suite."""
-        return {name: tuple(one.id for one in all_[:each]) for name, all_ in self.questions.items()}
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
         """Return suites and questions, one of each suite after the other, so that a few are of all.
@@ -88,7 +82,7 @@ def training_suites(
 
 def must_learn(system: str, catalogue: Catalogue) -> bool:
     """Say whether a system cannot run without a train split."""
-    manifest = catalogue.systems[manifest_key(system)]
+    manifest = catalogue.card(system)
     return manifest.learns or "train" in manifest.needs
 
 
@@ -134,37 +128,31 @@ def refuse_too_few(calls: int | None, workers: int, suites: int) -> None:
         )
 
 
-def training_questions(
-    taught: Sequence[Suite[Any]],
-    exams: Sequence[Suite[Any]],
-    experiment: Experiment,
-    bare: BareText,
-) -> TrainingQuestions:
-    """Return the questions that teach, without those that an exam asks.
+def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
+    """Return what teaches for a suite, without what the run asks; None when nothing teaches.
 
     The same question is known by its id within a suite, and by its text's digest across suites
     (harness/rewards/splits.py). UserError when nothing is left of a train split.
     """
+    taught = training_suites(suite, experiment, job.catalogue)
+    if not taught:
+        return None
+    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
+    exams = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
     split = experiment.split
-    asked = [load_split(suite, split if split in suite.splits else "eval") for suite in exams]
+    asked = [load_split(one, split if split in one.splits else "eval") for one in exams]
     left: dict[str, tuple[Question, ...]] = {}
-    shared = 0
     for teacher in taught:
         whole = load_split(teacher, TRAIN)
-        gone = {one.question for one in overlaps([whole], asked, bare)} | _same_ids(whole, asked)
-        shared += len(gone)
+        gone = {one.question for one in overlaps([whole], asked, job.controls.bare)}
+        gone |= {id for one in asked if one.suite.name == teacher.name for id in one.questions}
         left[teacher.name] = tuple(q for id, q in whole.questions.items() if id not in gone)
         if not left[teacher.name]:
             raise UserError(
                 f"Every train question of {teacher.name!r} is asked by an exam of this run: name "
                 "other suites with --train-on."
             )
-    return TrainingQuestions(tuple(taught), left, shared)
-
-
-def _same_ids(training: SuiteSplit, exams: Sequence[SuiteSplit]) -> set[str]:
-    same = [exam for exam in exams if exam.suite.name == training.suite.name]
-    return {id for exam in same for id in exam.questions} & training.questions.keys()
+    return TrainingQuestions(tuple(taught), left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +184,9 @@ def choose_on_train(
         return {}
     only: dict[str, tuple[str, ...]] = {}
     for one in teachable.values():
-        only |= one.first(questions_per_worker(job, experiment, one))
+        each = questions_per_worker(job, experiment, one)
+        for name, questions in one.questions.items():
+            only[name] = tuple(question.id for question in questions[:each])
     asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
     rows = tuple(row for suite in asked.values() for row in single_entries(job, suite))
@@ -209,16 +199,6 @@ def choose_on_train(
         raise WorkerError(f"the best single worker could not be chosen: {reasons}")
     whole = matrix_of_logs([log_dir])
     return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
-
-
-def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
-    """Return what teaches for an exam; None when there is nothing."""
-    taught = training_suites(suite, experiment, job.catalogue)
-    if not taught:
-        return None
-    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
-    exams = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
-    return training_questions(taught, exams, experiment, job.controls.bare)
 
 
 def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestions) -> int:
@@ -248,7 +228,7 @@ def _taught(
     job: Job, one: TrainingQuestions, only: Mapping[str, Sequence[str]], whole: Matrix
 ) -> SingleScores:
     ids = {f"{suite.name}/{id}" for suite in one.suites for id in only[suite.name]}
-    found = _in_order(whole.where(lambda asked: asked.id in ids), job.spec.names)
+    found = whole.where(lambda asked: asked.id in ids).with_workers(job.spec.names)
     known = {
         name: float(mean)
         for name, mean in zip(job.spec.names, found.mean_scores(), strict=True)
@@ -256,17 +236,6 @@ def _taught(
     }
     best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
     return SingleScores(best, found, one)
-
-
-def _in_order(matrix: Matrix, workers: Sequence[str]) -> Matrix:
-    at = [matrix.workers.index(name) for name in workers]
-    return replace(
-        matrix,
-        workers=tuple(workers),
-        scores=matrix.scores[:, at],
-        usd=matrix.usd[:, at],
-        tokens_out=matrix.tokens_out[:, at],
-    )
 
 
 def choose_in_hindsight(
@@ -361,7 +330,7 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
     No round is begun that could pass the budget: it is cut to the questions that fit. WorkerError
     when a try stays without a reply; what has been answered is kept.
     """
-    manifest = training.job.catalogue.systems[manifest_key(training.system)]
+    manifest = training.job.catalogue.card(training.system)
     assert manifest.explorer is not None, "only systems with an explorer are trained so"
     explorer, given = manifest.explorer(), training.given
     done: list[Sequence[TrialResult]] = []
@@ -413,10 +382,14 @@ def _calls_per_question(
 def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]:
     """Make the tries of one round, or read them where they have been made."""
     job, folder = training.job, training.folder / str(number)
-    only = _questions(training.lessons, round_)
+    only: dict[str, list[str]] = {}
+    asked = training.lessons.in_turn()[round_.first : round_.first + round_.questions]
+    for name, question in asked:
+        only.setdefault(name, []).append(question.id)
     used = [suite for suite in training.lessons.suites if suite.name in only]
     part = f"for {training.exam.name}, round {number}"
-    rows = [_entry(training, suite, round_, part) for suite in used]
+    made = (make_entry(suite.name, training.system, job.catalogue, round_.args) for suite in used)
+    rows = [replace(row, solver=round_.solver, part=part) for row in made]
     plan = learning_experiment(training.experiment, used, rows)
     plan = replace(plan, epochs={suite.name: round_.epochs for suite in used})
     title = f"training {training.system}, round {number}"
@@ -429,50 +402,29 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
     return read_tries(folder)
 
 
-def _entry(training: FitTask, suite: Suite[Any], round_: Round, part: str) -> Entry:
-    made = make_entry(suite.name, training.system, training.job.catalogue, round_.args)
-    return replace(made, solver=round_.solver, part=part)
-
-
-def _questions(lessons: TrainingQuestions, round_: Round) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = {}
-    for name, question in lessons.in_turn()[round_.first : round_.first + round_.questions]:
-        found.setdefault(name, []).append(question.id)
-    return found
-
-
 def read_tries(folder: Path) -> tuple[TrialResult, ...]:
     """Return the tries of one round, sorted by question and epoch."""
-    sittings, _ = load_runs([folder], recursive=False)
-    found = [one for sitting in sittings for one in _tries(sitting)]
+    runs, _ = load_runs([folder], recursive=False)
+    found = [one for run in runs for one in _tries(run)]
     return tuple(sorted(found, key=lambda one: (one.question, one.epoch)))
 
 
-def _tries(sitting: SystemRun) -> list[TrialResult]:
-    shapes = _shapes(sitting.paths[0])
-    found: list[TrialResult] = []
-    for attempt in sitting.attempts:
-        shape = shapes.get((attempt.question, attempt.epoch), {})
+def _tries(run: SystemRun) -> Iterator[TrialResult]:
+    """Yield the tries of one log, with what the system wrote down of its work."""
+    with open_log(run.paths[0]) as log, naming(run.paths[0]):
+        shapes: dict[tuple[str, int], Json] = {
+            (str(one["id"]), int(one["epoch"])): (one.get("metadata") or {}).get(PODIUM) or {}
+            for one in log.samples()
+        }
+    for attempt in run.attempts:
+        shape: Json = shapes.get((attempt.question, attempt.epoch), {})
         totals = attempt.totals
-        found.append(
-            TrialResult(
-                question=attempt.question,
-                epoch=attempt.epoch,
-                value=attempt.value,
-                calls=attempt.steps if attempt.steps is not None else totals.calls,
-                usd=None if totals.usd is None else float(totals.usd),
-                plan=str(shape.get("plan") or ""),
-                noted=cast(Mapping[str, Any], shape.get("noted") or {}),
-            )
+        yield TrialResult(
+            question=attempt.question,
+            epoch=attempt.epoch,
+            value=attempt.value,
+            calls=attempt.steps if attempt.steps is not None else totals.calls,
+            usd=None if totals.usd is None else float(totals.usd),
+            plan=str(shape.get("plan") or ""),
+            noted=shape.get("noted") or {},
         )
-    return found
-
-
-def _shapes(path: Path) -> dict[tuple[str, int], Json]:
-    with open_log(path) as log, naming(path):
-        return {(str(one["id"]), int(one["epoch"])): _shape(one) for one in log.samples()}
-
-
-def _shape(sample: Json) -> Json:
-    metadata: Json = sample.get("metadata") or {}
-    return cast(Json, metadata.get(PODIUM) or {})

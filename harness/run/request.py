@@ -3,19 +3,21 @@
 The same for `podium run`, its dry run and its doctor; nothing is called or written here.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+from harness.boxes import OpenBox
 from harness.cassette import cassette_digests, refuse_unrecorded
-from harness.errors import UserError
+from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest, manifest_key, select_suites
+from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
+from harness.run.evaluate import Controls, Job
 from harness.run.experiment import Experiment, read_experiment
 from harness.run.lessons import (
     TRAIN,
@@ -220,14 +222,6 @@ class RequestReader:
         self.asked = replace(asked, systems=fitting, left_out=left_out)
 
 
-def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
-    """Yield why a check refuses; nothing where it does not."""
-    try:
-        check(*given)
-    except UserError as error:
-        yield str(error)
-
-
 def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[str], list[str]]:
     judged = any(judged_among(suite, asked.questions(suite)) for suite in asked.suites)
     sat = [{*asked.known_systems(suite)} for suite in asked.suites]
@@ -269,7 +263,7 @@ def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
 
 def _refuse_unrecorded_lessons(asked: ResolvedRequest, selection_limit: int) -> None:
     """Raise UserError where recorded replies answer no train questions that are to be asked."""
-    cards = [asked.catalogue.systems[manifest_key(one)] for one in asked.systems]
+    cards = [asked.catalogue.card(one) for one in asked.systems]
     if not asked.spec.replayed or not any(one.on_best or one.learns for one in cards):
         return
     workers = len(asked.spec.names)
@@ -279,3 +273,11 @@ def _refuse_unrecorded_lessons(asked: ResolvedRequest, selection_limit: int) -> 
         for teacher in taught:
             questions = pick(teacher, TRAIN, questions_each(calls, workers, len(taught)))
             refuse_unrecorded(asked.spec, questions, 1, teacher)
+
+
+def job_of(
+    request: RunRequest, asked: ResolvedRequest, controls: Controls, box: OpenBox | None = None
+) -> Job:
+    """Return the job of a request that was read."""
+    parts = (asked.catalogue, controls, asked.spec, asked.book)
+    return Job(request, *parts, asked.suites, asked.systems, box)

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
-from harness.errors import PodiumError, UserError
+from harness.errors import PodiumError, UserError, reasons_of
 from harness.inspect_adapters import pick
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
@@ -48,8 +48,8 @@ from harness.run.preflight import one_at_a_time, refuse_listeners
 from harness.run.request import (
     RequestReader,
     ResolvedRequest,
+    job_of,
     read_request,
-    reasons_of,
     unknown_prompt_note,
 )
 from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
@@ -128,7 +128,7 @@ def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOut
         mend(request.log_dir)
         experiment = open_experiment(request.log_dir, made.experiment)
         with keep_until_logged(request.log_dir) as replies:
-            outcome = _evaluate(made.job, made.asked, experiment)
+            outcome = _evaluate(made.job, experiment)
             if outcome.finished:
                 replies.clear()  # whatever a clock that was set makes of times
             return outcome
@@ -170,11 +170,11 @@ class Preparation:
         asked, request = self.asked, self.reader.request
         name, images = (box.name, box.image_ids) if box else (None, {})
         self.experiment = replace(asked.experiment, box=name, images=images)
-        self.job = Job(request, asked.catalogue, self.controls, asked.spec, asked.book, box)
+        self.job = job_of(request, asked, self.controls, box)
         checked = check_experiment(request.log_dir, self.experiment)
         yield from reasons_of(refuse_other_cards, self.job, checked)
-        yield from why_taught(self.job, asked.suites, asked.systems, checked)
-        yield from why_unlearnable(self.job, asked.suites, asked.systems, checked)
+        yield from why_taught(self.job, checked)
+        yield from why_unlearnable(self.job, checked)
 
     def _suites(self) -> list[Suite[Any]]:
         """Return the suites that are asked now, and those before them: their gaps are graded."""
@@ -217,10 +217,10 @@ def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
         replies.close()
 
 
-def _evaluate(job: Job, asked: ResolvedRequest, experiment: Experiment) -> RunOutcome:
+def _evaluate(job: Job, experiment: Experiment) -> RunOutcome:
     """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
     log_dir = job.request.log_dir
-    experiment = with_entries(job, asked.suites, asked.systems, experiment)
+    experiment = with_entries(job, experiment)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
         limit = job.request.max_usd
@@ -230,8 +230,8 @@ def _evaluate(job: Job, asked: ResolvedRequest, experiment: Experiment) -> RunOu
     _note_openings(job, experiment)
     _make_plans(job, experiment)
     outcome = run_entries(job, experiment, log_dir)
-    if outcome.finished and has_deferred(job, asked.suites, asked.systems, experiment):
-        chosen = deferred_entries(job, asked.suites, asked.systems, experiment, outcome)
+    if outcome.finished and has_deferred(job, experiment):
+        chosen = deferred_entries(job, experiment, outcome)
         experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
         outcome = run_entries(job, experiment, log_dir)
     return outcome

@@ -78,7 +78,7 @@ def why_unusable(
 
 def why_untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
     """Return why a system that tries programs cannot sit suites of which one shows no tests."""
-    if "public tests" not in catalogue.systems[manifest_key(name)].needs:
+    if "public tests" not in catalogue.card(name).needs:
         return None
     for suite in suites:
         if not isinstance(suite, PubliclyTested):
@@ -230,7 +230,7 @@ def missing_needs(
 ) -> list[str]:
     """Return every key, server and price that some systems lack, a sentence each."""
     planned = catalogue is not None and any(
-        "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
+        "conductor" in catalogue.card(name).needs for name in systems
     )
     seats = [
         seat for name in systems if catalogue and (seat := conductor_override(name, catalogue))
@@ -283,7 +283,7 @@ def refuse_unmatched(
 
     `systems` are those asked for now, `known` those the experiment has.
     """
-    late = [one for one in systems if "match" in catalogue.systems[manifest_key(one)].needs]
+    late = [one for one in systems if "match" in catalogue.card(one).needs]
     if late and match and manifest_key(match) not in catalogue.systems:
         raise UserError(f"--match: {_unknown(match, catalogue)}")
     if late and match in late:
