@@ -36,9 +36,8 @@ from conductor.qwen2 import (
     one_thread,
     read_weights,
 )
-from harness.context import current
 from harness.errors import TaskRefusal, UserError
-from harness.request import SampleIndex, request_digest
+from harness.request import request_digest, sample_index
 
 Say = Callable[[Sequence[ChatMessage]], str]
 """Returns what the conductor says, decoded greedily."""
@@ -260,10 +259,7 @@ class EmbeddedAPI(ModelAPI):
     def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
         """Return the seed of one reply."""
         digest = request_digest(input)
-        sample = current().sample
-        if sample is None:
-            sample = SampleIndex(epoch=1, occurrence=self._asked[digest])
-            self._asked[digest] += 1
+        sample = sample_index(digest, self._asked)
         seed = self.seed if config.seed is None else config.seed
         key = (seed, self.model_name, digest, sample.epoch, sample.occurrence)
         return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)

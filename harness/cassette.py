@@ -31,15 +31,14 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.context import current
 from harness.errors import CassetteMiss, UserError
 from harness.files import DOCUMENT, parse_json, read_limited
 from harness.ledger.logs import refuse_oversized
-from harness.pool_config import REHEARSING, PoolSpec, WorkerSpec
+from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
 from harness.prices import BOOKS, book_from_json, read_book
 from harness.prices.book import book_text, toml
 from harness.records import CONDUCTOR, GRADER, PODIUM, Question
-from harness.request import SampleIndex, request_digest
+from harness.request import SampleIndex, request_digest, sample_index
 from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
 
@@ -172,11 +171,6 @@ def open_cassette(name: str) -> Cassette:
     return _read_cached(name, path, path.stat().st_mtime_ns)
 
 
-def read_cassette(path: Path) -> Cassette:
-    """Read a cassette file; UserError names the line that cannot be read."""
-    return open_cassette(str(path))
-
-
 def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedReply]) -> None:
     """Write a cassette whole or not at all; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,17 +207,23 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     return Cassette(name, header, rows, hashlib.sha256(content).hexdigest())
 
 
+def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
+    for worker in spec.slots:
+        if worker.provider == REPLAYING:
+            yield worker, open_cassette(str(worker.args.get("cassette", "")))
+
+
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
     """Return the sha256 of each cassette that a pool replays, by its name or file name.
 
     Not by its path: a folder that was moved holds the same recordings.
     """
-    return {Path(_name(worker)).name: _tape(worker).sha256 for worker in _replayed(spec)}
+    return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:
     """Return whether every reply came with its request, so that any system may ask."""
-    return all(_tape(worker).prompts_recorded for worker in _replayed(spec))
+    return all(tape.prompts_recorded for _, tape in _tapes(spec))
 
 
 def refuse_unrecorded(
@@ -233,8 +233,7 @@ def refuse_unrecorded(
 
     A suite that puts a question differently in each epoch has one form of it for each.
     """
-    for worker in _replayed(spec):
-        tape = _tape(worker)
+    for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
         if epochs > tape.epochs:
@@ -242,13 +241,9 @@ def refuse_unrecorded(
                 f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
                 f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
             )
-        known = {(row.worker, row.digest) for row in tape.rows.values()}
-        who = _answers(worker)
-        lost = [
-            one.id
-            for one in questions
-            if any((who, _canonical(form)) not in known for form in _forms(one, epochs, suite))
-        ]
+        who = worker.model.partition("/")[2]  # its name inside the cassette
+        known = {row.digest for row in tape.rows.values() if row.worker == who}
+        lost = [one.id for one in questions if not _digests(one, epochs, suite) <= known]
         if lost:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
@@ -257,31 +252,12 @@ def refuse_unrecorded(
             )
 
 
-def _forms(question: Question, epochs: int, suite: Suite[Any] | None) -> list[Question]:
-    """Return the question as every epoch asks it; one form where all epochs ask alike."""
-    if not isinstance(suite, Varied):
-        return [question]
-    return [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
-
-
-def _replayed(spec: PoolSpec) -> list[WorkerSpec]:
-    return [worker for worker in spec.slots if worker.provider == "recorded"]
-
-
-def _name(worker: WorkerSpec) -> str:
-    return str(worker.args.get("cassette", ""))
-
-
-def _tape(worker: WorkerSpec) -> Cassette:
-    return open_cassette(_name(worker))
-
-
-def _answers(worker: WorkerSpec) -> str:
-    return worker.model.partition("/")[2]
-
-
-def _canonical(question: Question) -> str:
-    return request_digest([ChatMessageUser(content=question.text)])
+def _digests(question: Question, epochs: int, suite: Suite[Any] | None) -> set[str]:
+    """Return the canonical requests by which the epochs ask a question."""
+    forms = [question]
+    if isinstance(suite, Varied):
+        forms = [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
+    return {request_digest([ChatMessageUser(content=form.text)]) for form in forms}
 
 
 class RecordedAPI(ModelAPI):
@@ -315,7 +291,7 @@ class RecordedAPI(ModelAPI):
     ) -> ModelOutput:
         """Return the recorded reply; `CassetteMiss` when nobody recorded one."""
         digest = request_digest(input)
-        row = self.cassette.lookup(self.model_name, digest, self._replicate(digest))
+        row = self.cassette.lookup(self.model_name, digest, sample_index(digest, self.asked))
         return _output(row, self.cassette)
 
     def connection_key(self) -> str:
@@ -325,14 +301,6 @@ class RecordedAPI(ModelAPI):
     def max_connections(self) -> int:
         """Replaying is a look-up, so the limit is generous."""
         return 100
-
-    def _replicate(self, digest: str) -> SampleIndex:
-        sample = current().sample
-        if sample is not None:
-            return sample
-        occurrence = self.asked[digest]
-        self.asked[digest] += 1
-        return SampleIndex(epoch=1, occurrence=occurrence)
 
 
 def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
@@ -463,14 +431,18 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     sources: dict[SourceLabel, str] = {}
     for path in logs:
         log = _read_log(path)
-        _refuse_unpublishable(log, path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
         for row, event in _rows(log, path, summary):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
-            _refuse_mixed(sources)
+            if len(sources) > 1:
+                raise UserError(
+                    f"{sources['live']} holds replies of real models and {sources['rehearsal']} "
+                    "replies of rehearsal workers: record them into separate cassettes."
+                )
             _add(rows, row, summary)
     if not rows:
-        raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
+        read = ", ".join(path.name for path in logs) or "no logs"
+        raise UserError(f"No reply of a model in {read}: there is nothing to record.")
     summary.rows = len(rows)
     summary.workers = dict(Counter(row.worker for row in rows.values()))
     models = {row.worker: row.model for row in rows.values()}
@@ -493,26 +465,24 @@ def _refuse(*outputs: Path) -> None:
             raise UserError(f"{path} exists already: choose another name or move it away.")
 
 
-def _refuse_unpublishable(log: EvalLog, path: Path) -> None:
-    """Raise UserError for a log whose replies are gone or may quote what must not be published."""
+def _read_log(path: Path) -> EvalLog:
+    """Return a log; UserError where its replies are gone or may quote what must stay private."""
+    if not path.is_file():
+        raise UserError(f"There is no log {path}.")
+    refuse_oversized(path)
+    try:
+        # "full": without it long messages are references into the log's attachments.
+        log = read_eval_log(str(path), resolve_attachments="full")
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
     refuse_redacted(log.eval.metadata, path.name)
     if not publishable(log.eval.metadata):
         raise UserError(
             f"{path.name} is of an exam whose questions must not be published, and a cassette is "
             "made to be passed on: keep the log, or share a copy by podium redact."
         )
-
-
-def _read_log(path: Path) -> EvalLog:
-    if not path.is_file():
-        raise UserError(f"There is no log {path}.")
-    refuse_oversized(path)
-    try:
-        # "full": without it long messages are references into the log's attachments.
-        return read_eval_log(str(path), resolve_attachments="full")
-    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
+    return log
 
 
 def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
@@ -523,14 +493,6 @@ def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
         return "rehearsal" if first == "rehearsal" else "live"
     rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
     return "rehearsal" if rehearsed else "live"
-
-
-def _refuse_mixed(sources: Mapping[SourceLabel, str]) -> None:
-    if len(sources) > 1:
-        raise UserError(
-            f"{sources['live']} holds replies of real models and {sources['rehearsal']} replies of "
-            "rehearsal workers: record them into separate cassettes."
-        )
 
 
 def _rows(
@@ -569,6 +531,8 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
+    counts = {name: getattr(usage, name) for name in RecordedTokens.model_fields} if usage else {}
+    tokens = RecordedTokens(**counts) if usage else None
     worker, digest, epoch, occurrence = key
     return RecordedReply(
         worker=worker,
@@ -576,15 +540,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
         epoch=epoch,
         occurrence=occurrence,
         text=event.output.completion,
-        usage=None
-        if usage is None
-        else RecordedTokens(
-            input=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            reasoning=usage.reasoning,
-        ),
+        usage=tokens,
         model=event.model,
         stop_reason=event.output.stop_reason,
         question=str(sample.id),
@@ -604,7 +560,3 @@ def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSumm
             "record them into separate cassettes."
         )
     summary.repeats += 1
-
-
-def _named(logs: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in logs) or "no logs"

@@ -6,6 +6,7 @@ Recorded replies, cached replies and rehearsal randomness are keyed by worker, r
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any, cast
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from harness.context import current
 from harness.prices.cost import Service
 from harness.text import storable
 
@@ -169,6 +171,17 @@ class SampleIndex:
 
     epoch: int
     occurrence: int
+
+
+def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
+    """Return which sample of a reply is wanted: the pool's, else epoch 1, repeated in order.
+
+    `asked` counts a provider's requests that no pool makes.
+    """
+    if sample := current().sample:
+        return sample
+    asked[digest] += 1
+    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)
 
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:

@@ -22,7 +22,7 @@ from providers.faults import CHAT, DIALECTS, MESSAGES, RESPONSES, TOOK
 
 from harness.audit.amounts import UNBELIEVED
 from harness.budget import Spend
-from harness.cassette import read_cassette
+from harness.cassette import open_cassette
 from harness.cli import main
 from harness.errors import PodiumError
 from harness.ledger.hooks import own_transcript
@@ -255,7 +255,7 @@ def test_a_cassette_has_neither_what_was_no_reply_nor_counts_that_cannot_be(tmp_
         limit=3,
     )
     assert main(["record", str(left.folder), "--out", str(tmp_path / "tape.jsonl")]) == 0
-    rows = read_cassette(tmp_path / "tape.jsonl").rows.values()
+    rows = open_cassette(str(tmp_path / "tape.jsonl")).rows.values()
     assert sorted(row.usage is None for row in rows) == [False, True]
 
 

@@ -10,7 +10,6 @@ from harness.cassette import (
     RecordedReply,
     RecordedTokens,
     open_cassette,
-    read_cassette,
     write_cassette,
 )
 from harness.errors import UserError
@@ -31,7 +30,7 @@ HEADER = CassetteHeader(created_from=("a.eval",), source_sha256=("0",), source_l
 def test_a_cassette_is_read_as_it_was_written(tmp_path: Path) -> None:
     unknown = ROW.model_copy(update={"occurrence": 1, "usage": None})
     write_cassette(tmp_path / "a.jsonl", HEADER, [ROW, unknown])
-    tape = read_cassette(tmp_path / "a.jsonl")
+    tape = open_cassette(str(tmp_path / "a.jsonl"))
     assert tuple(tape.rows.values()) == (ROW, unknown)
     assert tape.header == HEADER
 
@@ -58,7 +57,7 @@ def test_a_damaged_cassette_is_refused_with_its_line(
 ) -> None:
     (tmp_path / "bad.jsonl").write_text(content)
     with pytest.raises(UserError, match=said):
-        read_cassette(tmp_path / "bad.jsonl")
+        open_cassette(str(tmp_path / "bad.jsonl"))
 
 
 def test_an_unknown_cassette_names_the_known_ones() -> None:

@@ -23,7 +23,6 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.context import current
 from harness.errors import UserError
 from harness.rehearsal import choices
 from harness.rehearsal.arithmetic import evaluate
@@ -48,7 +47,7 @@ from harness.rehearsal.facts import attributes_in, name_pattern, place_statement
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.programs import write_program
 from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
-from harness.request import SampleIndex, request_digest
+from harness.request import request_digest, sample_index
 
 # § Model arguments of a rehearsal worker (`-M` on Inspect's command line, `args` in a pool
 # § file).
@@ -158,10 +157,7 @@ class RehearsalAPI(ModelAPI):
         )
 
     def _random(self, digest: str) -> random.Random:
-        sample = current().sample
-        if sample is None:
-            sample = SampleIndex(epoch=1, occurrence=self._asked[digest])
-            self._asked[digest] += 1
+        sample = sample_index(digest, self._asked)
         key = (self.settings.seed, self.settings.stream, digest, sample.epoch, sample.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 

@@ -411,11 +411,11 @@ def read_tries(folder: Path) -> tuple[TrialResult, ...]:
 
 def _tries(run: SystemRun) -> Iterator[TrialResult]:
     """Yield the tries of one log, with what the system wrote down of its work."""
+    shapes: dict[tuple[str, int], Json] = {}
     with open_log(run.paths[0]) as log, naming(run.paths[0]):
-        shapes: dict[tuple[str, int], Json] = {
-            (str(one["id"]), int(one["epoch"])): (one.get("metadata") or {}).get(PODIUM) or {}
-            for one in log.samples()
-        }
+        for one in log.samples():
+            metadata: Json = one.get("metadata") or {}
+            shapes[str(one["id"]), int(one["epoch"])] = metadata.get(PODIUM) or {}
     for attempt in run.attempts:
         shape: Json = shapes.get((attempt.question, attempt.epoch), {})
         totals = attempt.totals
