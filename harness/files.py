@@ -90,7 +90,7 @@ def read_limited(path: Path, most: int) -> bytes:
 def format_bytes(size: int) -> str:
     """Return a number of bytes in words.
 
-    >>> amount(4 << 20), amount(5_000_000_000)
+    >>> format_bytes(4 << 20), format_bytes(5_000_000_000)
     ('4 MiB', '4.7 GiB')
     """
     if size < MIB:

@@ -77,7 +77,7 @@ def map_concurrently(
     Items are taken when there is room for them. What a function raises is raised here. When the
     caller stops early (Ctrl-C), nothing new is begun and what runs is not waited for.
 
-    >>> sorted(as_done(lambda n: n * n, range(5), most=2))
+    >>> sorted(map_concurrently(lambda n: n * n, range(5), most=2))
     [0, 1, 4, 9, 16]
     """
     pool = ThreadPoolExecutor(most)
@@ -106,21 +106,15 @@ Result = TypeVar("Result")
 
 
 def map_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
 ) -> list[Result]:
-    """Return what `work` makes of each group of files, in order; raises what it raises.
+    """Return what `work` makes of each group of files, in order; elsewhere from `large` bytes on.
 
     `work` must be a function that another process can import, and its results such as can be sent.
+    What it raises is raised here.
     """
-    return list(each_in_processes(work, groups))
-
-
-def each_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
-) -> Iterator[Result]:
-    """Yield what `in_processes` returns, one by one; in other processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
-    yield from map_over_processes(work, groups, many=size >= large)
+    return list(map_over_processes(work, groups, many=size >= large))
 
 
 def map_over_processes(
@@ -131,13 +125,15 @@ def map_over_processes(
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
         return
-    with worker_pool(workers) as pool:
-        yield from _shown(pool.map(work, items, chunksize=_chunk(len(items), workers)), len(items))
-
-
-def _chunk(groups: int, workers: int) -> int:
-    """Return how many groups are handed out at once: few, so that no process waits for another."""
-    return max(1, min(8, groups // (workers * 8)))
+    chunk = max(1, min(8, len(items) // (workers * 8)))  # few, so that nobody waits for another
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(file=sys.stderr)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with worker_pool(workers) as pool, bar:
+        line = bar.add_task("reading", total=len(items))
+        for result in pool.map(work, items, chunksize=chunk):
+            bar.advance(line)
+            yield result
 
 
 @contextmanager
@@ -171,15 +167,3 @@ def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(file=sys.stderr)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        line = bar.add_task("reading", total=total)
-        for result in results:
-            bar.advance(line)
-            yield result

@@ -207,9 +207,9 @@ def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
     called: such calls then have no price, where "standard" would give them a wrong one.
 
-    >>> service_of(GenerateConfig(), {"service_tier": "flex"})
+    >>> service_tier(GenerateConfig(), {"service_tier": "flex"})
     'flex'
-    >>> service_of(GenerateConfig(batch=True), {})
+    >>> service_tier(GenerateConfig(batch=True), {})
     'batch'
     """
     if config.batch:

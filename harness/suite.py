@@ -118,7 +118,7 @@ class Suite(Protocol[BoxT]):
 def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Name the graders that have another version now; empty where none has.
 
-    >>> moved({"aime25": "2-A", "mbpp": "1-A", "old": "1-A"}, {"aime25": "3-A", "mbpp": "1-A"})
+    >>> moved_versions({"aime25": "2-A", "old": "1-A"}, {"aime25": "3-A"})
     'aime25 2-A (now 3-A), old 1-A (now gone)'
     """
     gone = ((name, old, now.get(name, "gone")) for name, old in then.items())
@@ -270,7 +270,7 @@ def redacted_message(reason: str, shown: bool) -> str:
     A provider's words can quote what it was sent, so of an exam that may not, only the kind of
     failure is told.
 
-    >>> said("WorkerError('sage gave no reply: ...')", False)
+    >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
     """
     return reason if shown or not reason else f"{failure_kind(reason)} ({WITHHELD})"

@@ -78,7 +78,7 @@ def _has_utf8(value: BaseModel) -> bool:
 def pluralise(count: int, noun: str) -> str:
     """Return a count and what is counted.
 
-    >>> counted(1, "sitting"), counted(1200, "sitting")
+    >>> pluralise(1, "sitting"), pluralise(1200, "sitting")
     ('1 sitting', '1,200 sittings')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -87,7 +87,7 @@ def pluralise(count: int, noun: str) -> str:
 def format_range(span: tuple[int, int] | None) -> str:
     """Return a range in figures; empty where there is none.
 
-    >>> from_to((8, 8)), from_to((1, 5)), from_to(None)
+    >>> format_range((8, 8)), format_range((1, 5)), format_range(None)
     ('8', '1-5', '')
     """
     if span is None:
@@ -110,7 +110,7 @@ _SCHEME = re.compile(r"\]\((?=\s*(?:javascript|data|vbscript)\s*:)", re.IGNORECA
 def escape_controls(text: str) -> str:
     r"""Return a text in which what would steer a terminal stands as JSON writes it.
 
-    >>> visible("red \x1b[31m, bell \x07")
+    >>> escape_controls("red \x1b[31m, bell \x07")
     'red \\u001b[31m, bell \\u0007'
     """
     return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
@@ -119,7 +119,7 @@ def escape_controls(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """Return Markdown in which no tag, entity or link of another's begins.
 
-    >>> markdown("p <0.01 <script>alert(1)</script>")
+    >>> escape_markdown("p <0.01 <script>alert(1)</script>")
     'p <0.01 &lt;script>alert(1)&lt;/script>'
     """
     plain = _TAG.sub("&lt;", _ENTITY.sub("&amp;", escape_controls(text)))

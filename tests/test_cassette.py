@@ -12,7 +12,7 @@ from inspect_ai.solver import generate
 from scripted import Heard, script
 from tiny_run import LONG, QUESTIONS, calls, compare, draw, five_votes, live, model_events, sit
 
-from harness.cassette import cassette_digests, read_cassette, record
+from harness.cassette import cassette_digests, open_cassette, record
 from harness.errors import CassetteMiss, PodiumError, UserError
 from harness.pool import Pool, pool_models
 from harness.pool_config import read_pool
@@ -49,7 +49,7 @@ def test_the_summary_counts_rows_per_worker(recorded: tuple[EvalLog, Path], tmp_
 
 
 def test_repeated_requests_are_rows_of_their_own(recorded: tuple[EvalLog, Path]) -> None:
-    tape = read_cassette(recorded[1])
+    tape = open_cassette(str(recorded[1]))
     digest = request_digest([ChatMessageUser(content=QUESTIONS["q-1"])])
     texts = [
         tape.lookup("sage", digest, SampleIndex(epoch, occurrence)).text
@@ -62,7 +62,7 @@ def test_repeated_requests_are_rows_of_their_own(recorded: tuple[EvalLog, Path])
 def test_five_votes_are_five_rows(tmp_path: Path) -> None:
     log = sit(live(), tmp_path / "logs", five_votes(), epochs=1)
     assert record([Path(log.location)], tmp_path / "votes.jsonl").rows == 2 * 5
-    rows = read_cassette(tmp_path / "votes.jsonl").rows.values()
+    rows = open_cassette(str(tmp_path / "votes.jsonl")).rows.values()
     assert [row.text[-1] for row in rows if row.question == "q-1"] == list("01234")
 
 
@@ -114,13 +114,13 @@ def test_recorded_rehearsal_stays_rehearsal(
     rehearsed: tuple[Path, Path], tmp_path: Path, recorded: tuple[EvalLog, Path]
 ) -> None:
     tape = rehearsed[1]
-    assert read_cassette(tape).header.source_label == "rehearsal"
-    assert read_cassette(recorded[1]).header.source_label == "live"
+    assert open_cassette(str(tape)).header.source_label == "rehearsal"
+    assert open_cassette(str(recorded[1])).header.source_label == "live"
     spec = read_pool(str(tape.with_suffix(".toml")))
     assert (spec.label, spec.workers[0].provider) == ("rehearsal", "recorded")
     replayed = sit(pool_models(spec), tmp_path / "logs", compare(), epochs=1)
     record([Path(replayed.location)], tmp_path / "again.jsonl")
-    assert read_cassette(tmp_path / "again.jsonl").header.source_label == "rehearsal"
+    assert open_cassette(str(tmp_path / "again.jsonl")).header.source_label == "rehearsal"
 
 
 def test_rehearsal_and_real_replies_are_not_recorded_together(
@@ -161,7 +161,7 @@ def test_what_was_not_recorded_is_a_miss(
 ) -> None:
     digest = request_digest([ChatMessageUser(content=text)])
     with pytest.raises(CassetteMiss, match=said):
-        read_cassette(recorded[1]).lookup(worker, digest, replicate)
+        open_cassette(str(recorded[1])).lookup(worker, digest, replicate)
 
 
 @pytest.mark.anyio

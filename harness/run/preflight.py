@@ -93,17 +93,13 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
     price = book.price(slot.price_ref)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
-    if price is None and not book.prices:
-        yield (
-            f"Worker {slot.name!r} has no price: book {book.name!r} states none, so name another "
-            "book at `prices` in the pool file."
-        )
-        return
     if price is None:
-        yield (
-            f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
-            f"{book.name!r}, or name another `price` in the pool file."
+        add = (
+            f"add {slot.price_ref!r} to price book {book.name!r}, or name another `price`"
+            if book.prices
+            else f"book {book.name!r} states none, so name another book at `prices`"
         )
+        yield f"Worker {slot.name!r} has no price: {add} in the pool file."
         return
     service = service_tier(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
@@ -152,9 +148,7 @@ def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
 
 def _without_bound(slot: WorkerSpec, book: Book) -> str:
     price = book.price(slot.price_ref)
-    if price is None:
-        return ""
-    if _bound(slot, book) is not None:
+    if price is None or _bound(slot, book) is not None:
         return ""
     service = service_tier(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
@@ -203,43 +197,29 @@ def package_problems() -> list[str]:
 
 
 def _model_problems(slot: WorkerSpec) -> Iterator[str]:
-    if slot.provider in SERVED:
-        yield from _server_problems(slot, SERVED[slot.provider])
-        return
+    who = f"Worker {slot.name!r} ({slot.model})"
     if slot.provider in IN_PROCESS:
         if util.find_spec(IN_PROCESS[slot.provider]) is None:
-            yield (
-                f"Worker {slot.name!r} ({slot.model}) runs in this process: install the train "
-                "extra (pip install '.[train]')."
-            )
+            yield f"{who} runs in this process: install the train extra (pip install '.[train]')."
         return
-    try:
-        model = slot_model(slot)
-    except Exception as error:  # whatever a provider's constructor raises is the finding
-        said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
-        yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
-        return
-    address = str(model.api.base_url or "")
-    if address.startswith(OWN):
-        yield from _unanswered(slot, address)
-
-
-def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
-    address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
-    if not address:
-        yield (
-            f"Worker {slot.name!r} ({slot.model}) needs a running server: "
-            f"start it and set {variable}=http://HOST:PORT/v1."
-        )
-        return
-    yield from _unanswered(slot, address)
-
-
-def _unanswered(slot: WorkerSpec, address: str) -> Iterator[str]:
-    """Yield that nothing listens at an address: Inspect would try again for ever."""
+    if slot.provider in SERVED:
+        variable = SERVED[slot.provider]
+        address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
+        if not address:
+            yield f"{who} needs a running server: start it and set {variable}=http://HOST:PORT/v1."
+            return
+    else:
+        try:
+            address = str(slot_model(slot).api.base_url or "")
+        except Exception as error:  # whatever a provider's constructor raises is the finding
+            said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
+            yield f"{who} cannot be set up: {said}"
+            return
+        if not address.startswith(OWN):
+            return
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
+    try:  # Inspect would try again for ever
         socket.create_connection((parts.hostname or "", port), timeout=2).close()
     except OSError as error:
-        yield f"Worker {slot.name!r} ({slot.model}): nothing answers at {address} ({error})."
+        yield f"{who}: nothing answers at {address} ({error})."

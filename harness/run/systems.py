@@ -4,7 +4,7 @@ A group leaves out whom the pool, the suites or this machine cannot serve, and s
 that is named itself is refused instead.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,35 +147,25 @@ def _wrong_k(name: str, manifest: SystemCard) -> str | None:
     return None
 
 
-def _lacking(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    if len(spec.names) < manifest.workers:
-        least, has = pluralise(manifest.workers, "worker"), len(spec.names)
+def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+    k = split_k(name)[1]
+    if len(spec.names) < card.workers:
+        least, has = pluralise(card.workers, "worker"), len(spec.names)
         return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
-    if "conductor" in manifest.needs and spec.conductor is None:
+    if "conductor" in card.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if unseated := _unseated(name, manifest) or _misplaced(name, manifest, spec):
-        return unseated
-    return missing_sandbox(name) if lacks_sandbox(manifest) else None
-
-
-def _unseated(name: str, manifest: SystemCard) -> str | None:
-    """Return why what a system brings along is not there; None when it is."""
-    try:
-        _ = manifest.brings and manifest.brings(split_k(name)[1])
-        _ = manifest.seat and manifest.seat(split_k(name)[1])
+    try:  # what it brings along must be there
+        _ = card.brings and card.brings(k)
+        _ = card.seat and card.seat(k)
     except UserError as error:
         return f"{name}: {error}"
-    return None
+    if why := card.misplaced and card.misplaced(k, spec):
+        return f"{name} {why}"
+    return missing_sandbox(name) if lacks_sandbox(card) else None
 
 
-def _misplaced(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    """Return why a system can do nothing with a pool's workers; None when it can."""
-    why = manifest.misplaced and manifest.misplaced(split_k(name)[1], spec)
-    return f"{name} {why}" if why else None
-
-
-def _unserved(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    if spec.replayed and not manifest.recorded and not prompts_recorded(spec):
+def _unserved(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+    if spec.replayed and not card.recorded and not prompts_recorded(spec):
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -199,20 +189,19 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
     Those that learnt from the same graders share one; UserError where a checkpoint is not there.
     """
     said: dict[str, list[str]] = {}
+    suites = catalogue.suites
     for name in systems:
-        manifest = catalogue.systems.get(manifest_key(name))
-        rewarded = manifest.rewarded if manifest else None
-        if rewarded and (what := _moved(rewarded(split_k(name)[1]), catalogue)):
+        card = catalogue.systems.get(manifest_key(name))
+        if card is None or card.rewarded is None:
+            continue
+        then, what = card.rewarded(split_k(name)[1]), "whose versions nobody wrote down"
+        if then is not None:
+            now = {suite: suites[suite].version for suite in then if suite in suites}
+            moved = moved_versions(then, now)
+            what = moved and f"that have moved since: {moved}"
+        if what:
             said.setdefault(what, []).append(name)
     return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]
-
-
-def _moved(rewarded: Mapping[str, str] | None, catalogue: Catalogue) -> str:
-    if rewarded is None:
-        return "whose versions nobody wrote down"
-    now = {name: catalogue.suites[name].version for name in rewarded if name in catalogue.suites}
-    what = moved_versions(rewarded, now)
-    return what and f"that have moved since: {what}"
 
 
 def refuse_unready(
@@ -229,15 +218,11 @@ def missing_needs(
     spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
 ) -> list[str]:
     """Return every key, server and price that some systems lack, a sentence each."""
-    planned = catalogue is not None and any(
-        "conductor" in catalogue.card(name).needs for name in systems
-    )
-    seats = [
-        seat for name in systems if catalogue and (seat := conductor_override(name, catalogue))
-    ]
-    pools = [with_conductor(spec, seat) for seat in seats]
-    found = problems(spec, book, conductor=planned)
-    found.extend(one for pool in pools for one in problems(pool, book))
+    cards = [catalogue.card(name) for name in systems] if catalogue else []
+    found = problems(spec, book, conductor=any("conductor" in card.needs for card in cards))
+    for name in systems if catalogue else ():
+        if catalogue and (seat := conductor_override(name, catalogue)):
+            found += problems(with_conductor(spec, seat), book)
     return list(dict.fromkeys(found))
 
 
@@ -334,12 +319,12 @@ def expand_groups(names: Sequence[str], fit: Requirements) -> tuple[list[str], l
 
 
 def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the systems of a group; a system is its own group."""
+    """Yield the systems of a group, a system being its own; `all` is without frameworks."""
     if name not in GROUPS:
         yield name
         return
-    for one, manifest in catalogue.systems.items():
-        if _is_in(manifest, name):
+    for one, card in catalogue.systems.items():
+        if card.group == name or (name == ALL and card.group != "frameworks"):
             yield SINGLE if one == ANY_SINGLE else one
 
 
@@ -347,11 +332,6 @@ def _is_late(name: str, catalogue: Catalogue) -> bool:
     """Say whether a system is matched with another one, which must be known first."""
     manifest = catalogue.systems.get(manifest_key(name))
     return manifest is not None and "match" in manifest.needs
-
-
-def _is_in(manifest: SystemCard, group: str) -> bool:
-    """Say whether a system is of a group; `all` is without other people's frameworks."""
-    return manifest.group != "frameworks" if group == ALL else manifest.group == group
 
 
 def _unfit(name: str, fit: Requirements, others: Sequence[str]) -> str | None:
