@@ -12,13 +12,12 @@ from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import pick, system_of
+from harness.inspect_adapters import pick
 from harness.judge import judged_among
 from harness.ledger.runs import has_sittings
 from harness.ledger.totals import spent
-from harness.pool_config import PoolSpec, with_conductor
+from harness.pool_config import with_conductor
 from harness.records import Question
 from harness.run.catalogue import (
     BEST_SINGLE,
@@ -35,9 +34,10 @@ from harness.run.entries import (
     refuse_untriable,
     why_taught,
 )
-from harness.run.evaluate import Controls, Job, answered_pairs
+from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
 from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
 from harness.run.forecast import (
+    NO_CALLS,
     CallTotals,
     CountedCall,
     Estimator,
@@ -85,68 +85,61 @@ class PendingWork:
     """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The run that is estimated."""
-
-    job: Job
-    experiment: Experiment
-    """As its directory has it, else as it will begin."""
-
-
 def pending_work(job: Job, experiment: Experiment) -> Iterator[PendingWork]:
     """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
 
     A run finishes every entry of its directory, whatever it was asked for.
     """
-    run = _Run(job, experiment)
     rows = {row.name: row for row in experiment.entries}
     known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
     for row in rows.values():
         if row.suite in known:
-            yield _entry_work(run, known[row.suite], (row,))
+            yield _entry_work(job, experiment, known[row.suite], (row,))
     for suite in job.suites:
-        yield from _new_works(run, suite, job.missing(suite, experiment))
+        yield from _new_works(job, experiment, suite)
 
 
-def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[PendingWork]:
-    experiment, parts = run.experiment, run.job.catalogue
-    lessons = questions_for(run.job, suite, experiment)
-    choosing = any(is_chosen(run.job, name) for name in systems)
+def _new_works(job: Job, experiment: Experiment, suite: Suite[Any]) -> Iterator[PendingWork]:
+    systems = job.missing(suite, experiment)
+    lessons = questions_for(job, suite, experiment)
+    choosing = any(is_chosen(job, name) for name in systems)
     if choosing and lessons:
-        yield from _selection(run, lessons)
+        yield from _selection(job, experiment, lessons)
     for system in systems:
-        manifest = parts.card(system)
+        manifest = job.catalogue.card(system)
         if manifest.explorer is not None and lessons:
-            yield _training(run, suite, system, lessons)
+            yield _training(FitTask(job, experiment, suite, system, lessons))
         pending = choosing and lessons is not None
-        made = _entry_work(run, suite, _choices(run, suite, system, pending=pending))
+        choices = _choices(job, experiment, suite, system, pending)
+        made = _entry_work(job, experiment, suite, choices)
         if manifest.learns and manifest.expected is not None:
-            made = replace(made, steps=manifest.expected(len(run.job.spec.names), {})[1])
+            made = replace(made, steps=manifest.expected(len(job.spec.names), {})[1])
         yield made
-    late = [one for one in systems if one == BEST_SINGLE or is_deferred(one, run.job)]
+    late = [one for one in systems if one == BEST_SINGLE or is_deferred(one, job)]
     if late and lessons is None:  # chosen in hindsight, among all of them
         known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
-        for row in single_entries(run.job, suite):
+        for row in single_entries(job, suite):
             if row.system not in known:
-                yield _entry_work(run, suite, (row,))
+                yield _entry_work(job, experiment, suite, (row,))
 
 
-def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tuple[Entry, ...]:
+def _choices(
+    job: Job, experiment: Experiment, suite: Suite[Any], system: str, pending: bool
+) -> tuple[Entry, ...]:
     """Return the entry of a new system: one per worker where the best one is not known yet."""
-    job, seed = run.job, run.experiment.seed
     best: list[dict[str, Any]] = [{}]
     if system == BEST_SINGLE or (pending and is_given_best(job, system)):
         facts = {"chosen_on": "train", "n": 1}
         best = [{"worker": name, **facts} for name in job.spec.names]
-    made = (arguments_of(job, suite, system, one, seed) for one in best)
+    made = (arguments_of(job, suite, system, one, experiment.seed) for one in best)
     return tuple(make_entry(suite.name, system, job.catalogue, args) for args in made)
 
 
-def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> PendingWork:
-    experiment = run.experiment
+def _entry_work(
+    job: Job, experiment: Experiment, suite: Suite[Any], entries: tuple[Entry, ...]
+) -> PendingWork:
     questions = pick(suite, experiment.split, experiment.limit)
-    done = answered_pairs(run.job.request.log_dir).get(entries[0].name, frozenset())
+    done = answered_pairs(job.request.log_dir).get(entries[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)
         for epoch in range(1, experiment.epochs[suite.name] + 1)
@@ -156,34 +149,30 @@ def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> Pen
     return PendingWork(suite, entries[0].system, pairs, entries)
 
 
-def _selection(run: _Run, lessons: TrainingQuestions) -> Iterator[PendingWork]:
-    done = answered_pairs(run.job.request.log_dir / SELECTION)
-    each = questions_per_worker(run.job, run.experiment, lessons)
+def _selection(
+    job: Job, experiment: Experiment, lessons: TrainingQuestions
+) -> Iterator[PendingWork]:
+    done = answered_pairs(job.request.log_dir / SELECTION)
+    each = questions_per_worker(job, experiment, lessons)
     for suite in lessons.suites:
         questions = lessons.questions[suite.name][:each]
-        for row in single_entries(run.job, suite):
+        for row in single_entries(job, suite):
             asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
             pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
             yield PendingWork(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
 
 
-def _training(run: _Run, suite: Suite[Any], system: str, lessons: TrainingQuestions) -> PendingWork:
+def _training(task: FitTask) -> PendingWork:
     """Return the tries by which a system will learn: their number is known, and no more."""
-    training = FitTask(run.job, run.experiment, suite, system, lessons)
-    refuse_untriable(training)
-    task = training.given
-    left = max(0, task.calls - training.spent)
-    pairs = tuple((question, 1) for question in task.questions[: left or 0])
-    made = make_entry(suite.name, system, run.job.catalogue, {})
-    return PendingWork(suite, f"{TRAINING} {system}", pairs, (made,), SELECTION, left)
+    refuse_untriable(task)
+    left = max(0, task.given.calls - task.spent)
+    pairs = tuple((question, 1) for question in task.given.questions[:left])
+    made = make_entry(task.exam.name, task.system, task.job.catalogue, {})
+    return PendingWork(task.exam, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstCall:
-    """A call that a question begins with: whose it is, and what it can cost."""
-
-    worker: str
-    usd: Decimal
+FirstCall = tuple[Decimal, str]
+"""What a call that a question begins with can cost, and whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +183,12 @@ class EstimateLine:
     system: str
     left: int
     """Questions times epochs without an answer."""
-    expected: CallTotals
-    most: CallTotals
-    most_calls: int
+    expected: CallTotals = NO_CALLS
+    most: CallTotals = NO_CALLS
+    most_calls: int = 0
     """95th percentile of past answers times those left, or what the plan can come to."""
-    basis: str
-    one: CallTotals
+    basis: str = "nothing left"
+    one: CallTotals = NO_CALLS
     """What one question is expected to take; where that is not known, at most."""
     dearest: Decimal | None = Decimal(0)
     """Dollars that one question can cost at most; None is unknown."""
@@ -246,7 +235,7 @@ def _usual_call(work: PendingWork, estimator: Estimator) -> CallTotals | None:
     known = [mean_of([one]).times(1 / Decimal(one.calls)) for one in found if one is not None]
     if len(known) < len(names):
         return None
-    return sum(known, CallTotals()).times(1 / Decimal(len(names)))
+    return sum(known, NO_CALLS).times(1 / Decimal(len(names)))
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
@@ -277,12 +266,12 @@ class Estimate:
     @property
     def expected(self) -> CallTotals:
         """All lines together."""
-        return sum((line.expected for line in self.lines), CallTotals())
+        return sum((line.expected for line in self.lines), NO_CALLS)
 
     @property
     def most(self) -> CallTotals:
         """All lines together, at most."""
-        return sum((line.most for line in self.lines), CallTotals())
+        return sum((line.most for line in self.lines), NO_CALLS)
 
 
 def estimate(
@@ -317,22 +306,14 @@ def estimate(
 def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
     count = Decimal(len(work.pairs))
     if not work.pairs:
-        return EstimateLine(
-            work.suite.name,
-            work.title,
-            0,
-            CallTotals(),
-            CallTotals(),
-            0,
-            "nothing left",
-            CallTotals(),
-        )
+        return EstimateLine(work.suite.name, work.title, 0)
     if work.budget is not None or work.steps is not None:
         return untrained_line(work, estimator)
     options = [_option(job, row, work, estimator) for row in work.entries]
     each = (take for option in options for take in option.most)
-    most = max((sum(one.most, CallTotals()) for one in options), key=by_cost)
-    expected = sum((one.expected for one in options), CallTotals()).times(1 / Decimal(len(options)))
+    firsts = [one.first for one in options if one.first is not None]
+    most = max((sum(one.most, NO_CALLS) for one in options), key=by_cost)
+    expected = sum((one.expected for one in options), NO_CALLS).times(1 / Decimal(len(options)))
     basis = options[0].basis
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
@@ -353,14 +334,8 @@ def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
         (most if expected.usd is None else expected).times(1 / count),
         max(each, key=by_cost).usd,
         None if expected.usd is None else expected.usd / count,
-        _cheapest(options),
+        min(firsts) if len(firsts) == len(options) else None,
     )
-
-
-def _cheapest(options: Sequence["_Option"]) -> FirstCall | None:
-    """Return the cheapest first call of all options; None where one of them knows none."""
-    found = [one.first for one in options if one.first is not None]
-    return min(found, key=lambda one: one.usd) if len(found) == len(options) else None
 
 
 def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
@@ -370,8 +345,8 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
         usd = estimator.first(calls)
         if usd is None:
             return None
-        found.append(FirstCall(calls[0].worker, usd))
-    return min(found, key=lambda one: one.usd, default=None)
+        found.append((usd, calls[0].worker))
+    return min(found, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,10 +364,13 @@ class _Option:
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
     try:
-        each = _planned(job, row, work.pairs)
+        spec = estimator.spec
+        system = planned_system(job, row.solver, row.args, spec)
+        each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
         manifest = job.catalogue.card(row.system)
-        steps = _most_steps(manifest, row, estimator)
+        said = manifest.expected and manifest.expected(len(estimator.spec.names), row.args)
+        steps = said[1] if said else MAX_STEPS
         found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
         none = CallTotals(sum((one.calls for one in found), Decimal(0)), None, None, None)
         planning, answering = pluralise(manifest.conductor_calls, "conductor call"), "step"
@@ -403,7 +381,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
         none = CallTotals(Decimal(1), None, None, None)
         return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
-    expected = sum((estimator.expected(calls) for calls in each), CallTotals())
+    expected = sum((estimator.expected(calls) for calls in each), NO_CALLS)
     manifest = job.catalogue.card(row.system)
     most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
@@ -427,19 +405,6 @@ def _at_most(
     count = max(allowed, len(calls))
     asked = ((replace(longest, worker=name),) * count for name in workers)
     return max(map(estimator.at_most, asked), key=by_cost)
-
-
-def _most_steps(manifest: SystemCard, row: Entry, estimator: Estimator) -> int:
-    said = manifest.expected(len(estimator.spec.names), row.args) if manifest.expected else None
-    return said[1] if said else MAX_STEPS
-
-
-def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
-    spec: PoolSpec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    with run_context(log_dir=job.request.log_dir, spec=spec):
-        args = {**row.args, "pool": spec.name}
-        system = system_of(job.catalogue.solver(row.solver, args))
-    return counted_all(system, pairs, spec.names, spec)
 
 
 def _worst(
@@ -502,7 +467,13 @@ def estimate_text(found: Estimate, request: RunRequest | None = None) -> str:
 
 
 def _lines(found: Estimate) -> Iterator[str]:
-    yield columns(COLUMNS, [*(_row(line) for line in found.lines), _total(found)])
+    rows = [
+        (one.suite, one.system, str(one.left), *_cells(one.expected, one.most), one.basis)
+        for one in found.lines
+    ]
+    left = sum(line.left for line in found.lines)
+    rows.append(("total", "", str(left), *_cells(found.expected, found.most), ""))
+    yield columns(COLUMNS, rows)
     yield ""
     yield (
         f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
@@ -513,39 +484,18 @@ def _lines(found: Estimate) -> Iterator[str]:
         yield f"This pool is labelled {found.label}: nothing will be paid."
     for reason in found.unknown:
         yield f"Unknown: {reason}."
-    yield _safe(found)
-
-
-def _row(line: EstimateLine) -> tuple[str, ...]:
-    cells = _cells(line.expected, line.most)
-    return (line.suite, line.system, str(line.left), *cells, line.basis)
-
-
-def _total(found: Estimate) -> tuple[str, ...]:
-    left = sum(line.left for line in found.lines)
-    return ("total", "", str(left), *_cells(found.expected, found.most), "")
-
-
-def _cells(expected: CallTotals, most: CallTotals) -> tuple[str, ...]:
-    counts = (expected.calls, expected.input, expected.output)
-    return (*(_count(one) for one in counts), _dollars(expected.usd), _dollars(most.usd))
-
-
-def _count(value: Decimal | None) -> str:
-    return "-" if value is None else f"{value.to_integral_value():,}"
-
-
-def _dollars(value: Decimal | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _safe(found: Estimate) -> str:
-    most = found.most.usd
-    if most is None:
-        return "No --max-usd is known to be enough: see what is unknown above."
-    enough = (most + found.already).quantize(CENT, rounding=ROUND_UP)
+    if found.most.usd is None:
+        yield "No --max-usd is known to be enough: see what is unknown above."
+        return
+    enough = (found.most.usd + found.already).quantize(CENT, rounding=ROUND_UP)
     spent = f", ${found.already:.4f} of it spent already" if found.already else ""
-    return f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+    yield f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+
+
+def _cells(expected: CallTotals, most: CallTotals) -> list[str]:
+    counts = (expected.calls, expected.input, expected.output)
+    cells = ["-" if one is None else f"{one.to_integral_value():,}" for one in counts]
+    return cells + ["-" if one is None else f"{one:.4f}" for one in (expected.usd, most.usd)]
 
 
 def limits_note(found: Estimate, request: RunRequest) -> Iterator[str]:
@@ -589,16 +539,16 @@ def too_little(found: Estimate, request: RunRequest) -> str:
     firsts = [line.first for line in left if line.first is not None]
     if not firsts or len(firsts) < len(left):
         return ""
-    first = min(firsts, key=lambda one: one.usd)
+    usd, worker = min(firsts)
     limits = (
         ("--max-usd", request.max_usd, found.already),
         ("--max-usd-per-query", request.max_usd_per_query, Decimal(0)),
     )
     for name, limit, already in limits:
-        if limit is not None and limit - already < first.usd:
+        if limit is not None and limit - already < usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
             return (
-                f"One call of {first.worker!r} can cost ${first.usd:.4f}, more than {name} "
+                f"One call of {worker!r} can cost ${usd:.4f}, more than {name} "
                 f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
             )
     return ""

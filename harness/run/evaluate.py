@@ -32,7 +32,7 @@ from harness.budget import Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import as_task, public_tests_of
+from harness.inspect_adapters import as_task, public_tests_of, system_of
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
@@ -47,7 +47,7 @@ from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, RunRequest, conductor_override
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Suite, publishable, redacted_message
-from harness.system import card_header
+from harness.system import System, card_header
 from harness.text import pluralise
 
 TICK_S = 0.1
@@ -340,6 +340,12 @@ def _task(
             only=how.only.get(row.suite),
             metadata={**_header(job, row, experiment, spec), "purpose": how.purpose},
         )
+
+
+def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:
+    """Return the system of a solver as a run would make it: for counting what it will ask."""
+    with run_context(log_dir=job.request.log_dir, spec=spec):
+        return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
 def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:

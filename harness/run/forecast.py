@@ -313,6 +313,9 @@ class CallTotals:
         )
 
 
+NO_CALLS = CallTotals()
+
+
 def _scaled(value: Decimal | None, factor: Decimal) -> Decimal | None:
     return None if value is None else value * factor
 

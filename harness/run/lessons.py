@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from inspect_ai.log import EvalLog
 
-from harness.context import run_context
 from harness.errors import UserError, WorkerError
-from harness.inspect_adapters import pick, system_of
+from harness.inspect_adapters import pick
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Matrix, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
@@ -27,7 +26,7 @@ from harness.ledger.totals import SystemRun, load_runs
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
 from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry
-from harness.run.evaluate import EvalPurpose, Job, mean_score, run_entries
+from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
 from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
 from harness.run.forecast import counted_all
 from harness.suite import Split, Suite, prompt_of
@@ -368,9 +367,7 @@ def _calls_per_question(
     job = training.job
     pairs = [(one, epoch) for one in asked for epoch in range(1, wanted.epochs + 1)]
     try:
-        with run_context(log_dir=job.request.log_dir, spec=job.spec):
-            args = {**wanted.args, "pool": job.spec.name}
-            system = system_of(job.catalogue.solver(wanted.solver, args))
+        system = planned_system(job, wanted.solver, wanted.args, job.spec)
         counts = [len(calls) for calls in counted_all(system, pairs, job.spec.names, job.spec)]
     except UserError:
         raise
