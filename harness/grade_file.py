@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import RawIOBase
 from pathlib import Path
@@ -27,7 +27,7 @@ from harness.errors import UserError
 from harness.files import SETTINGS, parse_json, read_limited, read_rows
 from harness.parallel import ProgressLine, map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
-from harness.run.catalogue import Catalogue
+from harness.run.catalogue import Catalogue, find_named
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
 
 META = ".meta.json"
@@ -161,7 +161,11 @@ def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
         if os.fstat(writer.fileno()).st_size:
             _refuse_other(path, beside, made)
         else:
-            _describe(beside, made)
+            try:
+                beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            except OSError as error:
+                said = f"{beside} cannot be written ({error.strerror}): make room."
+                raise UserError(said) from error
         yield VerdictFile(path, reader, cast(BinaryIO, writer))
 
 
@@ -174,13 +178,6 @@ def _lock(path: Path, writer: RawIOBase) -> None:
         same = False
     if not same:
         raise UserError(f"Another podium grade is writing {path}; wait for its end.")
-
-
-def _describe(beside: Path, made: VerdictOrigin) -> None:
-    try:
-        beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{beside} cannot be written ({error.strerror}): make room.") from error
 
 
 def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
@@ -267,10 +264,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     UserError, before anything is graded, for whatever is wrong with the files, the suite or the
     box. KeyboardInterrupt leaves a file that the same request finishes.
     """
-    if request.suite not in catalogue.suites:
-        known = ", ".join(sorted(catalogue.suites))
-        raise UserError(f"There is no suite {request.suite!r}; known suites: {known}.")
-    suite = catalogue.suites[request.suite]
+    suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
     if not request.out.absolute().parent.is_dir():
         raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
     for path in filter(None, (request.replies, request.problems)):
@@ -328,28 +322,23 @@ def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
 
 def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
     """Return how many replies there are; UserError unless each is one to a known question."""
-    total, unknown = 0, 0
-    first: _Reply | None = None
+    total = 0
+    unknown: list[_Reply] = []
     for reply in _replies(replies):
         total += 1
         if reply.question not in questions:
-            unknown += 1
-            first = first or reply
-    if first:
+            unknown.append(replace(reply, text=""))
+    if unknown:
+        name = unknown[0].question
+        why = suite.left_out.get(name) if isinstance(suite, LeavesOut) else None
+        said = f"does not ask {name!r}, because {why}" if why else f"has no question {name!r}"
         raise UserError(
-            f"{replies}, line {first.line}: {_not_asked(suite, first.question)} "
-            f"({unknown} of {total} replies are to questions that are not there)."
+            f"{replies}, line {unknown[0].line}: {suite.name} {said} "
+            f"({len(unknown)} of {total} replies are to questions that are not there)."
         )
     if not total:
         raise UserError(f"{replies} holds no replies.")
     return total
-
-
-def _not_asked(suite: Suite[Any], question: str) -> str:
-    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
-    if why:
-        return f"{suite.name} does not ask {question!r}, because {why}"
-    return f"{suite.name} has no question {question!r}"
 
 
 def _replies(path: Path) -> Generator[_Reply]:
@@ -362,14 +351,10 @@ def _replies(path: Path) -> Generator[_Reply]:
             raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
         if not isinstance(text, str):
             raise UserError(f"{path}, line {line}: its `reply` is not a string.")
-        yield _Reply(line, str(question), text, _epoch(row, f"{path}, line {line}"))
-
-
-def _epoch(row: Mapping[str, Any], where: str) -> int:
-    epoch = row.get("epoch", 1)
-    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
-        raise UserError(f"{where}: its `epoch` is not a whole number from 1.")
-    return epoch
+        epoch = row.get("epoch", 1)
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+            raise UserError(f"{path}, line {line}: its `epoch` is not a whole number from 1.")
+        yield _Reply(line, str(question), text, epoch)
 
 
 def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> VerdictOrigin:

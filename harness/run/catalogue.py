@@ -3,7 +3,8 @@
 Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spoke is imported here.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
@@ -82,15 +83,16 @@ class RunRequest:
     display: str = "line"
 
 
+def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
+    """Return what has a name; UserError lists the known ones."""
+    if name not in known:
+        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+    return known[name]
+
+
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
     """Return the named suites; UserError lists the known ones."""
-    suites: list[Suite[Any]] = []
-    for name in request.suites:
-        if name not in catalogue.suites:
-            known = ", ".join(sorted(catalogue.suites))
-            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-        suites.append(catalogue.suites[name])
-    return suites
+    return [find_named(catalogue.suites, name, "suite") for name in request.suites]
 
 
 def split_k(system: str) -> tuple[str, str]:
@@ -134,12 +136,6 @@ def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str,
 
 
 WIDTH = 100
-_HANGING: Mapping[str, Any] = {
-    "subsequent_indent": " " * 15,
-    "break_long_words": False,
-    "break_on_hyphens": False,
-}
-
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
     "of contest dates."
@@ -156,24 +152,28 @@ def show_suites(
     if name is None:
         rows = [
             (
-                suite.name,
-                suite.version,
-                "/".join(suite.splits),
-                "yes" if suite.needs_box else "no",
-                suite.dates,
+                one.name,
+                one.version,
+                "/".join(one.splits),
+                "yes" if one.needs_box else "no",
+                one.dates,
             )
-            for suite in suites.values()
+            for one in suites.values()
         ]
         table = columns(("suite", "version", "splits", "box", "dates"), rows)
         return f"{table}\n\n{DESCRIBED}"
-    suite = _named(suites, name, "suite")
-    facts = [
-        *_of_the_card(suite.card),
-        *_of_the_suite(suite),
-        *(("source", one) for one in sources),
-    ]
-    lines = (fill(value, WIDTH, initial_indent=f"  {key:<12} ", **_HANGING) for key, value in facts)
-    return "\n".join((name, *lines, "", fill(suite.card.about, WIDTH)))
+    suite: Suite[Any] = find_named(suites, name, "suite")
+    facts = [*_of_the_card(suite.card), *_of_the_suite(suite)]
+    facts += [("source", one) for one in sources]
+    return _sheet(name, facts, suite.card.about)
+
+
+def _sheet(name: str, facts: Iterable[tuple[str, str]], about: str) -> str:
+    """Return facts under a name, a label and a text each, and a paragraph below them."""
+    hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    hanging["subsequent_indent"] = " " * 15
+    lines = (fill(text, WIDTH, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
+    return "\n".join((name, *lines, "", fill(about, WIDTH)))
 
 
 def _of_the_card(card: Card) -> list[tuple[str, str]]:
@@ -230,13 +230,6 @@ def _settings(slot: WorkerSpec) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items()) or "provider's defaults"
 
 
-def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
-    if name not in known:
-        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
-    return known[name]
-
-
-LABEL = 13
 NEEDS: Mapping[Need, str] = {
     "conductor": "a [conductor] table in the pool file",
     "public tests": "a suite whose questions show tests",
@@ -253,42 +246,21 @@ def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
     if name is None:
         return _listed(systems.values())
     key = manifest_key(name)
-    if key not in systems:
-        known = ", ".join(sorted(systems))
-        raise UserError(f"There is no system {name!r}; known systems: {known}.")
-    return _whole(systems[key])
+    card: SystemCard = find_named(systems, key if key in systems else name, "system")
+    return _sheet(card.name, _facts(card), card.summary)
 
 
 def _listed(manifests: Collection[SystemCard]) -> str:
     order = get_args(Group)
     ranked = sorted(manifests, key=lambda one: order.index(one.group))
     heads = ("system", "calls", "what it does")
-    first, *lines = columns(heads, [_line(one) for one in ranked]).splitlines()
+    rows = [(one.name, re.split("[,;:]", one.calls)[0].strip(), one.summary) for one in ranked]
+    first, *lines = columns(heads, rows).splitlines()
     found = [f"  {first}"]
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
         found += ["", group, *(f"  {line}" for _, line in members)]
     return "\n".join(found)
-
-
-def _line(manifest: SystemCard) -> Sequence[str]:
-    calls = manifest.calls
-    for mark in ",;:":
-        calls = calls.partition(mark)[0].strip()
-    return (manifest.name, calls, manifest.summary)
-
-
-def _whole(manifest: SystemCard) -> str:
-    hanging: dict[str, Any] = {
-        "subsequent_indent": " " * (LABEL + 2),
-        "break_long_words": False,
-        "break_on_hyphens": False,
-    }
-    facts = (
-        fill(value, WIDTH, initial_indent=f"  {label:<{LABEL}}", **hanging)
-        for label, value in _facts(manifest)
-    )
-    return "\n".join((manifest.name, *facts, "", fill(manifest.summary, WIDTH)))
 
 
 def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
