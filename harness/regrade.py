@@ -8,7 +8,7 @@ resumed run finds its questions answered. Inspect's own `inspect score` has no s
 
 import math
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -85,9 +85,18 @@ def regrade(
     if not everything:
         _refuse_another_box(log, suite, box)
     most = box.most if box else 1
-    changed = sum(map_concurrently(lambda one: _grade_again(one, suite, box), chosen, most))
-    log.eval.task_version = suite.version
-    log.eval.metadata = _with_grader(log.eval.metadata, suite, box)
+    changed = 0
+    for sample, new in map_concurrently(
+        lambda one: (one, _new_score(one, suite, box)), chosen, most
+    ):
+        old = (sample.scores or {}).get(PODIUM)
+        changed += old is None or str(old.value) != str(new.value)
+        sample.scores = {**(sample.scores or {}), PODIUM: new}
+    metadata = log.eval.metadata or {}
+    facts = {**metadata.get(PODIUM, {}), "suite_version": suite.version}
+    if box:
+        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
+    log.eval.task_version, log.eval.metadata = suite.version, {**metadata, PODIUM: facts}
     path = written_newer(log)
     left = sum(is_unscored(one) for one in chosen)
     return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
@@ -131,13 +140,6 @@ def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) ->
             )
 
 
-def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> bool:
-    """Replace a sample's score; return whether its verdict changed."""
-    old, new = (sample.scores or {}).get(PODIUM), _new_score(sample, suite, box)
-    sample.scores = {**(sample.scores or {}), PODIUM: new}
-    return old is None or str(old.value) != str(new.value)
-
-
 def _new_score(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> Score:
     try:
         reply = sample.output.completion
@@ -162,15 +164,6 @@ def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
         moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
     )
     return ", ".join(filter(None, said))
-
-
-def _with_grader(
-    metadata: Mapping[str, Any] | None, suite: Suite[Any], box: OpenBox | None
-) -> dict[str, Any]:
-    facts = {**(metadata or {}).get(PODIUM, {}), "suite_version": suite.version}
-    if box:
-        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
-    return {**(metadata or {}), PODIUM: facts}
 
 
 def written_newer(log: EvalLog) -> Path:
@@ -304,21 +297,19 @@ def box_for_logs(
         facts = run_facts(read_eval_log(str(path), header_only=True), path)
         if facts and _suite_of(facts, path, catalogue.suites).needs_box:
             runs.append(facts)
-    name = _box_of(runs, named, catalogue) if runs else None
-    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
-    with open_run_box(catalogue.boxes, name, suites, most) as box:
-        yield box
-
-
-def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -> str:
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(
             f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
             "one box for all with --all --box."
         )
-    ours = all(facts.label == "rehearsal" for facts in runs)
-    return select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    name = None
+    if runs:
+        ours = all(facts.label == "rehearsal" for facts in runs)
+        name = select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
+    with open_run_box(catalogue.boxes, name, suites, most) as box:
+        yield box
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
@@ -370,16 +361,7 @@ def _judged_log(
     facts = run_facts(log, path) if log else None
     if log is None or facts is None or facts.suite not in suites or spec.grader is None:
         return None
-    journal = TaskJournal(log_dir, _head(log, facts), PaidReplies(log_dir))
-    try:
-        with run_context(journal=journal):
-            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
-    finally:
-        journal.close()
-
-
-def _head(log: EvalLog, facts: RunFacts) -> Head:
-    return Head(
+    head = Head(
         task=log.eval.task,
         suite=facts.suite,
         system=facts.system,
@@ -388,3 +370,9 @@ def _head(log: EvalLog, facts: RunFacts) -> Head:
         book_sha256=str(facts.prices.get("sha256", "")),
         shown=facts.publishable,
     )
+    journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
+    try:
+        with run_context(journal=journal):
+            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
+    finally:
+        journal.close()

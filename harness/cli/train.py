@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,10 @@ def train_command(args: argparse.Namespace) -> int:
         say("\n".join(known_configs()))
         return 0
     if args.plot:
-        return _plot(args)
+        from reports.plot import draw_curves
+
+        say(f"Written to {draw_curves(args.plot, args.to or Path('curve.png'))}.")
+        return 0
     if args.release:
         return _release(args)
     if args.config is None:
@@ -119,23 +122,22 @@ def _nothing(said: str) -> None:
 
 def _training(args: argparse.Namespace) -> Any:
     from conductor.training.config import read_config
-    from conductor.training.job import JobParts, TrainRequest, find_job
 
     settings = list(args.set)
     if args.seed is not None:
         settings.append(f"run.seed={args.seed}")
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
-    request = TrainRequest(out, args.resume, args.max_usd, args.dry_run)
-    return find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
+    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
+    return _found_job(config, out, **more)
 
 
-def _plot(args: argparse.Namespace) -> int:
-    from reports.plot import draw_curves
+def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
+    """Return the training of a config below a folder; nothing is written."""
+    from conductor.training.job import JobParts, TrainRequest, find_job
 
-    path = draw_curves(args.plot, args.to or Path("curve.png"))
-    say(f"Written to {path}.")
-    return 0
+    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
+    return find_job(config, TrainRequest(out, **more), parts)
 
 
 def _release(args: argparse.Namespace) -> int:
@@ -150,12 +152,10 @@ def _release(args: argparse.Namespace) -> int:
 
 def _prompts(run: Path) -> list[str]:
     from conductor.training.config import validate_config
-    from conductor.training.job import JobParts, TrainRequest, find_job
     from conductor.training.run_folder import MANIFEST
 
     config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
-    request = TrainRequest(run, dry=True)
-    training = find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
+    training = _found_job(config, run, dry=True)
     rows = training.validation_rows()
     return ["".join(one["content"] for one in training.asking.messages(row)) for row in rows]
 
@@ -199,8 +199,6 @@ def conductor_rows(folders: Sequence[Path], exam: Any, best: int) -> list[Any]:
     of several their mean over seeds has it, question by question, and each a line without one.
     UserError for a checkpoint of another study or split, and for one seed named twice.
     """
-    from dataclasses import replace
-
     found = [_row(folder, exam, best) for folder in folders]
     if len({row.system for row in found}) < len(found):
         raise UserError("Two of these checkpoints have one seed: name each seed once.")
@@ -314,13 +312,8 @@ def _refuse_moved(trials: list[AblationRun]) -> None:
 
 def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     """Return one training, found and checked; nothing is written."""
-    from conductor.training.job import JobParts, TrainRequest, find_job
-
     name = f"{row.name}-seed-{seed}"
-    request = TrainRequest(args.out / "runs" / name)
-    training = find_job(
-        row.training_config(seed), request, JobParts(whole_catalogue(), controls().bare)
-    )
+    training = _found_job(row.training_config(seed), args.out / "runs" / name, studies=False)
     if any(sign.isspace() for sign in str(args.out.resolve())):
         raise UserError(f"--out has no white space in its path: {args.out}.")
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
@@ -381,19 +374,16 @@ def _table(listed: Any, out: Path) -> str:
 
     found: list[AblationRuns] = []
     for row in listed.rows:
-        runs, logs = _folders(row.name, out)
+        evaluated = sorted((out / "evaluations").glob(f"{row.name}-seed-*"))
+        logs = tuple(
+            one
+            for one in evaluated  # a seed each
+            if one.name.removeprefix(f"{row.name}-seed-").isdigit() and any(one.glob("*.eval"))
+        )
+        runs = tuple(out / "runs" / one.name for one in logs)
         found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
     text, files = write_ablations(found, listed.reference.name, out / "report")
     return f"{text}\nWritten to {files[0].parent}: {', '.join(path.name for path in files)}"
-
-
-def _folders(name: str, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    logs = sorted(
-        one
-        for one in (out / "evaluations").glob(f"{name}-seed-*")
-        if one.name.removeprefix(f"{name}-seed-").isdigit() and any(one.glob("*.eval"))
-    )
-    return tuple(out / "runs" / one.name for one in logs), tuple(logs)
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
@@ -453,7 +443,13 @@ def route_arguments(route: argparse.ArgumentParser) -> None:
 def route_command(args: argparse.Namespace) -> int:
     """Judge routers on recorded verdicts of real models, against the best single worker."""
     if args.list:
-        return _list()
+        from baselines.verdict_data import SOURCES
+        from reports.render import aligned
+
+        known = SOURCES.values()
+        names = [(f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in known]
+        say("\n".join(aligned([("source", "holds"), *names], left=2)))
+        return 0
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
     from baselines.route_eval import evaluate_routers, split_matrix
@@ -462,7 +458,9 @@ def route_command(args: argparse.Namespace) -> int:
     if args.out:
         refuse_foreign_route(args.out)
     matrix = whole_matrix(args.source, args.data)
-    split = split_matrix(matrix, _how(args, matrix), args.seed, drop_shared=args.drop_shared)
+    sides = {asked.split for asked in matrix.questions}
+    how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
+    split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
     contest = _contest(args, matrix)
     _refuse_unsaveable(args, matrix, contest)
     if args.conductor and len(split.folds) > 1:
@@ -479,21 +477,8 @@ def route_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list() -> int:
-    from baselines.verdict_data import SOURCES
-    from reports.render import aligned
-
-    names = [
-        (f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in SOURCES.values()
-    ]
-    say("\n".join(aligned([("source", "holds"), *names], left=2)))
-    return 0
-
-
 def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
-    from dataclasses import replace
-
     from baselines.verdict_data import SourceRequest, read_matrix
     from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
@@ -512,13 +497,6 @@ def whole_matrix(source: str, data: Path | None) -> Any:
         return whole
     note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
     return replace(whole, notes=(*whole.notes, note))
-
-
-def _how(args: argparse.Namespace, matrix: Any) -> str:
-    if args.split:
-        return args.split
-    sides = {asked.split for asked in matrix.questions}
-    return "declared" if {"train", "eval"} <= sides else "folds:5"
 
 
 def _contest(args: argparse.Namespace, matrix: Any) -> Any:
@@ -584,10 +562,6 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
 
 
 def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing: Any) -> Any:
-    from dataclasses import replace
-
-    import numpy as np
-
     from baselines.route_eval import best_single_worker
 
     (fold,) = split.folds
