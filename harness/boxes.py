@@ -30,7 +30,7 @@ DIGITS = 12
 
 
 class BoxRecord(BaseModel):
-    """What programs ran on, as a log keeps it; `sandbox.BoxFacts` has the same fields."""
+    """What programs ran on, as a log keeps it; `sandbox.SandboxFacts` has the same fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
@@ -57,7 +57,7 @@ class Boxes:
     open: Callable[[str, int | None], Any]
     """Name and programs at once (None: as many as there are cores) -> box."""
     describe: Callable[[Any, str], Any]
-    """Box and image -> an object with the fields of `BoxFacts`; says what is missing."""
+    """Box and image -> an object with the fields of `BoxRecord`; says what is missing."""
     engine: Callable[[], str]
     """Why no container engine can be used, in a sentence; empty when one answers."""
 

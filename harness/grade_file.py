@@ -56,7 +56,7 @@ class VerdictOrigin(BaseModel):
 
 
 class VerdictFile:
-    """An open file of verdicts; `opened_verdicts` makes it."""
+    """An open file of verdicts; `open_verdicts` makes it."""
 
     def __init__(self, path: Path, reader: BinaryIO, writer: BinaryIO) -> None:
         """Read what is there; `writer` appends and holds nothing back."""

@@ -77,7 +77,12 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         state.metadata[PODIUM] = shape = {**_answer_shape(answer), SECONDS: took}
         if journal:
-            journal.note("answer", _answered(state, answer, shape))
+            facts = {
+                "sample": asdict(sample_ref(state)),
+                "answer_sha256": text_digest(answer.text),
+                "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
+            }
+            journal.note("answer", facts)  # digests, so that its log cannot change unseen
         return state
 
     setattr(solve, SYSTEM, system)
@@ -142,15 +147,6 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
         topic=metadata.get("topic", ""),
         metadata=cast(Mapping[str, Any], stored) if isinstance(stored, dict) else EMPTY,
     )
-
-
-def _answered(state: TaskState, answer: Answer, shape: Mapping[str, object]) -> dict[str, object]:
-    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
-    return {
-        "sample": asdict(sample_ref(state)),
-        "answer_sha256": text_digest(answer.text),
-        "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
-    }
 
 
 def _answer_shape(answer: Answer) -> dict[str, object]:

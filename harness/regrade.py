@@ -17,7 +17,7 @@ from typing import Any
 
 from inspect_ai import (
     recompute_metrics,
-    score,  # pyright: ignore[reportUnknownVariableType] - as in eval_set.py
+    score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
 )
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.model import Model
@@ -111,7 +111,7 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
 
 
 def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
-    """Return whether only a model can judge this: no rule changes its verdict (see rejudge.py)."""
+    """Return whether only a model can judge this: no rule changes its verdict."""
     return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
 
 

@@ -149,7 +149,7 @@ class Round:
     questions: int
     epochs: int
     first: int = 0
-    """Index of the first of them in `Curriculum.questions`, so that rounds may see others."""
+    """Index of the first of them in `TrainingBudget.questions`, so that rounds may see others."""
     most_calls: int | None = None
     """The most worker calls of one try, by which a round is cut to the budget; None where its plans
     can be counted beforehand (harness/run/forecast.py), else five are taken for granted."""
