@@ -43,7 +43,7 @@ class Entry:
     """False for a best single that was chosen in hindsight."""
     uses_targets: bool = False
     order: int | None = None
-    """Place among the experiment's entries, from 1, in which they are begun: see `order_entries`."""
+    """Place among the entries, from 1, in which they are begun (`order_entries`)."""
 
     part: str = ""
     """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
