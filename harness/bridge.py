@@ -17,13 +17,13 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import anyio
-from inspect_ai.agent import AgentBridge, agent_bridge, current_bridge_request, sandbox_agent_bridge
+from inspect_ai.agent import agent_bridge, current_bridge_request, sandbox_agent_bridge
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import sandbox
@@ -117,13 +117,6 @@ def guard_egress(watch: EgressWatch) -> Generator[None]:
         yield
 
 
-@contextmanager
-def permit_egress() -> Generator[None]:
-    """Let our own code within reach its provider."""
-    with run_context(watch=None):
-        yield
-
-
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     if event not in _NETWORK and event not in _PROGRAMS:
         return
@@ -199,18 +192,16 @@ class BridgedQuestion:
         if name not in self.aliases:
             self.refuse(name)
         settings = config.model_copy(update={"extra_headers": None})
-        with permit_egress():
+        with run_context(watch=None):  # our own code may reach its provider
             try:
-                return await self._ask(name, messages, Offered(tools, tool_choice, settings))
+                worker, at = name.removeprefix(PREFIX), len(self.steps)
+                self.steps.append(self._step(worker, messages))
+                step, offered = f"step {at + 1}: {worker}", Offered(tools, tool_choice, settings)
+                output, reply = await self.pool.relay(worker, messages, step, offered)
+                self.replies[at] = reply
+                return output
             except Exception as error:
                 raise self.watch.note(error) from error.__cause__
-
-    async def _ask(self, name: str, messages: list[ChatMessage], offered: Offered) -> ModelOutput:
-        worker, at = name.removeprefix(PREFIX), len(self.steps)
-        self.steps.append(self._step(worker, messages))
-        step = f"step {at + 1}: {worker}"
-        output, self.replies[at] = await self.pool.relay(worker, messages, step, offered)
-        return output
 
     def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
         """Return a request as a step: its instructions, with what was said before named only."""
@@ -257,7 +248,11 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, EgressWatch(name))
-        async with _bridge(run) as bridge:
+        # Nothing of a provider's own that a request could switch on.
+        bridged = agent_bridge(
+            filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
+        )
+        async with bridged as bridge:
             bridge.model_aliases = run.aliases
             bridge.model_resolver = run.refuse
             return await run.watched(_guarded(run, framework(question.text, pool)))
@@ -268,12 +263,6 @@ def bridge_framework(name: str, framework: Framework) -> System:
 async def _guarded(run: BridgedQuestion, work: Awaitable[str]) -> str:
     with guard_egress(run.watch):
         return await work
-
-
-def _bridge(run: BridgedQuestion) -> AbstractAsyncContextManager[AgentBridge]:
-    return agent_bridge(
-        filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
-    )
 
 
 FILE = "framework_app.py"
@@ -305,7 +294,10 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
         bridge = sandbox_agent_bridge(
             filter=run.relay, model_aliases=run.aliases, model_resolver=run.refuse, port=port
         )
-        _refuse_no_sandbox(name)
+        try:
+            sandbox()
+        except ProcessLookupError:  # Inspect's, where a sample has none
+            raise UserError(missing_sandbox(name)) from None
         async with AsyncExitStack() as stack:
             async with _STARTING:
                 await stack.enter_async_context(bridge)
@@ -314,31 +306,8 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
     return answer
 
 
-def _refuse_no_sandbox(name: str) -> None:
-    try:
-        sandbox()
-    except ProcessLookupError:  # Inspect's, where a sample has none
-        raise UserError(missing_sandbox(name)) from None
-
-
 async def _run(name: str, script: Script, port: int) -> str:
     await sandbox().write_file(FILE, script.source)
-    words = _command(script, port)
-    done = await sandbox().exec(words, input=json.dumps(dict(script.given)))
-    if not done.success:
-        kind = _last_line(done.stderr).partition(":")[0]
-        raise FrameworkError(f"{name}'s script ended with {done.returncode} ({kind}).")
-    try:
-        return str(json.loads(_last_line(done.stdout))["answer"])
-    except (ValueError, KeyError, TypeError):
-        raise FrameworkError(f"{name}'s script printed no answer.") from None
-
-
-def _command(script: Script, port: int) -> list[str]:
-    """Return the command that runs a script with an environment of its own.
-
-    Inspect's local sandbox would hand on ours, keys included.
-    """
     settings = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": ".",
@@ -346,13 +315,17 @@ def _command(script: Script, port: int) -> list[str]:
         "OPENAI_API_KEY": NO_KEY,
         **script.environment,
     }
-    return [
-        "env",
-        "-i",
-        *(f"{key}={value}" for key, value in settings.items()),
-        script.python,
-        FILE,
-    ]
+    # Inspect's local sandbox would hand on our environment, keys included.
+    clean = ["env", "-i", *(f"{key}={value}" for key, value in settings.items())]
+    asked = json.dumps(dict(script.given))
+    done = await sandbox().exec([*clean, script.python, FILE], input=asked)
+    if not done.success:
+        kind = _last_line(done.stderr).partition(":")[0]
+        raise FrameworkError(f"{name}'s script ended with {done.returncode} ({kind}).")
+    try:
+        return str(json.loads(_last_line(done.stdout))["answer"])
+    except (ValueError, KeyError, TypeError):
+        raise FrameworkError(f"{name}'s script printed no answer.") from None
 
 
 def _last_line(text: str) -> str:
