@@ -153,12 +153,13 @@ def inspect_box(
                 except UserError as error:
                     lacked.setdefault(str(error), []).extend(served)
                 else:
-                    found[f"Box {name!r}: {facts.short}, {_counted(facts)}."] = None
+                    n = len(facts.packages)
+                    has = (
+                        f"{n} third-party package{'s' * (n > 1)}"
+                        if n
+                        else "no third-party packages"
+                    )
+                    found[f"Box {name!r}: {facts.short}, {has}."] = None
     except UserError as error:
         return list(found), [str(error)]
     return list(found), [f"for {', '.join(names)}: {why}" for why, names in lacked.items()]
-
-
-def _counted(facts: BoxRecord) -> str:
-    n = len(facts.packages)
-    return "no third-party packages" if not n else f"{n} third-party package{'s' * (n > 1)}"

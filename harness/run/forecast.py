@@ -11,8 +11,7 @@ takes as many tokens as were written. HTTP retries are not in it. Unknown is Non
 a price, without `max_tokens`, or of whom no past call is known, for a bound is no expectation.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import ceil
@@ -80,16 +79,13 @@ class CountingPool(Pool):
         Raises `Unplannable` when a conductor is asked, UserError for a worker the pool lacks.
         """
         if worker != CONDUCTOR:
-            self._known(worker)
+            self._model(worker)
         call = _counted(worker, "\n".join(message.text for message in messages))
         if worker == CONDUCTOR:
             raise Unplannable(call)
         times = sampling.times_max_tokens if sampling else 1
         self.counted.append(replace(call, times_max_tokens=times))
         return Reply(worker, f"{OPEN}{len(self.counted) - 1}{CLOSE}", None)
-
-    def _known(self, worker: str) -> None:
-        self._model(worker)
 
 
 async def _failing_trial(question: Question, reply: str) -> Grade:
@@ -169,7 +165,8 @@ def worst_case(
 
 
 SuiteAndSystem = tuple[str, str]
-"""Suite and system."""
+Answered = tuple[str, int, str]
+"""Question, epoch, and Inspect's id of the sample."""
 
 
 @dataclass(slots=True)
@@ -201,35 +198,27 @@ class PastCalls:
 class PastRuns:
     """What was found."""
 
-    answers: dict[SuiteAndSystem, dict[tuple[str, int, str], PastCalls]] = field(
-        default_factory=lambda: defaultdict[SuiteAndSystem, dict[tuple[str, int, str], PastCalls]](
-            dict
-        )
+    answers: dict[SuiteAndSystem, dict[Answered, PastCalls]] = field(
+        default_factory=dict[SuiteAndSystem, dict[Answered, PastCalls]]
     )
     """Per suite and system, what each graded answer took."""
     workers: dict[tuple[str, str], PastCalls] = field(
-        default_factory=lambda: defaultdict[tuple[str, str], PastCalls](PastCalls)
+        default_factory=dict[tuple[str, str], PastCalls]
     )
     """Per suite and worker; the suite `` is all of them."""
-    judges: dict[str, PastCalls] = field(
-        default_factory=lambda: defaultdict[str, PastCalls](PastCalls)
-    )
+    judges: dict[str, PastCalls] = field(default_factory=dict[str, PastCalls])
     """Per suite, what judging took."""
     strangers: set[SuiteAndSystem] = field(default_factory=set[SuiteAndSystem])
     """Suites and systems that ran on other models: their totals say nothing."""
 
     def of_system(self, suite: str, system: str) -> list[PastCalls]:
         """Return what each answer of a system took on a suite; empty when it never sat it so."""
-        if (suite, system) in self.strangers or (suite, system) not in self.answers:
-            return []
-        return list(self.answers[suite, system].values())
+        strange = (suite, system) in self.strangers
+        return [] if strange else list(self.answers.get((suite, system), {}).values())
 
     def of_worker(self, suite: str, worker: str) -> PastCalls | None:
         """Return a worker's calls on a suite, else on all; None when it was never called."""
-        for key in ((suite, worker), ("", worker)):
-            if key in self.workers and self.workers[key].calls:
-                return self.workers[key]
-        return None
+        return self.workers.get((suite, worker)) or self.workers.get(("", worker))
 
 
 def p95(counts: Sequence[int]) -> int:
@@ -250,40 +239,27 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
     past = PastRuns()
     models = {slot.name: slot.model for slot in spec.slots}
     refs = {slot.name: slot.price_ref for slot in spec.slots}
-    for row in _rows(dirs):
+    found = (files for one in dirs if has_sittings(one) for files in sittings_below(one))
+    for row in (row for files in found for row in rows_of(files)):
         if row.billable != "yes" or row.input_total is None or row.output is None:
             continue
         if models.get(row.role) != row.model:
             past.strangers.add((row.suite, row.system))
             continue
-        usd = _price(row, book, refs[row.role])
+        usage, price = row.usage, book.price(refs[row.role])
+        usd = cost(usage, price) if usage and price else None
         if row.scope == "scoring":
-            past.judges[row.suite].add(row, usd)
+            past.judges.setdefault(row.suite, PastCalls()).add(row, usd)
         elif row.scope == "inference":
-            past.workers[row.suite, row.role].add(row, usd)
-            past.workers["", row.role].add(row, usd)
-            if row.counted and not _is_try(row):
+            for suite in (row.suite, ""):
+                past.workers.setdefault((suite, row.role), PastCalls()).add(row, usd)
+            # What a system only tried, to learn by, are no answers of its.
+            alone = task_name(row.suite, row.system, SELECTION)
+            if row.counted and (row.task == alone or not row.task.endswith(f"({SELECTION})")):
+                answers = past.answers.setdefault((row.suite, row.system), {})
                 pair = (row.question, row.epoch, row.sample)
-                found = past.answers[row.suite, row.system].setdefault(pair, PastCalls())
-                found.add(row, usd)
+                answers.setdefault(pair, PastCalls()).add(row, usd)
     return past
-
-
-def _rows(dirs: Sequence[Path]) -> Iterator[Call]:
-    for folder in dirs:
-        for files in sittings_below(folder) if has_sittings(folder) else ():
-            yield from rows_of(files)
-
-
-def _is_try(row: Call) -> bool:
-    """Say whether a system only tried something to learn by: its answers are other ones."""
-    alone = task_name(row.suite, row.system, SELECTION)
-    return row.task.endswith(f"({SELECTION})") and row.task != alone
-
-
-def _price(row: Call, book: Book, ref: str) -> Decimal | None:
-    usage, price = row.usage, book.price(ref)
-    return cost(usage, price) if usage and price else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +325,7 @@ class Estimator:
             past = self.past.of_worker(self.suite, call.worker)
             if past is None:
                 self.bounded.add(call.worker)
-            outputs.append(None if past is None else _mean_output(past))
+            outputs.append(None if past is None else ceil(Decimal(past.output) / past.calls))
         return self._sum(calls, outputs, self.past)
 
     def _sum(
@@ -405,10 +381,6 @@ class Estimator:
             self.unknown[f"{call.worker} sets no max_tokens"] = None
             return None
         return limit * call.times_max_tokens
-
-
-def _mean_output(past: PastCalls) -> int:
-    return ceil(Decimal(past.output) / past.calls)
 
 
 def mean_of(found: Sequence[PastCalls]) -> CallTotals:
