@@ -4,7 +4,7 @@ A run goes through the very checks of `podium run`: what it would refuse is a pr
 is every later reason that the run would never have come to. What is odd and not refused is a note.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from harness.prices import read_book
 from harness.run.catalogue import Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls
 from harness.run.preflight import one_at_a_time, package_problems, problems, unpriced
-from harness.run.request import RequestReader
+from harness.run.request import RequestReader, ResolvedRequest
 from harness.run.run import Preparation
 from harness.run.systems import moved_graders
 from harness.text import pluralise
@@ -46,31 +46,30 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
         found += missing
-    return Diagnosis(_named(spec), tuple(found), tuple(facts), (*_unpriced(spec), *_serial(spec)))
+    what = f"Pool {spec.name!r} ({spec.label})"
+    return Diagnosis(what, tuple(found), tuple(facts), tuple(_money_notes(spec)))
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
     """Return all that speaks against a run, and what will be odd about it."""
     with ExitStack() as stack:
         made = Preparation(RequestReader(request, catalogue), controls, stack)
-        found = tuple(dict.fromkeys((*package_problems(), *_reasons(made.reasons))))
+        found = package_problems()
+        try:
+            found.extend(made.reasons())
+        except UserError as error:  # the reason that ends a preparation
+            found.append(str(error))
+        problems = tuple(dict.fromkeys(found))
         if not hasattr(made.reader, "asked"):
-            return Diagnosis("This run", found)
-        what = f"{_named(made.asked.spec)}, {pluralise(len(made.asked.systems), 'system')}"
-        spec = made.asked.spec
-        notes = (*_notes(made), *_unpriced(spec), *_serial(spec))
-        return Diagnosis(what, found, tuple(_facts(made)), notes)
+            return Diagnosis("This run", problems)
+        asked = made.asked
+        pool = f"Pool {asked.spec.name!r} ({asked.spec.label})"
+        what = f"{pool}, {pluralise(len(asked.systems), 'system')}"
+        notes = (*_notes(asked), *_money_notes(asked.spec))
+        return Diagnosis(what, problems, tuple(_facts(asked)), notes)
 
 
-def _reasons(yielded: Callable[[], Iterator[str]]) -> Iterator[str]:
-    try:
-        yield from yielded()
-    except UserError as error:
-        yield str(error)
-
-
-def _facts(made: Preparation) -> Iterator[str]:
-    asked = made.asked
+def _facts(asked: ResolvedRequest) -> Iterator[str]:
     for suite in asked.suites:
         try:
             count = len(asked.questions(suite))
@@ -83,8 +82,7 @@ def _facts(made: Preparation) -> Iterator[str]:
         yield f"Systems: {', '.join(asked.systems)}."
 
 
-def _notes(made: Preparation) -> Iterator[str]:
-    asked = made.asked
+def _notes(asked: ResolvedRequest) -> Iterator[str]:
     yield from (f"left out: {line}" for line in asked.left_out)
     yield from moved_graders(asked.systems, asked.catalogue)
     for name in asked.systems:
@@ -93,20 +91,15 @@ def _notes(made: Preparation) -> Iterator[str]:
             yield from (f"{name} {said}" for said in remarks(split_k(name)[1], asked.spec))
 
 
-def _unpriced(spec: PoolSpec) -> Iterator[str]:
-    """Yield whose calls will have no dollars; of live workers only those that the pool excuses."""
+def _money_notes(spec: PoolSpec) -> Iterator[str]:
+    """Yield whose calls will have no dollars, and who is asked one call at a time under a limit.
+
+    Of live workers without a price only those that the pool excuses: the others are a problem.
+    """
     book = read_book(spec.prices)
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = [one for one in unpriced(spec, book) if spec.label != "live" or one in excused]
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
-
-
-def _serial(spec: PoolSpec) -> Iterator[str]:
-    """Yield who is asked one call at a time where dollars are limited, and why."""
-    for name, why in one_at_a_time(spec, read_book(spec.prices)).items():
+    for name, why in one_at_a_time(spec, book).items():
         yield f"under --max-usd {name!r} is asked one call at a time: {why}."
-
-
-def _named(spec: PoolSpec) -> str:
-    return f"Pool {spec.name!r} ({spec.label})"
