@@ -152,7 +152,6 @@ def guard_keys(model: Model) -> Model:
 
 GUARDED = "quotes_no_key"
 Generate = Callable[..., Awaitable[Any]]
-"""`ModelAPI.generate`."""
 
 
 def _guarded(ask: Generate) -> Generate:

@@ -71,7 +71,6 @@ class OpenBox:
     facts: Mapping[str, BoxRecord]
     """By suite: two suites may need two images."""
     most: int
-    """Programs that run at once."""
 
     @property
     def image_ids(self) -> dict[str, str]:

@@ -275,11 +275,9 @@ class Script:
     """What is run in the sandbox."""
 
     source: str
-    """The program's text."""
     python: str
     """The interpreter there, e.g. `python3`."""
     given: Mapping[str, Any]
-    """What it reads, as JSON."""
     environment: Mapping[str, str]
     """Its whole environment, beside PATH, HOME and the bridge's address: no key of ours."""
 

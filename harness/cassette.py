@@ -74,9 +74,7 @@ class CassetteHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     podium_cassette: Literal[1] = 1
-    """Schema version."""
     created_from: tuple[str, ...]
-    """File names of the sources."""
     source_sha256: tuple[str, ...]
     source_label: SourceLabel
     """Who replied: models of real providers (`live`), or podium's own practice workers."""
@@ -395,7 +393,6 @@ class RecordSummary:
 
     cassette: Path
     pool: Path
-    """The pool file that replays the cassette."""
     rows: int = 0
     repeats: int = 0
     """Replies found again in a later log, as in the second log of a resumed run."""
@@ -403,7 +400,6 @@ class RecordSummary:
     cache_reads: int = 0
     unfinished_samples: int = 0
     workers: dict[str, int] = field(default_factory=dict[str, int])
-    """Rows per worker."""
 
     def __str__(self) -> str:
         """Say it in two lines, for the terminal."""

@@ -51,7 +51,6 @@ class Begun:
     """A workflow whose first steps have replied already: a later round adds steps to an earlier."""
 
     workflow: Workflow
-    """All of it."""
     replies: tuple[Reply, ...] = ()
     """Of its first steps, in order; they are not asked again, and count against every limit."""
     depth: int = 0

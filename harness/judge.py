@@ -123,7 +123,6 @@ async def judged_by_model(state: TaskState, case: JudgeCase) -> Ruling:
 
 
 INSTRUCTIONS = "-"
-"""The template says it all."""
 
 SAID = 300
 """Characters of a judge's last words that go into a reason."""

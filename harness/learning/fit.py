@@ -42,7 +42,6 @@ class ArtifactSource:
     calls: int = 0
     """Worker calls that were spent on learning."""
     settings: Mapping[str, Any] | None = None
-    """Plain hyperparameters, seed included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,6 @@ class TrialResult:
     calls: int
     usd: float | None
     plan: str
-    """The workflow that was run, as JSON."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """What the system noted of how it decided (`Answer.noted`)."""
 

@@ -30,7 +30,6 @@ class Diagnosis:
     """What a doctor has found."""
 
     what: str
-    """What was looked at."""
     problems: tuple[str, ...]
     """A sentence each, with the fix: `podium run` would refuse any of them."""
     facts: tuple[str, ...] = ()

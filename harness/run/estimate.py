@@ -354,12 +354,9 @@ class _Option:
     """What an entry takes, and how that is known."""
 
     expected: CallTotals
-    """All questions together."""
     most: tuple[CallTotals, ...]
-    """Each question, at most."""
     basis: str
     first: FirstCall | None = None
-    """The cheapest call that a question begins with."""
 
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:

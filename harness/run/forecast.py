@@ -207,7 +207,6 @@ class PastRuns:
     )
     """Per suite and worker; the suite `` is all of them."""
     judges: dict[str, PastCalls] = field(default_factory=dict[str, PastCalls])
-    """Per suite, what judging took."""
     strangers: set[SuiteAndSystem] = field(default_factory=set[SuiteAndSystem])
     """Suites and systems that ran on other models: their totals say nothing."""
 
@@ -310,7 +309,6 @@ class Estimator:
     past: PastRuns
     suite: str
     unknown: dict[str, None] = field(default_factory=dict[str, None])
-    """Reasons, in order."""
     bounded: set[str] = field(default_factory=set[str])
     """Workers of whom no past call is known, so that nothing is expected of them."""
 

@@ -161,7 +161,6 @@ class SingleScores:
     best: Mapping[str, Any]
     """The arguments of `best_single`."""
     matrix: Matrix
-    """Workers in pool order."""
     lessons: TrainingQuestions
 
     @property
