@@ -506,6 +506,13 @@ def substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
     return text, count
 
 
+_NUMBER_OF = (
+    r"(?i)(?:the )?(?:atomic|proton) number (?:of|for) the element with atomic number (\([^()]*\))",
+    r"(?i)(?:the )?number of protons (?:of|in) (?:(?:the|an?|atoms?|nucleus|of) )*the element with atomic number (\([^()]*\))",
+)
+_NUMBER_REACHED = r"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (?:the|this|that)(?: new| resulting)? element(?: (?:that )?(?:you|we|one) (?:reach|arrive|land|end up|get to)\w*(?: on| at)?| reached| found)?"
+
+
 def _walked(text: str, bindings: dict[str, str]) -> str:
     """Write "the element 5 places after zinc" as the element with atomic number (30 + 5)."""
     numbers = {k.removeprefix("atomic number of "): v for k, v in bindings.items() if k.startswith("atomic number of ")}  # fmt: skip
@@ -519,21 +526,9 @@ def _walked(text: str, bindings: dict[str, str]) -> str:
             steps = spell_out(found["steps"].strip("$"))
             way = "-" if re.search(rf"\b(?:{_BACK})\b", found[0], re.IGNORECASE) else "+"
             text = f"{text[: found.start()]}the element with atomic number ({start} {way} {steps}){text[found.end() :]}"
-            text = re.sub(
-                r"(?i)(?:the )?(?:atomic|proton) number (?:of|for) the element with atomic number (\([^()]*\))",
-                r" \1 ",
-                text,
-            )
-            text = re.sub(
-                r"(?i)(?:the )?number of protons (?:of|in) (?:(?:the|an?|atoms?|nucleus|of) )*the element with atomic number (\([^()]*\))",
-                r" \1 ",
-                text,
-            )
-            text = re.sub(
-                r"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (?:the|this|that)(?: new| resulting)? element(?: (?:that )?(?:you|we|one) (?:reach|arrive|land|end up|get to)\w*(?: on| at)?| reached| found)?",
-                f" ({start} {way} {steps}) ",
-                text,
-            )
+            for asked in _NUMBER_OF:
+                text = re.sub(asked, r" \1 ", text)
+            text = re.sub(_NUMBER_REACHED, f" ({start} {way} {steps}) ", text)
     return text
 
 

@@ -8,7 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -72,23 +72,9 @@ class WorkerArguments(BaseModel):
     families: int | None = Field(default=None, ge=0)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """A worker as it was set up."""
-
-    worker: Worker
-    seed: int
-    stream: str
-    time_scale: float
-
-    def latency_s(self, tokens: int) -> float:
-        """Return the modelled seconds until a reply of so many tokens is complete."""
-        return self.worker.latency_s + tokens / self.worker.tokens_per_s
-
-
-def worker_settings(model_name: str, model_args: dict[str, Any]) -> WorkerSettings:
-    """Return a worker with its arguments; UserError names a wrong one."""
-    worker = find_worker(model_name)
+def set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArguments]:
+    """Return a worker as its arguments make it; UserError names a wrong one."""
+    worker = find_worker(name)
     try:
         given = WorkerArguments.model_validate(model_args)
     except ValidationError as error:
@@ -96,15 +82,10 @@ def worker_settings(model_name: str, model_args: dict[str, Any]) -> WorkerSettin
         field = ".".join(str(part) for part in first["loc"])
         known = ", ".join(WorkerArguments.model_fields)
         raise UserError(
-            f"rehearsal/{model_name}: argument {field!r}: {first['msg']} (known: {known})."
+            f"rehearsal/{name}: argument {field!r}: {first['msg']} (known: {known})."
         ) from error
     limits = given.model_dump(exclude={"seed", "time_scale", "stream"}, exclude_none=True)
-    return WorkerSettings(
-        worker=replace(worker, **limits),
-        seed=given.seed,
-        stream=given.stream or worker.name,
-        time_scale=given.time_scale,
-    )
+    return replace(worker, **limits), given
 
 
 class RehearsalAPI(ModelAPI):
@@ -120,7 +101,7 @@ class RehearsalAPI(ModelAPI):
     ) -> None:
         """Set a worker up; UserError names an unknown worker or model argument."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self.settings = worker_settings(model_name, model_args)
+        self._worker, self._given = set_up(model_name, model_args)
         self._asked: Counter[str] = Counter()
 
     async def generate(
@@ -134,11 +115,12 @@ class RehearsalAPI(ModelAPI):
         started = time.monotonic()
         digest = request_digest(input)
         heat = 1.0 if config.temperature is None else config.temperature
-        text = respond(self.settings.worker, input, self._random(digest), heat)
+        text = respond(self._worker, input, self._random(digest), heat)
         limit = config.max_tokens
         short = text if limit is None else cut_tokens(text, limit)
         usage = _usage(input, short)
-        await anyio.sleep(self.settings.latency_s(usage.output_tokens) * self.settings.time_scale)
+        latency_s = self._worker.latency_s + usage.output_tokens / self._worker.tokens_per_s
+        await anyio.sleep(latency_s * self._given.time_scale)
         message = ChatMessageAssistant(content=short, model=self.model_name, source="generate")
         stop = "stop" if short == text else "max_tokens"
         return ModelOutput(
@@ -150,7 +132,8 @@ class RehearsalAPI(ModelAPI):
 
     def _random(self, digest: str) -> random.Random:
         sample = sample_index(digest, self._asked)
-        key = (self.settings.seed, self.settings.stream, digest, sample.epoch, sample.occurrence)
+        stream = self._given.stream or self._worker.name
+        key = (self._given.seed, stream, digest, sample.epoch, sample.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
     def max_connections(self) -> int:
