@@ -1,4 +1,13 @@
-"""Judge a program by a data set's check: published code that calls functions and asserts."""
+"""Judge a program by a data set's check: published code that calls functions and asserts.
+
+As published, check and program share a process, and a program can end it early, bend `==` or read
+what is expected. Here they never meet (code_checks_inside.py): the check runs in the box with
+results in place of the program's calls; when it lacks one, the program is called in a process of
+its own, and the check runs again. So a verdict is what a check said in a process that never held
+the program, behind a token made for it. A few checks make arguments of the program's own classes
+(`by_text`): there the program's process gets the text of the call, and still nothing of what is
+expected.
+"""
 
 import ast
 import json
@@ -35,7 +44,7 @@ ROUNDS = 1000
 """Runs of one check: more calls than any check makes one after another."""
 
 CHECKS = "# --- the check's process ---"
-"""What follows this line in checked_inside.py is not sent to the program's process: every call
+"""What follows this line in code_checks_inside.py is not sent to the program's process: every call
 compiles what is."""
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
@@ -67,7 +76,7 @@ class CheckCode:
 
 
 def read_check(target: str) -> CheckCode:
-    """Return the check kept in a question's target; the inverse of `Check.as_json`."""
+    """Return the check kept in a question's target; the inverse of `CheckCode.as_json`."""
     data: dict[str, Any] = json.loads(target)
     data["names"] = tuple(data["names"])
     return CheckCode(**data)
@@ -143,9 +152,8 @@ class _CheckRun:
         """
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
-        source = (
-            f"{inside_code().partition(CHECKS)[0]}\nanswer = caller({self.program!r}, {setup!r})\n"
-        )
+        caller = f"answer = caller({self.program!r}, {setup!r})"
+        source = f"{inside_code().partition(CHECKS)[0]}\n{caller}\n"
         program = Program(source, "call", "answer")
         inputs = (json.dumps([call]).encode() for call in calls)
         with closing(self.box.run(program, inputs, self.limits)) as outcomes:
@@ -270,15 +278,8 @@ def _end_reason(outcome: ProgramOutcome) -> str:
     """Return why a process that reported nothing is the program's failure."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
-    return _last_line(outcome) or "it ended without a result"
-
-
-def _last_line(outcome: ProgramOutcome) -> str:
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else ""
-
-
-# --- the program in a reply ---------------------------------------------------------------------
+    return lines[-1][:300] if lines else "it ended without a result"
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:
@@ -294,40 +295,24 @@ def complete_program(prompt: str, entry: str, reply: str) -> str | None:
     said = reply if block is None else block
     if not said.strip():
         return None
-    if defines_function(said, entry):
-        whole = text_before_function(prompt, entry) + said
+    module, kinds = _parsed(said), (ast.FunctionDef, ast.AsyncFunctionDef)
+    if module and any(isinstance(one, kinds) and one.name == entry for one in module.body):
+        whole = prompt[: prompt.rindex(f"def {entry}(")] + said
         return whole if compiles(whole) else said
-    for rest in (said, cut_completion(said)):
+    ends = [at for stop in STOPS if (at := said.find(stop)) >= 0]
+    for rest in (said, said[: min(ends, default=len(said))]):
         if compiles(prompt + rest):
             return prompt + rest
     return block
 
 
-def defines_function(text: str, name: str) -> bool:
-    """Return whether a text is Python that defines a function of this name at its top level."""
-    try:
-        found = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return any(isinstance(one, kinds) and one.name == name for one in found)
-
-
 def compiles(text: str) -> bool:
     """Return whether a text is Python."""
+    return _parsed(text) is not None
+
+
+def _parsed(text: str) -> ast.Module | None:
     try:
-        ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def text_before_function(prompt: str, entry: str) -> str:
-    """Return what a prompt says before the function to write."""
-    return prompt[: prompt.rindex(f"def {entry}(")]
-
-
-def cut_completion(text: str) -> str:
-    """Return a raw completion up to the first thing that no longer belongs to the function."""
-    ends = [at for stop in STOPS if (at := text.find(stop)) >= 0]
-    return text[: min(ends, default=len(text))]
+        return None

@@ -1,12 +1,19 @@
-"""The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's."""
+"""The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's.
+
+Under `inspect eval` nothing of podium's is running, so unless a box is named (`-T box=docker`) the
+task asks for Inspect's docker sandbox under our limits, and `--sandbox` changes that to any
+provider. Into it goes the judge that runs in every box (sandbox/inside), as one command per
+program; expected outputs stay here. The judge has to be root, so that each run gets a user of its
+own. A solver that itself works in the sandbox as root could replace it: keep it in another one.
+"""
 
 import base64
 import json
 import math
 import re
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from typing import Any, cast
@@ -214,26 +221,6 @@ class _Lost(_Died):
     """The judge's output is not there: that is no program's doing."""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """Inputs that have been taken and not been answered yet."""
-
-    more: Iterator[bytes]
-    held: list[bytes] = field(default_factory=list[bytes])
-
-    def chunk(self) -> list[bytes]:
-        """Return the next inputs, at least one where there is one."""
-        size = sum(len(data) for data in self.held)
-        while size < INPUT_BYTES and (data := next(self.more, None)) is not None:
-            self.held.append(data)
-            size += len(data)
-        return list(self.held)
-
-    def answered(self, count: int) -> None:
-        """Drop inputs that need not be given again."""
-        del self.held[:count]
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """What one command is asked to do, the inputs apart."""
@@ -300,12 +287,18 @@ class InspectBox:
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
-        waiting = _Waiting(iter(inputs))
+        more, held = iter(inputs), list[bytes]()  # what was taken and is not answered yet
         one_process = program.runner == "official"
         job = _Job(program, limits, math.inf if one_process else FIRST_S)
-        while chunk := waiting.chunk():
-            outcomes = self._outcomes(job, chunk, alone)
-            waiting.answered(len(outcomes))
+        while True:
+            size = sum(len(data) for data in held)
+            while size < INPUT_BYTES and (data := next(more, None)) is not None:
+                held.append(data)
+                size += len(data)
+            if not held:
+                return
+            outcomes = self._outcomes(job, held, alone)
+            del held[: len(outcomes)]
             yield from outcomes
             failed = any(one.status != "exited" or one.exit_code for one in outcomes)
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)

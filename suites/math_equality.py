@@ -1,4 +1,10 @@
-"""Decide whether two mathematical answers are equal: their shape first, then each value."""
+"""Decide whether two mathematical answers are equal: their shape first, then each value.
+
+An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation or a
+relation, and only the key's own shape can equal the key. Values are compared as text and as
+numbers; math-verify is asked about what is left, one value at a time, and never about words: it
+takes an interval for a tuple, a set for a list and a multiple for an equation.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -192,9 +198,6 @@ def _pair(gold: str, said: str) -> Pair:
     return renamed[0], renamed[1], decimal_places(gold)
 
 
-# --- the shape of an answer -------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4096)
 def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
     """Return the shape of an answer; `11,111` is a list only where one is wanted."""
@@ -344,9 +347,6 @@ def _rank(name: str) -> tuple[int, str]:
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
-# --- whether two shapes agree -----------------------------------------------------------------
-
-
 def _agree(target: str, answer: str, ask: Ask) -> bool:
     gold = parse_shape(target, "," in target and not _THOUSANDS.fullmatch(normalise_answer(target)))
     letter = stated_choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
@@ -444,9 +444,6 @@ def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask)
         return False
 
     return all(placed(row, set()) for row in range(len(gold)))
-
-
-# --- whether two values agree -----------------------------------------------------------------
 
 
 def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:

@@ -1,4 +1,9 @@
-"""Ask math-verify in processes of its own, which may hang, crash or run out of memory."""
+"""Ask math-verify in processes of its own, which may hang, crash or run out of memory.
+
+Each is a suites/math_verify_worker.py with no environment but PATH and no open file of ours. One is
+started when it is first needed and more when several threads wait. A fork of this process starts
+its own; all end with the process that started them.
+"""
 
 import atexit
 import json
@@ -56,7 +61,7 @@ class MathVerifyProcess:
     def __init__(self, command: Sequence[str] = ()) -> None:
         """Start it and wait until it is ready; EqualityError when it is not."""
         self._process = subprocess.Popen(
-            command or _command(),
+            command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *_import_folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -122,9 +127,8 @@ class MathVerifyProcess:
         return self._process.pid
 
 
-def _command() -> list[str]:
-    folders = [path for path in sys.path if Path(path).is_absolute()]
-    return [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders]
+def _import_folders() -> list[str]:
+    return [path for path in sys.path if Path(path).is_absolute()]
 
 
 class MathVerifyPool:
