@@ -1,4 +1,12 @@
-"""A box: a place that runs one untrusted program on many inputs and reports what happened."""
+"""A box: a place that runs one untrusted program on many inputs and reports what happened.
+
+Everything the program does wrong is a `ProgramOutcome`, a value. Everything the box does wrong (its
+daemon is down, its image is missing, the disk is full) is a `SandboxError`. The two never mix: an
+outage must not be graded as a wrong answer.
+
+A box is never told what an input should produce. Whoever grades compares outside, so there is
+nothing in the box to steal and nothing to gain by forging a result.
+"""
 
 import base64
 import binascii
@@ -8,20 +16,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol, cast
 
-# § What a box is: a place that runs one untrusted program on many inputs and reports what
-# § happened.
-# §
-# § Everything the program does wrong is an `Outcome`, a value. Everything the box does wrong
-# § (its
-# § daemon is down, its image is missing, the disk is full) is a `SandboxError`. The two never
-# § mix: an
-# § outage must not be graded as a wrong answer.
-# §
-# § A box is never told what an input should produce. Whoever grades compares outside, so
-# § there is
-# § nothing in the box to steal and nothing to gain by forging a result.
-
-
 IMAGE = "podium-sandbox"
 """The image every code suite runs in unless it names another; boxes without images ignore it."""
 
@@ -30,7 +24,7 @@ Runner = Literal["script", "call", "official", "unittest"]
 
 - `script`: a real process; the input is its standard input, the outcome's `stdout` its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
-  outcome's `result` is the returned value as type-tagged JSON (`sandbox.box.decode`);
+  outcome's `result` is the returned value as type-tagged JSON (`decode`);
 - `official`: as LiveCodeBench's published evaluator does it, standard input mocked, the program
   wrapped in a function, one process for all inputs; `result` is `{"output": text}` for programs
   that read standard input and `{"returned": value}` for methods;
@@ -140,16 +134,6 @@ class Box(Protocol):
         ...
 
 
-# § Values that a program returned, read from the type-tagged JSON in which they leave its
-# § box.
-# §
-# § The bytes were written by a process that the program controls. So they are data: nothing
-# § in them is
-# § executed, only plain builtins come out, and whatever is malformed, too deep or too large
-# § to hold is
-# § a `ValueError`, never a crash of the one who reads.
-
-
 DIGITS = 50_000
 """Longest integer that is read, in decimal digits; LiveCodeBench's evaluator sets the same."""
 
@@ -160,6 +144,9 @@ they all collide, and then every one is compared with every other."""
 
 def decode(result: bytes) -> object:
     """Return what the runner `call` reports, as plain builtins; ValueError when it holds none.
+
+    The bytes were written by a process that the program controls. So they are data: nothing in them
+    is executed, and what is malformed, too deep or too large to hold is a `ValueError`.
 
     >>> decode(b'{"returned": {"list": [1, {"tuple": ["a", null]}]}}')
     [1, ('a', None)]
@@ -203,7 +190,7 @@ class _Reader:
                 raise ValueError("a list without its tag")
             return value
         ((tag, held),) = cast("dict[str, Any]", value).items()
-        return READERS[tag](self, held)
+        return _READERS[tag](self, held)
 
     def all(self, held: list[object]) -> list[object]:
         return [self.read(one) for one in held]
@@ -220,7 +207,7 @@ class _Reader:
         return dict(zip(keys, self.all([one for _, one in held]), strict=True))
 
 
-READERS: dict[str, Callable[[_Reader, Any], object]] = {
+_READERS: dict[str, Callable[[_Reader, Any], object]] = {
     "list": _Reader.all,
     "tuple": lambda reader, held: tuple(reader.all(held)),
     "set": lambda reader, held: set(reader.hashable(held)),

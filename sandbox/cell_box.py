@@ -1,4 +1,9 @@
-"""What all boxes made of cells share, and the plainest of them: child processes with limits."""
+"""What all boxes made of cells share, and the plainest of them: child processes with limits.
+
+A cell that dies during a run may have been killed by the program or may have gone down with its
+engine. So the engine is asked first; if it lives, the program runs again, alone in a fresh cell,
+and if that dies too it was the program: an outcome with status `died`, not a failure of ours.
+"""
 
 import atexit
 import sys
@@ -21,16 +26,6 @@ from sandbox.cells import (
     available_cores,
     spawn,
 )
-
-# § What all boxes made of cells share: who waits for a core, and whose fault a dead cell is.
-# §
-# § A cell that dies during a run may have been killed by the program or may have gone down
-# § with its
-# § engine. So the engine is asked first; if it lives, the program runs again, alone in a
-# § fresh cell,
-# § and if that dies too it was the program: an `Outcome` with status `died`, not a failure of
-# § ours.
-
 
 NOTHING = Program("")
 TWICE = CellAnswer(
@@ -155,35 +150,26 @@ class _Seat:
         self._cell = None
 
 
-# § A box made of plain child processes with limits. It limits; it does not isolate.
-# §
-# § Covered
-# § - CPU time and real time of a program with all its children; address space and, watched,
-# § memory;
-# § - the number of processes and threads: watched, so a fork bomb lives for about a tenth of
-# § a second;
-# § - size of stdout, of stderr, of what is returned and of any file; no core dumps;
-# § - everything the program started is killed when its run ends, daemons too: orphans are
-# § adopted;
-# § - a fresh working directory per run, removed afterwards; an empty environment; no
-# § descriptors of
-# §   ours; no access to what this process holds.
-# §
-# § Not covered
-# § - the network, and every file the current user may read or write, /tmp and /dev/shm
-# § included;
-# § - signalling, tracing or limiting other processes of the same user, the judge among them;
-# § - what outlives processes elsewhere: System V segments, POSIX queues, kernel keyrings;
-# § - many small files: the disk is limited per file, not in total; memory is limited per
-# § watch tick.
-# §
-# § So it serves programs that we wrote ourselves (the rehearsal workers), and others only
-# § where the
-# § user asked for it by name. Linux only: it needs prctl, memfd and /proc.
-
-
 class SubprocessBox(CellBox):
-    """Child processes under rlimits; see the module's two lists before you trust it."""
+    """Plain child processes with limits. It limits; it does not isolate.
+
+    Covered
+    - CPU time and real time of a program with all its children; address space and, watched, memory;
+    - the number of processes and threads: watched, so a fork bomb lives for a tenth of a second;
+    - size of stdout, of stderr, of what is returned and of any file; no core dumps;
+    - all that the program started is killed when its run ends, daemons too: orphans are adopted;
+    - a fresh working directory per run, removed afterwards; an empty environment; no descriptors of
+      ours; no access to what this process holds.
+
+    Not covered
+    - the network, and every file the current user may read or write, /tmp and /dev/shm included;
+    - signalling, tracing or limiting other processes of the same user, the judge among them;
+    - what outlives processes elsewhere: System V segments, POSIX queues, kernel keyrings;
+    - many small files: the disk is limited per file, not in total; memory is limited per tick.
+
+    So it serves programs that we wrote ourselves (the rehearsal workers), and others only where the
+    user asked for it by name. Linux only: it needs prctl, memfd and /proc.
+    """
 
     @property
     def name(self) -> str:

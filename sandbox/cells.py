@@ -1,4 +1,9 @@
-"""Cells: warm judges that the host starts, talks to, pools and shares the cores among."""
+"""Cells: warm judges that the host starts, talks to, pools and shares the cores among.
+
+A cell is one running judge (sandbox/inside/judge.py), seen through a stream. It answers in time, or
+it is dead (`CellDied`: the stream ended) or stuck (`CellStuck`). What that means, the program's
+fault or the box's, is for boxes to decide (cell_box.py).
+"""
 
 import json
 import os
@@ -15,14 +20,6 @@ from typing import Any, Protocol
 
 from sandbox.box import Limits, Program, ProgramOutcome, SandboxError
 from sandbox.seccomp import PROGRAM, RULES, filter_bytes
-
-# § What host and judge say to each other: sandbox/inside/judge.py reads and writes the other
-# § side.
-# §
-# § A stream (cells.py) takes these frames one by one as they are answered; a command that
-# § runs once
-# § (suites/inspect_box.py) is given all of them together.
-
 
 INSIDE = ("isolation", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
@@ -78,13 +75,6 @@ def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramO
 def json_line(order: Mapping[str, Any]) -> bytes:
     """Return an order as one line of JSON."""
     return json.dumps(order).encode() + b"\n"
-
-
-# § A cell: one running judge (sandbox/inside/judge.py), as its host sees it through a stream.
-# §
-# § A cell either answers in time, or it is dead (`CellDied`: the stream ended) or stuck
-# § (`CellStuck`).
-# § What that means, the program's fault or the box's, is for boxes to decide (cell_box.py).
 
 
 BOOT = """\
@@ -301,14 +291,6 @@ def start_cell(stream: Stream, mode: str) -> SandboxCell:
         raise
 
 
-# § The warm pool: cells that are started ahead, reused while they are clean, replaced when
-# § not.
-# §
-# § At most `most` cells are handed out at once. Cells that serve one program only (`reuse`
-# § off) are
-# § thrown away after it, and their successors are started in the background.
-
-
 PROGRAMS = 2000
 """Runs after which a cell is replaced all the same: nothing then lives forever."""
 
@@ -323,7 +305,11 @@ class CellKind:
 
 
 class CellPool:
-    """Cells of several kinds, bounded in number."""
+    """Cells of several kinds: started ahead, reused while they are clean, replaced when not.
+
+    At most `most` are handed out at once. Cells that serve one program only (`reuse` off) are
+    thrown away after it, and their successors are started in the background.
+    """
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
         """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
@@ -452,16 +438,12 @@ class CellPool:
                 self._changed.notify_all()
 
 
-# § One run per core at a time, across all boxes of this process, so that time limits are
-# § fair.
-# §
-# § Sixteen programs on four cores turn right answers into time-outs. A run that came close to
-# § its limit
-# § is repeated alone: `all` waits for the others and keeps new ones waiting.
-
-
 class Cores:
-    """A gate with one place per core."""
+    """A gate with one place per core, so that time limits are fair.
+
+    Sixteen programs on four cores turn right answers into time-outs. A run that came close to its
+    limit is repeated alone: `all` waits for the others and keeps new ones waiting.
+    """
 
     def __init__(self, count: int) -> None:
         """Let `count` runs through at a time."""

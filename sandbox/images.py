@@ -1,4 +1,8 @@
-"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`."""
+"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`.
+
+An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in it but sent
+in. Builds have no network. The same inputs make the same layers; building twice changes nothing.
+"""
 
 import hashlib
 import json
@@ -11,7 +15,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,17 +31,11 @@ from docker.models.images import Image
 from sandbox.box import IMAGE, SandboxError
 from sandbox.bwrap_box import memory_note, why_unusable
 
-# § Who owns a container: a label that names one process of one host, so that orphans can be
-# § told.
-# §
-# § A process is known by its PID namespace and number and by the moment it started: numbers
-# § are used
-# § again. A podium killed with `kill -9` removes nothing; the next one finds what it left.
-
-
 CONTAINER_LABEL = "podium.sandbox"
 """On every container of ours; images carry other labels, because containers inherit those."""
 OWNER = "podium.sandbox.owner"
+"""Names one process of one host, so that orphans can be told: a podium killed with `kill -9`
+removes nothing, and the next one finds what it left."""
 
 
 def labels() -> dict[str, str]:
@@ -65,7 +63,10 @@ def _place() -> str:
 
 
 def _process(pid: int) -> str:
-    """Name a living process `pid:start`, in clock ticks since boot; `pid:gone` where it is none."""
+    """Name a living process `pid:start`, for numbers are used again; `pid:gone` where it is none.
+
+    The start is in clock ticks since boot.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -74,31 +75,16 @@ def _process(pid: int) -> str:
     return f"{pid}:gone" if fields[0] in "ZX" else f"{pid}:{fields[19]}"
 
 
-# § The container engine: reaching it, saying in one sentence why it fails, removing orphans.
-# §
-# § Everybody who calls the engine hands its exceptions to `explain`: what is wrong with the
-# § engine is
-# § always a `SandboxError` that names the fix, never a verdict on a program.
-
-
-__all__ = [
-    "connect",
-    "engine_answers",
-    "explain",
-    "explained",
-    "labels",
-    "orphaned_containers",
-    "remove_orphans",
-]
-
 NEEDED = (24, 0, 6)
 """The oldest Docker Engine we work with, and the oldest that Inspect accepts."""
 TIMEOUT_S = 60
 """How long one call to the engine may take before the engine counts as down."""
 
-_DISK = "The disk of the container engine is full: free some space (`docker system df` shows it)."
 _REASONS = (
-    (r"no space left on device", _DISK),
+    (
+        r"no space left on device",
+        "The disk of the container engine is full: free some space (`docker system df` shows it).",
+    ),
     (
         r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
         "The container engine has no runtime {0}: install it and register it in the engine's "
@@ -138,12 +124,17 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     Raises SandboxError, one sentence with the fix, when none answers or it is too old.
     """
     with explained():
-        _knock(timeout_s)
+        scheme, _, path = _address().partition("://")
+        if scheme == "unix":  # docker-py would leave its own socket open where nobody listens
+            with socket.socket(socket.AF_UNIX) as door:
+                door.settimeout(timeout_s)
+                door.connect(path)
         client = docker.from_env(timeout=timeout_s)
     try:
         with explained():
-            version = str(client.version()["Version"])
-        if _numbers(version) < NEEDED:
+            version = str(client.version()["Version"])  # such as `26.1.5+dfsg1`
+        numbers = re.findall(r"\d+", version.partition("+")[0])[:3]
+        if tuple(map(int, numbers)) < NEEDED:
             raise SandboxError(
                 f"The container engine at {_address()} is version {version}; podium needs Docker "
                 f"Engine {'.'.join(map(str, NEEDED))} or newer."
@@ -173,10 +164,11 @@ def our_containers(client: docker.DockerClient) -> list[Container]:
 
 def orphaned_containers(client: docker.DockerClient) -> list[Container]:
     """Return the containers whose owner is gone; never those of a living podium."""
+    in_use = {"created", "running", "paused", "restarting"}
     return [
         container
         for container in our_containers(client)
-        if is_orphan(container.attrs["Labels"], running=container.attrs["State"] in _IN_USE)
+        if is_orphan(container.attrs["Labels"], running=container.attrs["State"] in in_use)
     ]
 
 
@@ -191,9 +183,11 @@ def remove_container(container: Container) -> bool:
         with explained():
             container.remove(force=True, v=True)
     except SandboxError as error:
-        if _gone(error.__cause__):
-            return False
-        raise
+        cause = error.__cause__
+        under_way = isinstance(cause, APIError) and "already in progress" in str(cause.explanation)
+        if not under_way and not isinstance(cause, NotFound):
+            raise
+        return False
     return True
 
 
@@ -207,7 +201,10 @@ def explained() -> Generator[None]:
 
 
 def explain(error: BaseException) -> SandboxError:
-    """Return the one sentence that says what is wrong with the engine and how it is mended."""
+    """Return the one sentence that says what is wrong with the engine and how it is mended.
+
+    Never a verdict on a program: all that the engine raises goes through here.
+    """
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
@@ -222,23 +219,6 @@ def explain(error: BaseException) -> SandboxError:
     if isinstance(error, APIError):
         return SandboxError(f"The container engine refused: {error.explanation}.")
     return SandboxError(f"The container engine failed: {error}.")
-
-
-_IN_USE = {"created", "running", "paused", "restarting"}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers that a version such as `26.1.5+dfsg1` starts with."""
-    return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3])
-
-
-def _knock(timeout_s: int) -> None:
-    """Raise OSError where nobody listens; docker-py would leave its own socket open then."""
-    scheme, _, path = _address().partition("://")
-    if scheme == "unix":
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(timeout_s)
-            door.connect(path)
 
 
 def _address() -> str:
@@ -265,21 +245,6 @@ def _missing_image(explanation: str) -> str:
     return f"The image {name} is missing: run `podium sandbox build{which}` first."
 
 
-def _gone(error: BaseException | None) -> bool:
-    """Say whether a removal failed because somebody else removes the container, or has."""
-    return isinstance(error, NotFound) or (
-        isinstance(error, APIError) and "already in progress" in str(error.explanation)
-    )
-
-
-# § Third-party packages of an image: fetched on the host, because builds have no network.
-# §
-# § They are fetched for the Python of the image, which need not be the one podium runs on.
-
-
-_LAST_LINE = re.compile(r"^ERROR: (.*)$", re.MULTILINE)
-
-
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
     """The Python that the packages are for, as the base image describes itself."""
@@ -304,9 +269,10 @@ def pins_digest(requirements: Path) -> str:
 
 
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Unpack the pinned packages into `folder`, with pip and its own configuration.
+    """Unpack the pinned packages into `folder`, with pip, for the Python of the image.
 
-    Only wheels: building a source archive would run its code here, outside any box.
+    On the host, because builds have no network. Only wheels: building a source archive would run
+    its code here, outside any box.
     """
     if find_spec("pip") is None:
         raise SandboxError(
@@ -319,7 +285,8 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     command += [f"--platform={platform}" for platform in wheel_platforms(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        reasons = _LAST_LINE.findall(done.stderr) or done.stderr.splitlines() or ["no reason given"]
+        reasons = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
+        reasons = reasons or done.stderr.splitlines() or ["no reason given"]
         raise SandboxError(f"pip cannot fetch the image's packages: {reasons[-1].rstrip('.')}.")
     shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
 
@@ -337,14 +304,6 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
     ]
 
 
-# § The images that programs run in: what they are made of, and making them.
-# §
-# § An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in
-# § it but sent
-# § in. Builds have no network. The same inputs make the same layers; building twice changes
-# § nothing.
-
-
 HERE = Path(__file__).parent
 BASE_IMAGE = (
     "python:3.11-slim-bookworm"
@@ -356,13 +315,10 @@ LOCAL_BASE = "podium-base"
 IMAGE_LABEL = "podium.image"
 """On every image of ours, with the recipe's name; podium.version, .base, .python, .packages and
 .requirements (a digest) say what it was made of."""
-_SITE = "root/opt/podium/site"
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
 )
-_LONG_AGO = 315532800
-"""1980-01-01 UTC, the date of every file that we add (seconds)."""
 
 Say = Callable[[str], None]
 """Takes one line of progress."""
@@ -403,7 +359,7 @@ def make_image(
     target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
     with tempfile.TemporaryDirectory(prefix="podium-image-") as scratch:
-        folder = Path(scratch, _SITE)
+        folder = Path(scratch, "root/opt/podium/site")
         folder.mkdir(parents=True)
         say(f"{recipe.image}: fetching {len(pinned_packages(recipe.requirements))} packages")
         fetch_wheels(recipe.requirements, target, folder)
@@ -411,7 +367,15 @@ def make_image(
             say(f"{recipe.image}: handing them to the engine")
             _write_context(context, Path(scratch))
             context.seek(0)
-            _run_build(client, recipe, context, _made_of(recipe, base, target), say)
+            made_of = {
+                IMAGE_LABEL: recipe.name,
+                "podium.version": version("podium"),
+                "podium.base": base,
+                "podium.python": target.python,
+                "podium.packages": " ".join(pinned_packages(recipe.requirements)),
+                "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
+            }
+            _run_build(client, recipe.image, context, made_of, say)
     image = find_image(client, recipe.image)
     say(f"{recipe.image}: ready, {image.attrs['Size'] / 1e6:.0f} MB, {image.id}")
     return image
@@ -425,7 +389,8 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
     """
     candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
-        if _present(client, name):
+        with explained(), suppress(ImageNotFound):
+            client.images.get(name)
             return name
     name = candidates[0]
     say(f"Pulling {name}")
@@ -454,26 +419,6 @@ def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
     return WheelTarget(**json.loads(said))
 
 
-def _made_of(recipe: ImageRecipe, base: str, target: WheelTarget) -> dict[str, str]:
-    return {
-        IMAGE_LABEL: recipe.name,
-        "podium.version": version("podium"),
-        "podium.base": base,
-        "podium.python": target.python,
-        "podium.packages": " ".join(pinned_packages(recipe.requirements)),
-        "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
-    }
-
-
-def _present(client: docker.DockerClient, name: str) -> bool:
-    with explained():
-        try:
-            client.images.get(name)
-        except ImageNotFound:
-            return False
-    return True
-
-
 def _write_context(context: BinaryIO, scratch: Path) -> None:
     """Write what the engine builds from: sorted, without owners and dates of this machine."""
     with tarfile.open(fileobj=context, mode="w") as archive:
@@ -484,14 +429,14 @@ def _write_context(context: BinaryIO, scratch: Path) -> None:
 def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
-    entry.mtime = _LONG_AGO
+    entry.mtime = 315532800  # 1980-01-01 UTC, the date of every file that we add
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
     return entry
 
 
 def _run_build(
     client: docker.DockerClient,
-    recipe: ImageRecipe,
+    image: str,
     context: BinaryIO,
     made_of: dict[str, str],
     say: Say,
@@ -501,7 +446,7 @@ def _run_build(
         lines: Any = client.api.build(
             fileobj=context,
             custom_context=True,
-            tag=recipe.image,
+            tag=image,
             buildargs={"BASE_IMAGE": made_of["podium.base"]},
             labels=made_of,
             network_mode="none",
@@ -515,28 +460,17 @@ def _run_build(
                 raise OSError(str(line["error"]).strip().rstrip("."))
             text = str(line.get("stream", "")).strip()
             if text.startswith("Step ") and "LABEL" not in text:
-                say(f"{recipe.image}: {text[:76]}")
+                say(f"{image}: {text[:76]}")
 
 
-# § What `podium sandbox` does: make the images, say what is there, remove what is not needed.
-# §
-# § Returns exit codes and tells lines of text through `say`; nothing here prints.
-
-
-HOUR_S = 3600
-PATIENCE_S = 600
-"""For removing images: gigabytes of small files on a busy disk."""
 MAKE = {name: f"podium sandbox build --image {name}" for name in RECIPES}
 MAKE["basic"] = "podium sandbox build"
 
 
 def build_image(name: str, base: str | None, say: Say) -> int:
     """Make the image of a recipe; SandboxError when that cannot be done."""
-    client = connect()
-    try:
+    with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
-    finally:
-        client.close()
     return 0
 
 
@@ -548,10 +482,8 @@ def sandbox_status(say: Say) -> int:
     except SandboxError as error:
         say(f"docker: {error}")
     else:
-        try:
+        with closing(client):
             ready = _engine_status(client, say)
-        finally:
-            client.close()
     reason = why_unusable()
     say(f"bwrap: {reason}" if reason else f"bwrap: ready. {memory_note()}")
     return 0 if ready or not reason else 1
@@ -559,13 +491,13 @@ def sandbox_status(say: Say) -> int:
 
 def clean_engine(*, everything: bool, say: Say) -> int:
     """Remove orphans and superseded images, with `everything` all images of ours."""
-    client = connect(timeout_s=PATIENCE_S)
-    try:
+    filters: dict[str, Any] = {"label": IMAGE_LABEL} | ({} if everything else {"dangling": True})
+    # Removing images may take long: gigabytes of small files on a busy disk.
+    with closing(connect(timeout_s=600)) as client:
         say(f"Removed {_pluralise(remove_orphans(client), 'orphaned container')}.")
-        removed = [image for image in _ours(client, superseded=not everything) if _drop(image, say)]
-        say(f"Removed {_pluralise(len(removed), 'image')}.")
-    finally:
-        client.close()
+        with explained():
+            ours = client.images.list(filters=filters)
+        say(f"Removed {_pluralise(sum(_drop(image, say) for image in ours), 'image')}.")
     return 0
 
 
@@ -582,25 +514,20 @@ def _engine_status(client: docker.DockerClient, say: Say) -> bool:
         say("docker:runsc: gVisor is not registered (Debian: sandbox/debian-engine.sh does it).")
     ready = False
     for recipe in RECIPES.values():
-        image = _built(client, recipe)
-        lines = _image_lines(recipe, image) if image else [f"missing; `{MAKE[recipe.name]}`"]
+        with explained():
+            found = client.images.list(name=recipe.image)
+        lines = _image_lines(recipe, found[0]) if found else [f"missing; `{MAKE[recipe.name]}`"]
         for line in lines:
             say(f"image {recipe.image}: {line}")
-        ready = ready or (recipe.name == "basic" and image is not None)
+        ready = ready or (recipe.name == "basic" and bool(found))
     ours, left = our_containers(client), orphaned_containers(client)
     say(f"containers: {len(ours)}, of which {_pluralise(len(left), 'orphan')}")
     return ready
 
 
-def _built(client: docker.DockerClient, recipe: ImageRecipe) -> Image | None:
-    with explained():
-        found = client.images.list(name=recipe.image)
-    return found[0] if found else None
-
-
 def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
     made = datetime.fromisoformat(image.attrs["Created"])
-    hours = (datetime.now(UTC) - made).total_seconds() / HOUR_S
+    hours = (datetime.now(UTC) - made).total_seconds() / 3600
     labels: dict[str, str] = image.labels
     packages = labels.get("podium.packages", "").split()
     size_mb = image.attrs["Size"] / 1e6
@@ -609,15 +536,6 @@ def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
     yield f"{len(packages)} packages: {' '.join(packages[:6])}{' ...' if packages[6:] else ''}"
     if labels.get("podium.requirements") != f"sha256:{pins_digest(recipe.requirements)}":
         yield f"not this podium's list of packages; `{MAKE[recipe.name]}` makes it anew"
-
-
-def _ours(client: docker.DockerClient, *, superseded: bool) -> list[Image]:
-    """Return the images that podium made: those whose name a newer one took, or all."""
-    filters: dict[str, Any] = {"label": IMAGE_LABEL}
-    if superseded:
-        filters["dangling"] = True
-    with explained():
-        return client.images.list(filters=filters)
 
 
 def _drop(image: Image, say: Say) -> bool:

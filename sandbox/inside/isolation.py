@@ -1,4 +1,12 @@
-"""How a box keeps a program from its supervisor, sees its processes, and removes what it leaves."""
+"""How a box keeps a program from its supervisor, sees its processes, and removes what it leaves.
+
+- `users`: the supervisor is the container's root with the capabilities SETUID, SETGID and KILL
+  only; every run gets a user of its own, who owns nothing and may signal nobody. One `kill(-1)` as
+  that user ends all its processes in a single stroke that no fork can outrun.
+- `namespace`: one user, but namespaces of its own for every program (bubblewrap). The supervisor
+  is process 1, which signals from inside do not reach, and no process may trace it.
+- `plain`: a child process and nothing else. It cleans up as far as it can see.
+"""
 
 import ctypes
 import os
@@ -9,9 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
-
-# § What the supervisor sees of processes: who descends from whom, and what they use together.
-
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -132,20 +137,6 @@ def memory_kills() -> int:
     return -1
 
 
-# § How a box keeps a program from its supervisor, and how it gets rid of what a program
-# § leaves.
-# §
-# § - `users`: the supervisor is the container's root with the capabilities SETUID, SETGID and
-# § KILL
-# §   only; every run gets a user of its own, who owns nothing and may signal nobody. One
-# § `kill(-1)` as
-# §   that user ends all its processes in a single stroke that no fork can outrun.
-# § - `namespace`: one user, but namespaces of its own for every program (bubblewrap). The
-# § supervisor
-# §   is process 1, which signals from inside do not reach, and no process may trace it.
-# § - `plain`: a child process and nothing else. It cleans up as far as it can see.
-
-
 FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above those of real accounts, below what a remapped engine can map."""
 
@@ -181,7 +172,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Plain:
-    """A child process with limits; see subprocess_box.py for what that does not cover."""
+    """A child process with limits; see `SubprocessBox` for what that does not cover."""
 
     places: Sequence[str] = ()
     own_cgroup = False

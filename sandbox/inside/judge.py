@@ -1,4 +1,15 @@
-"""The supervisor of a box: takes a program and inputs, has them run within limits, reports."""
+"""The supervisor of a box: takes a program and inputs, has them run within limits, reports.
+
+It speaks frames on its standard input and output: a line of JSON, then the bytes the line counts.
+
+    host -> {"program": n, "runner": ..., "entry": ...} + source
+    host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
+    host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
+
+It never runs the program itself: a zygote, forked before the first order arrives, forks a process
+per run, so no process of a program descends from one that held another program's input. What each
+way of isolating can do to a program and its leftovers is a `Mode` (isolation.py).
+"""
 
 import json
 import os
@@ -20,9 +31,6 @@ from sandbox.inside.isolation import (
     newest,
     reap,
 )
-
-# § One run of a program: its files, its process, its limits, and how it ended.
-
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
@@ -249,23 +257,6 @@ def limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], cou
     if not counted and sum(one.memory_bytes for one in found) > limits["memory_bytes"]:
         return "memory"
     return ""
-
-
-# § The supervisor of a box: takes a program and inputs, has them run, reports what happened.
-# §
-# § It speaks frames on its standard input and output: a line of JSON, then the bytes the line
-# § counts.
-# §
-# §     host -> {"program": n, "runner": ..., "entry": ...} + source
-# §     host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
-# §     host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...}
-# § + bytes
-# §
-# § It never runs the program itself: a zygote, forked before the first order arrives, forks a
-# § process
-# § per run, so no process of a program descends from one that held another program's input.
-# § What each
-# § way of isolating can do to a program and its leftovers is a `Mode` (modes.py).
 
 
 PIECE, CHUNK = 1 << 16, 1 << 20

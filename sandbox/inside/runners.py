@@ -1,4 +1,9 @@
-"""How a program is run on one input, in a process of its own; each runner ends that process."""
+"""How a program is run on one input, in a process of its own; each runner ends that process.
+
+By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2 what the
+program writes, 3 what the runner reports. All of it belongs to the program, which may forge any
+report it likes: it can only say what it returned, and does not know what it should have.
+"""
 
 import ast
 import atexit
@@ -21,21 +26,6 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, cast
-
-# § LiveCodeBench's published way of running a program, faults included, in our own words.
-# §
-# § Its semantics are those of lcb_runner/evaluation/testing_util.py,
-# § github.com/LiveCodeBench/
-# § LiveCodeBench @28fef95: the program is no process but a function in this one. A program
-# § that reads
-# § standard input is wrapped in a function and called once per test with stand-ins for
-# § `sys.stdin`
-# § and `sys.stdout`; a method is called once per test on one object. State carries over from
-# § test to
-# § test, alarms count real time, and some correct programs fail; `rules="official"` of
-# § suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
-# § One thing differs: results are compared outside, so no `__eq__` of the program's decides.
-
 
 TIMEOUT_S = 6
 """Real time for compiling the program, and again for each test."""
@@ -87,7 +77,17 @@ class TimeoutException(Exception):
 
 
 class Official:
-    """A program, compiled once and then run on one input after another."""
+    """A program run as LiveCodeBench's published evaluator runs it, faults included.
+
+    Its semantics are those of lcb_runner/evaluation/testing_util.py, github.com/LiveCodeBench/
+    LiveCodeBench @28fef95, in our own words: the program is no process but a function in this one.
+    A program that reads standard input is wrapped in a function and called once per test with
+    stand-ins for `sys.stdin` and `sys.stdout`; a method is called once per test on one object.
+    State carries over from test to test, alarms count real time, and some correct programs fail;
+    `rules="official"` of suites/code_grading.py exists to show which. Where a line below looks wrong,
+    it is so there. One thing differs: results are compared outside, so no `__eq__` of the
+    program's decides.
+    """
 
     def __init__(self, source: str, entry: str | None) -> None:
         """Compile the program, and run what stands outside its functions; `one` tells of errors."""
@@ -311,23 +311,16 @@ def failure(error: BaseException, code: int) -> bytes:
     )
 
 
-# § The program and its unit tests in one module of one process, as BigCodeBench runs them.
-# §
-# § As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both
-# § are
-# § executed in a module `__test__`, then all tests of the class `TestCases` are run. The
-# § tests patch
-# § and inspect the program, so the two cannot be kept apart, and a program that knows how can
-# § forge
-# § what is reported here. Against those that only end early or print a verdict: the report
-# § counts the
-# § tests that were run, and carries a token that came with the input and was put away before
-# § the
-# § program began.
-
-
 def run_tests(source: str, given: bytes) -> dict[str, Any]:
-    """Run the tests that the input holds: `{"token": text, "test": code}`."""
+    """Run the program and the tests that the input holds: `{"token": text, "test": code}`.
+
+    As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both are
+    executed in a module `__test__`, then all tests of the class `TestCases` are run. The tests
+    patch and inspect the program, so the two cannot be kept apart, and a program that knows how can
+    forge what is reported here. Against those that only end early or print a verdict: the report
+    counts the tests that were run, and carries a token that came with the input and was put away
+    before the program began.
+    """
     import unittest  # slow to load, and needed only here
 
     order = json.loads(given)
@@ -347,15 +340,6 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 def last_line(trace: str) -> str:
     """Return the end of a traceback: the exception and its message."""
     return (trace.strip().splitlines() or [""])[-1][:300]
-
-
-# § How a program is run on one input, in a process of its own; each runner ends that process.
-# §
-# § By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2
-# § what the
-# § program writes, 3 what the runner reports. All of it belongs to the program, which may
-# § forge any
-# § report it likes: it can only say what it returned, and does not know what it should have.
 
 
 RESULT, CHANNEL = 3, 4
