@@ -1,4 +1,8 @@
-"""What answers cost, on plain arrays: means, ratios, cost of pass, and the frontier of accuracy."""
+"""What answers cost, on plain arrays: means, ratios, cost of pass, and the frontier of accuracy.
+
+Arrays hold one mean cost per question; dollars are floats here, because only figures with an
+interval are made of them. Sums that were billed stay Decimal (reports/build.py).
+"""
 
 from dataclasses import dataclass
 
@@ -6,31 +10,16 @@ import numpy as np
 
 from reports.stats import TIE, Bounds, Floats, bca_interval, bca_ratio
 
-# § What answers cost: heavy-tailed, so a mean with a bootstrap interval, a median and a 95th
-# § of 100.
-# §
-# § Arrays hold one mean cost per question; dollars are floats here, because only figures with
-# § an
-# § interval are made of them. Sums that were billed stay Decimal (reports/build.py).
-
 
 @dataclass(frozen=True, slots=True)
 class CostSummary:
-    """Of a question's cost; None where some question's cost is unknown."""
+    """Of a question's cost, which is heavy-tailed."""
 
     mean: float
     interval: Bounds | None
     """BCa; None where all questions cost the same."""
     median: float
     p95: float
-
-
-@dataclass(frozen=True, slots=True)
-class CostRatio:
-    """Mean cost of one system over that of another on the same questions."""
-
-    value: float
-    interval: Bounds | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +48,8 @@ def cost_summary(values: Floats, resampled: Floats) -> CostSummary | None:
     )
 
 
-def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> CostRatio | None:
-    """Return mean(ours) / mean(theirs) with a paired BCa interval; None when nothing is divided.
+def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
+    """Return mean(ours) / mean(theirs) and its paired BCa interval; None when nothing is divided.
 
     `means` are both in each resample: (resamples, 2).
     """
@@ -68,7 +57,7 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> CostRatio | None:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = means[:, 0] / means[:, 1]
-    return CostRatio(float(ours.sum() / theirs.sum()), bca_ratio(ours, theirs, resampled))
+    return float(ours.sum() / theirs.sum()), bca_ratio(ours, theirs, resampled)
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
@@ -96,10 +85,6 @@ def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
     best = each.argmin(axis=1)[:, None]
     taken = [np.take_along_axis(values, best, axis=1)[:, 0] for values in (costs, right)]
     return cost_of_pass(taken[0], taken[1])
-
-
-# § Accuracy against cost: who is on the Pareto frontier, how surely, and the area below its
-# § hull.
 
 
 Point = tuple[float, float]

@@ -1,4 +1,9 @@
-"""Intervals and verdicts of two systems, and of all systems of a block of rows."""
+"""Intervals and verdicts of two systems, and of all systems of a block of rows.
+
+The question is the unit: epochs are averaged first. One pass over 30 questions has a standard error
+of about 9 points, and more epochs shrink only the noise within questions, so an interval that took
+epochs as independent would promise too much (Miller 2024, arXiv 2411.00640).
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,30 +20,19 @@ from reports.stats import (
     Bounds,
     Floats,
     Pairs,
-    Test,
     bca_interval,
     bootstrap_means,
     clustered_error,
     detectable,
     effective_wilson,
     holm,
-    paired_test,
     pairs_of,
+    sign_flips,
     sign_test,
     standard_error,
     t_interval,
     wilson,
 )
-
-# § Intervals and verdicts for a comparison. The question is the unit: epochs are averaged
-# § first.
-# §
-# § One pass over 30 questions has a standard error of about 9 points, and more epochs shrink
-# § only the
-# § noise within questions, so an interval that took epochs as independent would promise too
-# § much
-# § (Miller 2024, arXiv 2411.00640). The numerics are reports/stats/.
-
 
 Verdict = Literal["better", "worse", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
@@ -58,8 +52,9 @@ class Difference:
     verdict: Verdict
     questions: int
     p_value: float
-    test: Test
-    """McNemar's for single binary draws, else random sign flips of mean differences."""
+    test: Literal["mcnemar", "sign-flip"]
+    """McNemar's exact one is for single binary draws alone: of means over epochs it would throw
+    away how far they differ, so random sign flips take its place."""
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
     pairs: Pairs
@@ -114,7 +109,8 @@ def difference(values: Values, reference: Values) -> Difference | None:
     deltas = mine - other
     mean, found = float(deltas.mean()), t_interval(deltas)
     effect = detectable(float(deltas.var(ddof=1)), len(both)) if found else None
-    p_value, test = paired_test(deltas, single=_single(values) and _single(reference))
+    single = _single(values) and _single(reference)
+    p_value = sign_test(deltas) if single else sign_flips(deltas)
     return Difference(
         mean=mean,
         # Two accuracies differ by no more than 1.
@@ -123,7 +119,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
         verdict=_verdict(deltas, found, effect),
         questions=len(both),
         p_value=p_value,
-        test=test,
+        test="mcnemar" if single else "sign-flip",
         p_holm=p_value,
         pairs=pairs_of(mine, other),
     )
@@ -136,13 +132,12 @@ def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None
     are compared, the more of them look better by chance. None stays None.
     """
     found = [one for one in family if one]
-    adjusted_ps = iter(holm([one.p_value for one in found]))
-    return [one and _at(one, next(adjusted_ps)) for one in family]
+    ps = iter(holm([one.p_value for one in found]))
+    return [one and _with_holm(one, next(ps)) for one in family]
 
 
-def _at(one: Difference, p_holm: float) -> Difference:
-    kept = one.verdict if p_holm < 1 - LEVEL else "inconclusive"
-    return replace(one, p_holm=p_holm, verdict=kept)
+def _with_holm(one: Difference, p: float) -> Difference:
+    return replace(one, p_holm=p, verdict=one.verdict if p < 1 - LEVEL else "inconclusive")
 
 
 def _verdict(deltas: Floats, interval: Interval | None, effect: float | None) -> Verdict:
@@ -155,16 +150,6 @@ def _verdict(deltas: Floats, interval: Interval | None, effect: float | None) ->
 def _single(values: Values) -> bool:
     """Say whether every question was graded once, right or wrong."""
     return all(len(grades) <= 1 and set(grades) <= {0.0, 1.0} for grades in values.values())
-
-
-# § The rows of a block together: one set of resampled questions for all errors, costs and
-# § frontiers.
-# §
-# § What goes in are arrays, (questions, systems), not-a-number where a system was not graded;
-# § what
-# § comes out are columns of rows (reports/row.py). What two systems have to do with each
-# § other is
-# § reports/intervals.py, the numerics are reports/stats/.
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +210,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
         paired = ~np.isnan(deltas)
         parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
     means = np.split(bootstrap_means(np.hstack(parts)), len(parts), axis=1)
-    found = [{**_errors(block, at), **_costs(block, at, means[0][:, at])} for at in systems]
+    found = [_own(block, at, means[0][:, at]) for at in systems]
     if reference is not None:
         for at in systems:
             if at != reference:
@@ -250,16 +235,16 @@ def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
     return np.where(kept, values, np.nan)
 
 
-def _errors(block: BlockArrays, at: int) -> dict[str, Any]:
-    scores = block.scores[:, at]
-    clustered = clustered_error(scores, block.topics) if len(set(block.topics)) > 1 else None
-    return {"se": standard_error(scores), "se_clustered": clustered}
-
-
-def _costs(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
-    there = ~np.isnan(block.scores[:, at])
+def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
+    """Return columns on errors and costs; `resampled` are the mean dollars of each resample."""
+    whole, several = block.scores[:, at], len(set(block.topics)) > 1
+    columns: dict[str, Any] = {
+        "se": standard_error(whole),
+        "se_clustered": clustered_error(whole, block.topics) if several else None,
+    }
+    there = ~np.isnan(whole)
     scores, usd, tokens = (one[there, at] for one in (block.scores, block.usd, block.tokens))
-    right, columns = scores.sum(), dict[str, Any]()
+    right = scores.sum()
     if right > 0 and not np.isnan(tokens).any():
         columns["tokens_per_correct"] = float(tokens.sum() / right)
     if (summary := cost_summary(usd, resampled)) and (passed := cost_of_pass(usd, scores)):
@@ -285,9 +270,9 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
         columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
     ours, theirs = block.usd[there, at], block.usd[there, reference]
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
-        columns["usd_ratio"] = ratio.value
-        if ratio.interval:
-            columns |= {"usd_ratio_low": ratio.interval.low, "usd_ratio_high": ratio.interval.high}
+        columns["usd_ratio"], bounds = ratio
+        if bounds:
+            columns |= {"usd_ratio_low": bounds.low, "usd_ratio_high": bounds.high}
     return columns
 
 

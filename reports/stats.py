@@ -4,6 +4,10 @@ The question is the unit everywhere: whoever calls averages the epochs of a ques
 (Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be rebuilt.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# scipy ships no types.
+
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,27 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
-
-# § Statistics of a comparison on plain arrays: one entry per question, not-a-number where
-# § unknown.
-# §
-# § Belongs here: errors and intervals of means (`means`, `proportions`), resampling
-# § (`resampling`),
-# § paired comparisons (`paired`), many systems at once (`many`), what can be detected
-# § (`power`),
-# § several tries (`tries`), costs (`costs`) and frontiers (`frontier`). Pure functions, numpy
-# § and scipy
-# § alone. Does not belong here: logs, rows, verdict words of a table (reports/intervals.py),
-# § printing.
-# §
-# § The question is the unit everywhere: whoever calls averages the epochs of a question first
-# § (Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be
-# § rebuilt.
-
-
-# § Types of this package, and one array made from what a caller has.
-
+from scipy import special  # scipy.stats has the same and takes a second to load
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +25,15 @@ LEVEL = 0.95
 SEED = 20260101
 """Resampling starts from here unless a caller says otherwise: the same logs, the same report."""
 RESAMPLES = 10_000
+TIE = 1e-12
+"""Means that differ by less are equal: they are sums of the same numbers in another order."""
+CELLS = 4_000_000
+"""Draws made at once: 32 MB."""
+MOST_FLIPS = 16
+"""Up to so many differing questions all sign flips are counted instead of drawn."""
+MOST_SUBSETS = 2_000
+"""Up to so many subsets of tries are all counted; above that as many are drawn."""
+POWER = 0.8
 
 
 class Bounds(NamedTuple):
@@ -50,28 +43,9 @@ class Bounds(NamedTuple):
     high: float
 
 
-def without_gaps(values: Sequence[float] | Floats) -> Floats:
-    """Return the values that are numbers, as an array."""
-    array = np.asarray(values, dtype=np.float64)
-    return array[~np.isnan(array)]
-
-
-# § The few distribution functions that statistics here need, from scipy, with types.
-
-
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# scipy ships no types.
-
-
 def normal_quantile(share: float) -> float:
     """Return the standard normal's quantile; an infinity at 0 and 1."""
     return float(special.ndtri(share))
-
-
-def normal_shares(quantiles: Floats) -> Floats:
-    """Return the share of the standard normal below each quantile."""
-    return np.asarray(special.ndtr(quantiles), dtype=np.float64)
 
 
 def t_quantile(share: float, df: float) -> float:
@@ -79,48 +53,25 @@ def t_quantile(share: float, df: float) -> float:
     return float(special.stdtrit(df, share))
 
 
-def t_share(quantile: float, df: int) -> float:
-    """Return the share of Student's t below a quantile."""
-    return float(special.stdtr(df, quantile))
-
-
-def binomial_share(most: int, n: int) -> float:
-    """Return the chance of at most so many heads in n throws of a fair coin."""
-    return float(special.bdtr(most, n, 0.5))
-
-
-def chi_squared_above(value: float, df: int) -> float:
-    """Return the chance of more than `value`."""
-    return float(special.chdtrc(df, value))
-
-
-def beta_quantile(share: float, a: float, b: float) -> float:
-    """Return the quantile of the beta distribution."""
-    return float(special.betaincinv(a, b, share))
-
-
-# § Standard errors and Student intervals of a mean over questions, plain and clustered.
-
-
-Correction = Literal["CR0", "CR1"]
-"""`CR0`: none (Miller 2024, equation 4). `CR1`: times G / (G - 1) clusters, as Inspect does."""
+# --- means and shares -----------------------------------------------------------------------------
 
 
 def standard_error(values: Sequence[float] | Floats) -> float | None:
     """Return sd / sqrt(n) of the question means; None for fewer than two."""
-    array = without_gaps(values)
+    array = _without_gaps(values)
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
 
 def clustered_error(
     values: Sequence[float] | Floats,
     clusters: Sequence[Hashable],
-    correction: Correction = "CR1",
+    correction: Literal["CR0", "CR1"] = "CR1",
 ) -> float | None:
     """Return the standard error of the mean when questions of one cluster go together.
 
     Clusters are e.g. contests or subjects, one name for each value. None for fewer than two of
-    them. CR1 is too small with few clusters (below about 20): read it as a sensitivity check.
+    them. `CR0` has no correction (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as
+    Inspect does, and is too small with few (below about 20): read it as a sensitivity check.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -134,27 +85,21 @@ def clustered_error(
     return float(np.sqrt(factor * (sums**2).sum()) / there.sum())
 
 
-def t_interval(values: Sequence[float] | Floats, level: float = LEVEL) -> Bounds | None:
+def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
     """Return Student's interval of the mean with n - 1 degrees of freedom; None without spread."""
-    array, error = without_gaps(values), standard_error(values)
+    array, error = _without_gaps(values), standard_error(values)
     if not error:
         return None
-    half = t_quantile((1 + level) / 2, array.size - 1) * error
+    half = t_quantile((1 + LEVEL) / 2, array.size - 1) * error
     return Bounds(float(array.mean()) - half, float(array.mean()) + half)
-
-
-# § Intervals of a share: Wilson's, also on an effective sample size, and Clopper and
-# § Pearson's.
-# §
-# § The usual interval (mean and 1.96 standard errors) is wrong near 0 and 1, e.g. at 29 of
-# § 30.
 
 
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
     """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
 
-    Shares of questions answered in part are allowed: the interval is then too wide, never too
-    narrow, because no value within [0, 1] varies more than right and wrong do.
+    The usual interval (1.96 standard errors) is wrong near 0 and 1, e.g. at 29 of 30. Shares of
+    questions answered in part are allowed: the interval is then too wide, never too narrow, because
+    no value within [0, 1] varies more than right and wrong do.
     """
     z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
     below = 1 + z * z / n
@@ -174,25 +119,14 @@ def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bound
     return wilson(share, size, t_quantile((1 + LEVEL) / 2, clusters - 1))
 
 
-def clopper_pearson(right: int, n: int, level: float = LEVEL) -> Bounds:
-    """Return the exact interval of `right` of n; it covers at least as often as it says."""
-    tail = (1 - level) / 2
-    low = beta_quantile(tail, right, n - right + 1) if right else 0.0
-    high = beta_quantile(1 - tail, right + 1, n - right) if right < n else 1.0
-    return Bounds(low, high)
+def _without_gaps(values: Sequence[float] | Floats) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    return array[~np.isnan(array)]
 
 
-# § The bootstrap over questions, for many systems at once from one matrix of counts.
-# §
-# § A resample is how often each question is drawn; a mean of a resample is then a product of
-# § two
-# § matrices, and all systems see the same resamples, as paired and joint statements need.
-
-
-TIE = 1e-12
-"""Means that differ by less are equal: they are sums of the same numbers in another order."""
-CELLS = 4_000_000
-"""Draws made at once: 32 MB."""
+# --- the bootstrap over questions -----------------------------------------------------------------
+# A resample is how often each question is drawn; a mean of a resample is then a product of two
+# matrices, and all systems see the same resamples, as paired and joint statements need.
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
@@ -238,7 +172,7 @@ def resampled_means(counts: Floats, values: Floats) -> Floats:
         return sums / drawn
 
 
-def bca_interval(values: Floats, resampled: Floats, level: float = LEVEL) -> Bounds | None:
+def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
     """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
 
     `values`: one per question; `resampled`: their means in each resample. None without spread. The
@@ -247,11 +181,7 @@ def bca_interval(values: Floats, resampled: Floats, level: float = LEVEL) -> Bou
     there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
     if there.size < 2 or np.ptp(there) < TIE or not means.size:
         return None
-    mean = there.mean()
-    below = (means < mean - TIE).mean() + (np.abs(means - mean) <= TIE).mean() / 2
-    away = there - mean
-    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
-    return _corrected(means, float(below), float(acceleration), level)
+    return _bca(float(there.mean()), means, there - there.mean())
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
@@ -261,39 +191,28 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
     """
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
-    ratio = top.sum() / below.sum()
     with np.errstate(invalid="ignore", divide="ignore"):
         left = (top.sum() - top) / (below.sum() - below)
     if not np.isfinite(left).all() or np.ptp(left) < TIE:
         return None
-    share = (resampled < ratio - TIE).mean() + (np.abs(resampled - ratio) <= TIE).mean() / 2
-    away = left.mean() - left
-    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
-    return _corrected(resampled, float(share), float(acceleration), LEVEL)
+    return _bca(float(top.sum() / below.sum()), resampled, left.mean() - left)
 
 
-def _corrected(means: Floats, below: float, acceleration: float, level: float) -> Bounds | None:
-    bias, tail = normal_quantile(below), normal_quantile((1 - level) / 2)
+def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
+    """Return the interval of an estimate, given how far each question moves it."""
+    ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
+    bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
+    acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
+    tail = normal_quantile((1 - LEVEL) / 2)
     z = bias + np.array([tail, -tail])
-    at = normal_shares(bias + z / (1 - acceleration * z))
+    at = np.asarray(special.ndtr(bias + z / (1 - acceleration * z)), dtype=np.float64)
     if not np.isfinite(at).all():
         return None
-    low, high = np.quantile(means, at)
+    low, high = np.quantile(resampled, at)
     return Bounds(float(low), float(high))
 
 
-# § Two systems on the same questions: which test fits, its p-value, and how they go together.
-# §
-# § McNemar's exact test is for single binary draws alone. Where cells are averages of several
-# § epochs it
-# § would throw away how far they differ, so random sign flips take its place; Student's t
-# § stands beside
-# § them as a check (tests/test_stats.py).
-
-
-Test = Literal["mcnemar", "sign-flip"]
-MOST_FLIPS = 16
-"""Up to so many differing questions all sign flips are counted instead of drawn."""
+# --- two systems, and many ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,24 +246,14 @@ def sign_test(deltas: Sequence[float] | Floats) -> float:
 
 def mcnemar(b: int, c: int) -> float:
     """Return the exact two-sided p-value of McNemar's test from its two discordant counts."""
-    if not b + c:
-        return 1.0
-    return min(1.0, 2 * binomial_share(min(b, c), b + c))
-
-
-def t_test(deltas: Sequence[float] | Floats) -> float | None:
-    """Return the two-sided p-value of Student's paired test; None without spread."""
-    array, error = np.asarray(deltas, dtype=np.float64), standard_error(deltas)
-    if not error:
-        return None
-    return 2 * t_share(-abs(float(array.mean())) / error, array.size - 1)
+    return min(1.0, 2 * float(special.bdtr(min(b, c), b + c, 0.5))) if b + c else 1.0
 
 
 def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: int = SEED) -> float:
     """Return the two-sided p-value of the paired permutation test on the mean difference.
 
     Under the null each question's difference is as likely with the other sign. All flips are
-    counted for up to `EXACT` differing questions; else `draws` are drawn and the observed one
+    counted for up to `MOST_FLIPS` differing questions; else `draws` are drawn and the observed one
     counts as one more (Phipson and Smyth 2010), so that p is never 0.
     """
     array = np.asarray(deltas, dtype=np.float64)
@@ -366,15 +275,6 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
         sums = 2 * (ups.astype(np.float64) @ moved) - moved.sum()
         hits += int((np.abs(sums) >= observed - slack).sum())
     return (1 + hits) / (draws + 1)
-
-
-def paired_test(deltas: Floats, *, single: bool) -> tuple[float, Test]:
-    """Return the p-value of the test that fits; `single`: each cell is one binary draw."""
-    return (sign_test(deltas), "mcnemar") if single else (sign_flips(deltas), "sign-flip")
-
-
-# § Many systems on the same questions: is there any difference, and how many looks were
-# § taken.
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +302,7 @@ def cochran_q(values: Floats) -> Cochran | None:
         return None
     q = k * (k - 1) * float(((columns - columns.mean()) ** 2).sum()) / below
     differing = int(((rows > 0) & (rows < k)).sum())
-    return Cochran(q, k - 1, chi_squared_above(q, k - 1), differing)
+    return Cochran(q, k - 1, float(special.chdtrc(k - 1, q)), differing)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -419,14 +319,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-# § What so many questions can show, and how many it takes (Miller 2024, arXiv 2411.00640).
-# §
-# § The variance of a paired difference has a part between questions, which only more
-# § questions shrink,
-# § and a part within them, which more epochs shrink as well.
-
-
-POWER = 0.8
+# --- power ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,37 +327,35 @@ class Variance:
     """Variance of a question's paired difference, in squared shares of 1."""
 
     between: float
-    """Of the expected difference of a question, over questions."""
+    """Of the expected difference of a question: only more questions shrink it."""
     within: float
-    """Of one epoch's difference about its question's expectation, averaged over questions."""
+    """Of one epoch's difference about its question's expectation: more epochs shrink it, too."""
 
     def at(self, epochs: int) -> float:
         """Return the variance of a question's mean difference over some epochs."""
         return self.between + self.within / epochs
 
 
-def _power_factor(power: float, level: float) -> float:
-    return normal_quantile((1 + level) / 2) + normal_quantile(power)
+def detectable(variance: float, n: int) -> float:
+    """Return the smallest true difference that n questions show with 80 % power (Miller 2024)."""
+    return _power_factor(POWER) * sqrt(variance / n)
 
 
-def detectable(variance: float, n: int, power: float = POWER, level: float = LEVEL) -> float:
-    """Return the smallest true difference that n questions show as often as `power` says."""
-    return _power_factor(power, level) * sqrt(variance / n)
-
-
-def questions_needed(
-    variance: float, effect: float, power: float = POWER, level: float = LEVEL
-) -> int:
+def questions_needed(variance: float, effect: float, power: float = POWER) -> int:
     """Return how many questions show a true difference of `effect` as often as `power` says."""
-    return max(2, ceil(_power_factor(power, level) ** 2 * variance / effect**2))
+    return max(2, ceil(_power_factor(power) ** 2 * variance / effect**2))
 
 
-def variance_of_discordant(share: float, effect: float = 0.0) -> Variance:
+def _power_factor(power: float) -> float:
+    return normal_quantile((1 + LEVEL) / 2) + normal_quantile(power)
+
+
+def variance_of_discordant(share: float) -> Variance:
     """Return the variance when two systems differ on a share of the questions, one draw each.
 
-    It is share - effect**2, all of it between: one draw cannot tell the two parts apart.
+    All of it counts as between: one draw cannot tell the two parts apart.
     """
-    return Variance(max(share - effect**2, 0.0), 0.0)
+    return Variance(share, 0.0)
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
@@ -484,20 +375,12 @@ def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
               if one.shape[1] > 1]  # fmt: skip
     within = float(sum(noise for noise, _ in noises))
     share = float(sum(noise / epochs for noise, epochs in noises))
-    between = max(spread - share, 0.0)
-    return Variance(between, within if noises else 0.0)
+    return Variance(max(spread - share, 0.0), within)
 
 
-# § Several tries at a question: pass@k (one of k is right) and maj@k (the answer of most is
-# § right).
-# §
-# § Both are expectations over k tries drawn without replacement from the n that were made, so
-# § they are
-# § unbiased and use every try. pass@1 and maj@1 are the accuracy.
-
-
-MOST_SUBSETS = 2_000
-"""Up to so many subsets are all counted; above that as many are drawn."""
+# --- several tries at a question ------------------------------------------------------------------
+# Expectations over k tries drawn without replacement from the n that were made: unbiased, with every
+# try used. pass@1 and maj@1 are the accuracy.
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
@@ -511,9 +394,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return 1 - comb(n - right, k) / comb(n, k)
 
 
-def maj_at_k(
-    answers: Sequence[Hashable | None], values: Sequence[float], k: int, seed: int = SEED
-) -> float:
+def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 
     `answers` need only be equal where they mean the same; None is no answer and has no vote. Of
@@ -532,7 +413,7 @@ def maj_at_k(
     if comb(n, k) <= MOST_SUBSETS:
         picks = np.array(list(combinations(range(n), k)))
     else:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(SEED)
         picks = rng.permuted(np.tile(np.arange(n), (MOST_SUBSETS, 1)), axis=1)[:, :k]
     chosen = codes[picks]
     votes = (chosen[:, :, None] == np.arange(len(names))).sum(axis=1)

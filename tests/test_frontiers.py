@@ -35,8 +35,8 @@ def test_a_cost_ratio_is_paired() -> None:
     means = resampled_means(COUNTS, np.column_stack((3 * theirs, theirs)))
     found = cost_ratio(3 * theirs, theirs, means)
     assert found is not None
-    assert found.value == pytest.approx(3.0)
-    assert found.interval is None, "three times as dear on every question: there is no spread"
+    assert found[0] == pytest.approx(3.0)
+    assert found[1] is None, "three times as dear on every question: there is no spread"
     assert cost_ratio(theirs, 0 * theirs, means) is None
 
 
