@@ -1,10 +1,13 @@
-"""The ablation table, from training folders and logs of evaluations: rows, terminal and files."""
+"""The ablation table, from training folders and logs of evaluations: rows, terminal and files.
 
-import csv
-import io
+A variant is trained once per seed; its seeds are taken as epochs are, averaged by question before
+anything is compared. Held-out questions that picked a checkpoint are left out: the first of each
+suite, as many as the training's manifest says.
+"""
+
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +18,7 @@ from harness.ledger.logs import open_log
 from harness.ledger.totals import SystemRun, load_runs
 from harness.records import CONDUCTOR
 from reports.blocks import refuse_mixed_versions
-from reports.intervals import Difference, accuracy, accuracy_interval, difference, holm_adjusted
+from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
 from reports.render import (
     UNKNOWN,
@@ -23,31 +26,20 @@ from reports.render import (
     count,
     interval,
     markdown_file,
+    markdown_table,
     percent,
     points,
     refuse_foreign,
-    refuse_unwritable,
+    rows_csv,
     text_file,
     usd_about,
     write_files,
 )
 
-# § Rows of the ablation table, from files alone: training folders, and logs of evaluations.
-# §
-# § A variant is trained once per seed; its seeds are taken as epochs are, averaged by
-# § question before
-# § anything is compared. Held-out questions that picked a checkpoint are left out: the first
-# § of each
-# § suite, as many as the training's manifest says. Not here: how it looks
-# § (ablation_table.py).
-
-
 ALL = "all"
 """The suites together, every question alike."""
 CPU = "cpu.jsonl"
 """Beside a training's metrics: CPU seconds of each of its sittings, `{"cpu_s": ...}`."""
-
-Grades = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -129,11 +121,10 @@ def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[Abla
     """
     refuse_mixed_versions([sitting for one in variants for sitting in one.sittings])
     found = {one.name: _attempts_by_suite(one) for one in variants}
-    rows = [_rows(one, found[one.name]) for one in variants]
-    flat = [row for each in rows for row in each]
-    for suite in dict.fromkeys(row.suite for row in flat if row.accuracy is not None):
-        flat = _compared(flat, suite, reference, found)
-    return flat
+    rows = [row for one in variants for row in _rows(one, found[one.name])]
+    for suite in dict.fromkeys(row.suite for row in rows if row.accuracy is not None):
+        rows = _compared(rows, suite, reference, found)
+    return rows
 
 
 def _compared(
@@ -143,9 +134,9 @@ def _compared(
     found: Mapping[str, Mapping[str, list[QuestionResult]]],
 ) -> list[AblationRow]:
     """Return the rows with the differences of one suite's to the reference."""
-    base = _grades(found[reference].get(suite, []))
+    base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
-    raw = [difference(_grades(found[row.ablation].get(suite, [])), base) for row in family]
+    raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
     told = {row.ablation: one for row, one in zip(family, holm_adjusted(raw), strict=True)}
     return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
 
@@ -160,23 +151,20 @@ def _against(row: AblationRow, found: Difference | None) -> AblationRow:
 
 
 def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
-    """Return the attempts that count, by suite and together, over all seeds."""
+    """Return the attempts that count, by suite and together, over all seeds.
+
+    Not those at the questions that picked the checkpoint: the split's first ones.
+    """
     found: dict[str, list[QuestionResult]] = {ALL: []}
     for sitting in variant.sittings:
-        picked = _picked(sitting, variant)
+        manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
+        most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
+        with open_log(sitting.paths[0]) as log:
+            picked = {str(one) for one in log.header["eval"]["dataset"]["sample_ids"][:most]}
         kept = [one for one in sitting.attempts if one.question not in picked]
         found.setdefault(sitting.facts.suite, []).extend(kept)
         found[ALL].extend(kept)
     return found if found[ALL] else {}
-
-
-def _picked(sitting: SystemRun, variant: AblationRuns) -> set[str]:
-    """Return the questions that picked the checkpoint: the split's first ones."""
-    manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
-    most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
-    with open_log(sitting.paths[0]) as log:
-        ids: list[Any] = log.header["eval"]["dataset"]["sample_ids"]
-    return {str(one) for one in ids[:most]}
 
 
 def _rows(
@@ -189,17 +177,14 @@ def _rows(
 
 
 def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) -> AblationRow:
-    grades = _grades(attempts)
-    bounds = accuracy_interval(grades)
+    grades = grades_of(attempts)
     graded = [one for one in attempts if one.graded]
     row = AblationRow(
         ablation=variant.name,
         suite=suite,
         seeds=len(variant.logs),
         n=len(grades),
-        accuracy=accuracy(grades),
-        ci_low=bounds and bounds.low,
-        ci_high=bounds and bounds.high,
+        **accuracy_columns(grades),
         calls=_mean([one.totals.worker_calls for one in graded]),
         conductor_tokens=_mean([one.totals.conductor_tokens for one in graded]),
         steps=_mean([one.steps for one in graded if one.steps]),
@@ -209,14 +194,6 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
         says=variant.says,
     )
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
-
-
-def _grades(attempts: Sequence[QuestionResult]) -> Grades:
-    found: Grades = {}
-    for one in attempts:
-        if one.value is not None:
-            found.setdefault(one.question, []).append(one.value)
-    return found
 
 
 def _mean(values: Sequence[Any]) -> float | None:
@@ -236,17 +213,15 @@ def _shares(sittings: Sequence[SystemRun]) -> str:
 
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
+    used = [folder / CPU for folder in variant.runs]
     return {
-        "cpu_s": _mean([_cpu_seconds(folder) for folder in variant.runs]),
+        "cpu_s": _mean([_cpu_seconds(path) if path.is_file() else None for path in used]),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }
 
 
-def _cpu_seconds(folder: Path) -> float | None:
-    path = folder / CPU
-    if not path.is_file():
-        return None
+def _cpu_seconds(path: Path) -> float:
     return sum(json.loads(line)["cpu_s"] for line in path.read_text().splitlines())
 
 
@@ -259,11 +234,6 @@ def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
         if one["correct"] is not None
     ]
     return -max(judged, default=(0.0, 0))[1]
-
-
-# § The ablation table: on a terminal, and as ablations.md and ablations.csv.
-# §
-# § Not here: the figures (reports/ablations.py).
 
 
 MARK = "<!-- podium ablations -->"
@@ -298,14 +268,13 @@ def write_ablations(
     rows = ablation_rows(variants, reference)
     files = {
         "ablations.md": markdown_file(ablation_markdown(rows), MARK),
-        "ablations.csv": text_file(ablation_csv(rows)),
+        "ablations.csv": text_file(rows_csv(rows, COLUMNS, _rounded)),
     }
     return ablation_text(rows), write_files(out, files)
 
 
 def refuse_foreign_ablations(out: Path) -> None:
     """Raise UserError, before anything is trained, when the files could not be written."""
-    refuse_unwritable(out)
     refuse_foreign(out, MARKS)
 
 
@@ -320,24 +289,16 @@ def ablation_markdown(rows: Sequence[AblationRow]) -> str:
     names = ("Accuracy", "By suite", "Work", "What subtasks say")
     parts = [MARK, "# Ablations of the conductor"]
     for name, table in zip(names, _tables(rows), strict=True):
-        parts += [f"## {name}", _markdown(table)]
-    parts += ["## Whom it asks", _markdown(_asked(rows)), "## What they are"]
+        parts += [f"## {name}", markdown_table(table)]
+    trained = {row.ablation for row in _trained(rows)}
+    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in trained]
+    parts += ["## Whom it asks", markdown_table([("ablation", "suite", "worker calls"), *asked])]
+    parts.append("## What they are")
     parts.append("\n".join(f"- {row.ablation}: {row.says}" for row in _whole(rows)))
     return "\n\n".join([*parts, *_without(rows), LEGEND]) + "\n"
 
 
-def ablation_csv(rows: Sequence[AblationRow]) -> str:
-    """Return the rows as CSV; an empty cell is an unknown figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = asdict(row).items()
-        writer.writerow({name: "" if value is None else _plain(value) for name, value in cells})
-    return text.getvalue()
-
-
-def _plain(value: object) -> object:
+def _rounded(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
@@ -379,14 +340,13 @@ def _suite_table(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
     for row in _trained(rows):
         line = [row.ablation]
         for suite in suites:
-            found = cells.get((row.ablation, suite))
-            line += _suite_cells(found) if found else [UNKNOWN] * 3
+            if found := cells.get((row.ablation, suite)):
+                bounds = interval(found.ci_low, found.ci_high)
+                line += [percent(found.accuracy), bounds, count(found.steps, 2)]
+            else:
+                line += [UNKNOWN] * 3
         table.append(line)
     return table
-
-
-def _suite_cells(row: AblationRow) -> list[str]:
-    return [percent(row.accuracy), interval(row.ci_low, row.ci_high), count(row.steps, 2)]
 
 
 def _work(row: AblationRow) -> Sequence[str]:
@@ -408,20 +368,7 @@ def _word_cells(row: AblationRow) -> Sequence[str]:
     return (row.ablation, *counts, *map(percent, shares))
 
 
-def _asked(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
-    trained = {row.ablation for row in _trained(rows)}
-    return [
-        ("ablation", "suite", "worker calls"),
-        *((row.ablation, row.suite, row.workers) for row in rows if row.ablation in trained),
-    ]
-
-
 def _without(rows: Sequence[AblationRow]) -> list[str]:
     """Return a line for each ablation that has no figures, and why."""
     lines = [f"Not run: {row.ablation}: {row.not_run}." for row in _whole(rows) if row.not_run]
     return ["\n".join(lines)] if lines else []
-
-
-def _markdown(table: Sequence[Sequence[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(table[0]) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (table[0], ruler, *table[1:]))

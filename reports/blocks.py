@@ -9,105 +9,14 @@ from harness.boxes import BoxRecord
 from harness.errors import UserError
 from harness.ledger.totals import SystemRun
 from harness.suite import OFFICIAL, Prompt
-from reports.intervals import Values
+from reports.intervals import FEWEST, grades_of
 from reports.row import TableRow, block_of
-from reports.tries import FEWEST
-
-# § Which rows may be compared, and with what: versions that must agree, and the reference
-# § system.
-
 
 BEST_SINGLE = "best-single"
 SINGLE = "single:"
 
-CHOSEN_RULE = "chosen on the train split"
-FIRST_RULE = "first single worker in the pool's order"
-
 Group = tuple[str, str, str, str, str, str, str]
 """Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
-
-
-def graded_values(sitting: SystemRun) -> Values:
-    """Return question -> grades of its graded epochs."""
-    values: dict[str, list[float]] = {}
-    for attempt in sitting.attempts:
-        if attempt.value is not None:
-            values.setdefault(attempt.question, []).append(attempt.value)
-    return values
-
-
-def reference_of(sittings: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
-    """Return what the others are compared with; None when no single worker was graded.
-
-    It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
-    the train split, else the `single:` worker that comes first in the pool's order. Both stand
-    before the run: a reference picked by its result would be a choice in hindsight. Two sittings of
-    one system are told apart by arguments, then by age.
-    """
-    if vs is not None:
-        named = [sitting for sitting in sittings if sitting.facts.system == vs]
-        return min(named, key=_age, default=None)
-    able = [sitting for sitting in sittings if _may_be_reference(sitting)]
-    return min(able, key=_rank, default=None)
-
-
-def rule_of(reference: str) -> str:
-    """Return which of the two rules made a system the reference."""
-    return CHOSEN_RULE if reference == BEST_SINGLE else FIRST_RULE
-
-
-def _may_be_reference(sitting: SystemRun) -> bool:
-    facts = sitting.facts
-    named = facts.system == BEST_SINGLE or facts.system in _singles(sitting)
-    allowed = facts.reference_allowed and not facts.uses_targets
-    return named and allowed and bool(graded_values(sitting))
-
-
-def _singles(sitting: SystemRun) -> list[str]:
-    """Return the names of the single-worker systems, in the pool's order."""
-    return [f"{SINGLE}{name}" for name in sitting.facts.workers]
-
-
-def _rank(sitting: SystemRun) -> tuple[int, str, str]:
-    """Return where a sitting stands in the queue for the reference."""
-    queue = [BEST_SINGLE, *_singles(sitting)]
-    return (queue.index(sitting.facts.system), *_age(sitting))
-
-
-def _age(sitting: SystemRun) -> tuple[str, str]:
-    return (json.dumps(sitting.facts.args, sort_keys=True), sitting.logs[-1])
-
-
-def refuse_mixed_versions(sittings: Sequence[SystemRun]) -> None:
-    """Raise UserError when an exam is there in two versions: its rows are no comparison."""
-    ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
-    for what, way in ways.items():
-        found: dict[tuple[str, str], str] = {}
-        for sitting in sittings:
-            facts = sitting.facts
-            value = str(getattr(facts, what))
-            first = found.setdefault((facts.suite, facts.split), value)
-            if first != value:
-                raise UserError(
-                    f"Suite {facts.suite!r} is there with {what} {first} and {value} "
-                    f"({sitting.logs[0]}): report the directories apart{way}."
-                )
-
-
-def group_of(sitting: SystemRun) -> Group:
-    """Return what rows must share to be compared: dollars at two price books are two currencies."""
-    facts = sitting.facts
-    book = f"{facts.prices['name']} {facts.prices['sha256']}"
-    exam = (facts.suite, facts.split, facts.label, facts.prompt)
-    return (*exam, facts.pool_sha256, str(facts.seed), book)
-
-
-# § What a reader asks of a report: a reference by name, some of the epochs, a majority of k
-# § tries.
-# §
-# § Also what is refused for it, in one sentence with the way out. Which sittings may be
-# § compared at all
-# § is reports/blocks.py.
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,47 +36,132 @@ class ReportOptions:
 
 
 DEFAULT_OPTIONS = ReportOptions()
-NAMED_RULE = "named by --vs"
 
 
-def refuse_unknown(vs: str | None, exams: Sequence[SystemRun]) -> None:
-    """Raise UserError for a reference that is not there, or alone."""
-    if vs is None:
-        return
-    names = sorted({sitting.facts.system for sitting in exams})
-    if vs not in names:
-        raise UserError(f"There is no system {vs!r} in these logs; there are: {', '.join(names)}.")
-    if len(exams) == 1:
-        raise UserError(f"{vs} is the one system only: there is nothing to compare.")
+def reference_of(sittings: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
+    """Return what the others are compared with; None when no single worker was graded.
+
+    It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
+    the train split, else the `single:` worker that comes first in the pool's order. Both stand
+    before the run: a reference picked by its result would be a choice in hindsight. Two sittings of
+    one system are told apart by arguments, then by age.
+    """
+    if vs is not None:
+        named = [sitting for sitting in sittings if sitting.facts.system == vs]
+        return min(named, key=_age, default=None)
+    able = [sitting for sitting in sittings if _may_be_reference(sitting)]
+    return min(able, key=_place, default=None)
 
 
-def refuse_mixed_epochs(exams: Sequence[SystemRun]) -> None:
-    """Raise UserError when rows to be compared were asked a different number of times."""
-    groups: dict[Group, list[SystemRun]] = {}
+def reference_rule(reference: str, vs: str | None) -> str:
+    """Return why a system is the reference."""
+    if vs:
+        return "named by --vs"
+    chosen = reference == BEST_SINGLE
+    return "chosen on the train split" if chosen else "first single worker in the pool's order"
+
+
+def _may_be_reference(sitting: SystemRun) -> bool:
+    facts = sitting.facts
+    allowed = facts.reference_allowed and not facts.uses_targets
+    return allowed and facts.system in _queue(sitting) and bool(grades_of(sitting.attempts))
+
+
+def _queue(sitting: SystemRun) -> list[str]:
+    return [BEST_SINGLE, *(f"{SINGLE}{name}" for name in sitting.facts.workers)]
+
+
+def _place(sitting: SystemRun) -> tuple[int, str, str]:
+    return (_queue(sitting).index(sitting.facts.system), *_age(sitting))
+
+
+def _age(sitting: SystemRun) -> tuple[str, str]:
+    return (json.dumps(sitting.facts.args, sort_keys=True), sitting.logs[-1])
+
+
+def group_of(sitting: SystemRun) -> Group:
+    """Return what rows must share to be compared: dollars at two price books are two currencies."""
+    facts = sitting.facts
+    book = f"{facts.prices['name']} {facts.prices['sha256']}"
+    exam = (facts.suite, facts.split, facts.label, facts.prompt)
+    return (*exam, facts.pool_sha256, str(facts.seed), book)
+
+
+def comparable_groups(
+    sittings: Sequence[SystemRun], options: ReportOptions = DEFAULT_OPTIONS
+) -> list[list[tuple[SystemRun, int]]]:
+    """Return the evaluations group by group, cut to the epochs asked for; beside each all it has.
+
+    UserError when they are no comparison: a suite in two versions or data revisions, epochs that
+    differ within a group, a reference that is not there, or options that cannot be had.
+    """
+    exams = [sitting for sitting in sittings if sitting.facts.purpose == "eval"]
+    refuse_mixed_versions(exams)
+    _refuse_options(options, exams)
+    groups: dict[Group, list[tuple[SystemRun, int]]] = {}
     for sitting in exams:
-        groups.setdefault(group_of(sitting), []).append(sitting)
+        kept = _first_epochs(sitting, options.epochs)
+        groups.setdefault(group_of(kept), []).append((kept, sitting.epochs))
     for group in groups.values():
-        asked = sorted({sitting.epochs for sitting in group})
-        if len(asked) > 1:
-            facts = group[0].facts
-            raise UserError(
-                f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
-                f"asked each question a different number of times: {_each(group)}. Where a run "
-                f"raised its epochs and was interrupted, the same command finishes it; else "
-                f"--epochs {asked[0]} compares the first {_first(asked[0])} of all."
-            )
+        _refuse_mixed_epochs([sitting for sitting, _ in group])
+    return list(groups.values())
 
 
-def _each(group: Sequence[SystemRun]) -> str:
-    said = sorted(f"{sitting.facts.system} {sitting.epochs}" for sitting in group)
-    return ", ".join(said[:10]) + (", ..." if len(said) > 10 else "")
+def refuse_mixed_versions(sittings: Sequence[SystemRun]) -> None:
+    """Raise UserError when an exam is there in two versions: its rows are no comparison."""
+    ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
+    for what, way in ways.items():
+        found: dict[tuple[str, str], str] = {}
+        for sitting in sittings:
+            facts = sitting.facts
+            value = str(getattr(facts, what))
+            first = found.setdefault((facts.suite, facts.split), value)
+            if first != value:
+                raise UserError(
+                    f"Suite {facts.suite!r} is there with {what} {first} and {value} "
+                    f"({sitting.logs[0]}): report the directories apart{way}."
+                )
+
+
+def _refuse_options(options: ReportOptions, exams: Sequence[SystemRun]) -> None:
+    vs, maj = options.vs, options.maj
+    names = sorted({sitting.facts.system for sitting in exams})
+    if vs is not None and vs not in names:
+        raise UserError(f"There is no system {vs!r} in these logs; there are: {', '.join(names)}.")
+    if vs is not None and len(exams) == 1:
+        raise UserError(f"{vs} is the one system only: there is nothing to compare.")
+    if maj is None:
+        return
+    if maj < FEWEST:
+        raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
+    most = max((sitting.epochs for sitting in exams), default=0)
+    if maj > most:
+        fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
+        raise UserError(
+            f"A majority of {maj} needs {maj} epochs, and these logs have {most}: run with "
+            f"--epochs {maj}{fewer}."
+        )
+
+
+def _refuse_mixed_epochs(group: Sequence[SystemRun]) -> None:
+    asked = sorted({sitting.epochs for sitting in group})
+    if len(asked) > 1:
+        each = sorted(f"{sitting.facts.system} {sitting.epochs}" for sitting in group)
+        facts = group[0].facts
+        raise UserError(
+            f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
+            f"asked each question a different number of times: {', '.join(each[:10])}"
+            f"{', ...' if len(each) > 10 else ''}. Where a run raised its epochs and was "
+            f"interrupted, the same command finishes it; else --epochs {asked[0]} compares the "
+            f"first {_first(asked[0])} of all."
+        )
 
 
 def _first(epochs: int) -> str:
     return "epoch" if epochs == 1 else f"{epochs} epochs"
 
 
-def first_epochs(sitting: SystemRun, wanted: int | None) -> SystemRun:
+def _first_epochs(sitting: SystemRun, wanted: int | None) -> SystemRun:
     """Return a sitting as if each question had been asked `wanted` times; UserError for too many.
 
     What was paid and all other sums of calls stay those of every epoch.
@@ -200,30 +194,6 @@ def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
     )
 
 
-def refuse_too_many_tries(maj: int | None, exams: Sequence[SystemRun]) -> None:
-    """Raise UserError when no system was asked often enough for a majority of `maj` tries."""
-    if maj is None:
-        return
-    if maj < FEWEST:
-        raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
-    most = max((sitting.epochs for sitting in exams), default=0)
-    if maj > most:
-        fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
-        raise UserError(
-            f"A majority of {maj} needs {maj} epochs, and these logs have {most}: run with "
-            f"--epochs {maj}{fewer}."
-        )
-
-
-# § Blocks: the rows that may be compared with one another, and how a block is told from
-# § others.
-
-
-NONE = "none"
-DIGITS = 8
-"""So many of a digest's digits are shown."""
-
-
 def blocks_of(rows: Sequence[TableRow]) -> list[list[TableRow]]:
     """Return sorted rows block by block."""
     return [list(group) for _, group in groupby(rows, key=block_of)]
@@ -231,7 +201,7 @@ def blocks_of(rows: Sequence[TableRow]) -> list[list[TableRow]]:
 
 def pinned_name(name: str, digest: str) -> str:
     """Return a name that pins its content, e.g. `rehearsal (49f947b9)`."""
-    return f"{name} ({digest[:DIGITS]})"
+    return f"{name} ({digest[:8]})"
 
 
 def pool_name(row: TableRow, rows: Sequence[TableRow]) -> str:
@@ -266,10 +236,7 @@ def avg_at(rows: Sequence[TableRow]) -> str:
 
 def reference_of_block(rows: Sequence[TableRow]) -> str:
     """Return the system that a block is compared with, or `none`."""
-    return next((row.reference for row in rows if row.reference), NONE)
-
-
-# § Where programs ran, in words: every table says which box graded it.
+    return next((row.reference for row in rows if row.reference), "none")
 
 
 def box_of(row: TableRow) -> str:

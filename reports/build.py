@@ -1,4 +1,8 @@
-"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes."""
+"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes.
+
+The headline is the list price with nothing cached (harness/ledger/totals.py). What is unknown stays
+unknown here: a sum that lacks a call is never shown as a smaller sum.
+"""
 
 import json
 from collections import Counter
@@ -17,48 +21,44 @@ from harness.records import GRADER, Usage
 from harness.text import format_range
 from reports.blocks import (
     DEFAULT_OPTIONS,
-    NAMED_RULE,
     SINGLE,
-    Group,
     ReportOptions,
-    first_epochs,
-    graded_values,
-    group_of,
+    comparable_groups,
     reference_of,
-    refuse_mixed_epochs,
-    refuse_mixed_versions,
-    refuse_too_many_tries,
-    refuse_unknown,
-    rule_of,
+    reference_rule,
     without_whole_sums,
 )
+from reports.costs import block_arrays, block_columns
 from reports.intervals import (
     Difference,
     accuracy,
-    accuracy_interval,
-    block_arrays,
-    block_columns,
+    accuracy_columns,
     difference,
+    grades_of,
     holm_adjusted,
-)
-from reports.render import UNKNOWN, usd
-from reports.row import COLUMNS, TableRow, block_of
-from reports.tries import (
-    PassAtK,
-    majority_columns,
+    majority,
     official_agreement,
-    official_columns,
     pass_at_ks,
 )
-
-# § Rows of the comparison: one per system, exam and pool (`Row` itself is reports/row.py).
-
-
-__all__ = ["COLUMNS", "TableRow", "block_of", "build_rows", "pair_rows"]
-
+from reports.render import UNKNOWN, usd
+from reports.row import TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]
 """A row and what it is made from."""
+
+OF_FACTS = (
+    "suite", "suite_version", "label", "system", "pool", "data_revision", "box", "split", "dates",
+    "seed", "time_scale", "uses_targets", "reference_allowed", "pool_sha256", "prompt", "order",
+    "source", "prompt_sha256",
+)  # fmt: skip
+OF_TOTALS = (
+    "n_asked", "n_graded", "n_unparsed", "n_unpriced", "tokens_in", "tokens_out",
+    "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth", "latency_s", "conductor_s",
+    "tokens_reasoning",
+)  # fmt: skip
+"""Columns that are called as in `RunFacts` and as in `SystemTotals`."""
+ARGUMENTS = 80
+"""Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
 def build_rows(
@@ -73,28 +73,20 @@ def pair_rows(
 ) -> tuple[tuple[Pair, ...], ...]:
     """Return the rows of a report with what each is made from, block by block.
 
-    UserError when rows are no comparison: a suite in two versions or data revisions, epochs that
-    differ within a block, a reference that is not there.
+    UserError when rows are no comparison (`comparable_groups`).
     """
-    exams = [sitting for sitting in sittings if sitting.facts.purpose == "eval"]
-    refuse_mixed_versions(exams)
-    refuse_unknown(wanted.vs, exams)
-    refuse_too_many_tries(wanted.maj, exams)
-    kept = [first_epochs(sitting, wanted.epochs) for sitting in exams]
-    refuse_mixed_epochs(kept)
-    groups: dict[Group, list[tuple[SystemRun, int]]] = {}
-    for sitting, whole in zip(kept, exams, strict=True):
-        groups.setdefault(group_of(sitting), []).append((sitting, whole.epochs))
-    blocks = [_block(group, wanted) for group in groups.values()]
+    blocks = [_block(group, wanted) for group in comparable_groups(sittings, wanted)]
     return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
 
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
     """Return the rows of one block, sorted; beside each sitting stand its epochs in all."""
-    sittings = [sitting for sitting, _ in group]
-    rows = [without_whole_sums(row, epochs) for row, (_, epochs) in zip(
-        _compared(sittings, wanted), group, strict=True)]  # fmt: skip
-    return tuple(sorted(zip(rows, sittings, strict=True), key=lambda pair: _order(pair[0])))
+    rows = _compared([sitting for sitting, _ in group], wanted)
+    pairs = [
+        (without_whole_sums(row, epochs), sitting)
+        for row, (sitting, epochs) in zip(rows, group, strict=True)
+    ]
+    return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
 
 
 def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
@@ -102,15 +94,15 @@ def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRo
     place = next((at for at, sitting in enumerate(group) if sitting is reference), None)
     columns = block_columns(block_arrays(group), place)
     rows = [
-        replace(_row(sitting), **own, **majority_columns(sitting, wanted.maj))
+        TableRow(**_columns(sitting, wanted.maj), **own)
         for sitting, own in zip(group, columns, strict=True)
     ]
     if reference is None:
         return rows
-    rule = NAMED_RULE if wanted.vs else rule_of(reference.facts.system)
-    values = graded_values(reference)
+    rule = reference_rule(reference.facts.system, wanted.vs)
+    values = grades_of(reference.attempts)
     found = [
-        None if sitting is reference else difference(graded_values(sitting), values)
+        None if sitting is reference else difference(grades_of(sitting.attempts), values)
         for sitting in group
     ]
     return [
@@ -130,8 +122,8 @@ def with_difference(
     return replace(
         row,
         paired_diff=found.mean,
-        paired_low=found.interval.low if found.interval else None,
-        paired_high=found.interval.high if found.interval else None,
+        paired_low=found.interval and found.interval.low,
+        paired_high=found.interval and found.interval.high,
         verdict=found.verdict,
         reference=reference[0],
         reference_rule=reference[1],
@@ -146,113 +138,68 @@ def with_difference(
     )
 
 
-def _row(sitting: SystemRun) -> TableRow:
-    """Return the row of one system, not compared with any other yet."""
-    totals = system_totals(sitting)
-    values = graded_values(sitting)
-    interval = accuracy_interval(values)
-    rules, passed = official_agreement(sitting.attempts), pass_at_ks(values)
-    return replace(
-        _described(sitting, totals),
-        **_box(sitting.facts),
-        **official_columns(rules),
-        **money_columns(sitting, totals),
-        **manifest_columns(sitting),
-        **_plan_columns(totals),
-        n_fragile=sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
-        pass_at_5=_pass_at(passed, 5),
-        pass_at_10=_pass_at(passed, 10),
-        accuracy=accuracy(values),
-        ci_low=interval.low if interval else None,
-        ci_high=interval.high if interval else None,
-        usd_per_query=totals.usd,
-        tokens_in=totals.tokens_in,
-        tokens_out=totals.tokens_out,
-        worker_tokens_out=totals.worker_tokens_out,
-        conductor_tokens=totals.conductor_tokens,
-        calls=totals.calls,
-        steps=totals.steps,
-        depth=totals.depth,
-        latency_s=totals.latency_s,
-        conductor_s=totals.conductor_s,
-        tokens_reasoning=totals.tokens_reasoning,
-    )
-
-
-def _plan_columns(totals: SystemTotals) -> dict[str, Any]:
-    """Return how many plans of a model could not be carried out, and mostly why."""
-    if not totals.n_planned:
-        return {}
-    faults = totals.plan_faults
-    found = sum(faults.values())
-    return {
-        "n_invalid_plans": found,
-        "invalid_plan_pct": 100 * found / totals.n_graded,
-        "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
-    }
-
-
-def _box(facts: RunFacts) -> dict[str, str | None]:
-    on = facts.box_facts
-    if on is None:
-        return {}
-    return {
-        "box_python": on.python,
-        "box_image": on.image,
-        "box_image_id": on.image_id,
-        "box_packages": " ".join(on.packages),
-    }
-
-
-def _pass_at(passed: Sequence[PassAtK], k: int) -> float | None:
-    return next((one.value for one in passed if one.k == k), None)
-
-
-def _described(sitting: SystemRun, totals: SystemTotals) -> TableRow:
-    """Return a row's identity and counts, its figures unknown."""
-    facts = sitting.facts
+def _columns(sitting: SystemRun, maj: int | None) -> dict[str, Any]:
+    """Return the columns of one system, not compared with any other yet."""
+    facts, totals, values = sitting.facts, system_totals(sitting), grades_of(sitting.attempts)
     called = sorted({kind.role for kind in sitting.spend} & facts.workers.keys())
-    solving = [role for role in called if role != GRADER]
-    return TableRow(
-        suite=facts.suite,
-        suite_version=facts.suite_version,
-        label=facts.label,
-        system=facts.system,
-        n_asked=totals.n_asked,
-        n_graded=totals.n_graded,
-        epochs=sitting.epochs,
-        pool=facts.pool,
-        data_revision=facts.data_revision,
-        price_book=str(facts.prices["name"]),
-        box=facts.box,
-        n_unparsed=totals.n_unparsed,
-        split=facts.split,
-        dates=facts.dates,
-        knowledge_cutoff=_cutoffs(facts, solving),
-        config=_json({role: _identity(sitting, role) for role in called}),
-        args=_json(arguments_of(facts)),
-        seed=facts.seed,
-        time_scale=facts.time_scale,
-        uses_targets=facts.uses_targets,
-        notes="; ".join(note.replace("; ", ", ") for note in notes_of(sitting, totals)),
-        reference_allowed=facts.reference_allowed,
-        pool_sha256=facts.pool_sha256,
-        price_book_sha256=str(facts.prices["sha256"]),
-        prompt=facts.prompt,
-        order=facts.order,
-    )
+    solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
+    passed, money = pass_at_ks(values), _money_columns(sitting, totals)
+    notes = [note.replace("; ", ", ") for note in _notes(sitting, totals, money)]
+    config = {
+        role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in called
+    }
+    return {
+        **{name: getattr(facts, name) for name in OF_FACTS},
+        **{name: getattr(totals, name) for name in OF_TOTALS},
+        **money,
+        **accuracy_columns(values),
+        **_optional_columns(sitting, totals, maj),
+        **_manifest_columns(sitting),
+        "epochs": sitting.epochs,
+        "price_book": str(facts.prices["name"]),
+        "price_book_sha256": str(facts.prices["sha256"]),
+        "knowledge_cutoff": "; ".join(
+            f"{role}: {facts.workers[role].knowledge_cutoff}" for role in solving
+        ),
+        "config": _json(config),
+        "args": _json(_arguments(facts)),
+        "notes": "; ".join(notes),
+        "n_fragile": sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
+        "pass_at_5": next((one.value for one in passed if one.k == 5), None),
+        "pass_at_10": next((one.value for one in passed if one.k == 10), None),
+        "usd_per_query": totals.usd,
+    }
 
 
-def _cutoffs(facts: RunFacts, solving: Sequence[str]) -> str:
-    """Return the knowledge cutoff of each real model that took part; our own have none."""
-    if facts.label == "rehearsal":
-        return ""
-    return "; ".join(f"{role}: {facts.workers[role].knowledge_cutoff}" for role in solving)
-
-
-def _identity(sitting: SystemRun, role: str) -> dict[str, object]:
-    worker = sitting.facts.workers[role]
-    return {"model": worker.model, **worker.settings}
+def _optional_columns(
+    sitting: SystemRun, totals: SystemTotals, maj: int | None
+) -> dict[str, object]:
+    """Return columns on boxes, second verdicts, plans and majorities; none where there are none."""
+    columns: dict[str, object] = {}
+    if on := sitting.facts.box_facts:
+        columns |= {
+            "box_python": on.python,
+            "box_image": on.image,
+            "box_image_id": on.image_id,
+            "box_packages": " ".join(on.packages),
+        }
+    if rules := official_agreement(sitting.attempts):
+        columns |= {
+            "official_accuracy": rules.accuracy,
+            "n_official_differ": rules.differ,
+            "n_official_errata": rules.errata,
+        }
+    if totals.n_planned:
+        faults = totals.plan_faults
+        found = sum(faults.values())
+        columns |= {
+            "n_invalid_plans": found,
+            "invalid_plan_pct": 100 * found / totals.n_graded,
+            "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
+        }
+    if voted := majority(sitting, maj):
+        columns |= {"maj_k": voted[0], "maj_accuracy": accuracy(voted[1])}
+    return columns
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
@@ -267,38 +214,28 @@ def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
 
 
-# § What systems say of themselves beside what they did: sources, deviations, calls.
-# §
-# § The figures of the comparison itself are reports/build.py; whether each single answer
-# § keeps the
-# § promise is the audit's I7.
-
-
-def manifest_columns(sitting: SystemRun) -> dict[str, Any]:
+def _manifest_columns(sitting: SystemRun) -> dict[str, Any]:
     """Return a row's columns on its manifest, and the worker calls that were counted."""
     facts = sitting.facts
     calls = [one.totals.worker_calls for one in sitting.attempts if one.graded]
     return {
         "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
-        "source": facts.source,
         "calls_min": min(calls, default=None),
         "calls_max": max(calls, default=None),
         "calls_expected": format_range(facts.calls_expected),
-        "prompt_sha256": facts.prompt_sha256,
     }
 
 
 def calls_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
     """Return worker calls a question against manifests, a line per row, heads first."""
     heads = ("system", "by its manifest", "fewest", "most", "mean of all calls")
-    return [heads, *(_calls(row) for row in rows)]
-
-
-def _calls(row: TableRow) -> tuple[str, ...]:
-    mean = UNKNOWN if row.calls is None else f"{row.calls:.2f}"
-    found = (row.calls_min, row.calls_max)
-    fewest, most = (UNKNOWN if one is None else str(one) for one in found)
-    return (f"`{row.system}` ({row.label})", row.calls_expected or UNKNOWN, fewest, most, mean)
+    lines: list[tuple[str, ...]] = [heads]
+    for row in rows:
+        found = (UNKNOWN if one is None else str(one) for one in (row.calls_min, row.calls_max))
+        mean = UNKNOWN if row.calls is None else f"{row.calls:.2f}"
+        name, expected = f"`{row.system}` ({row.label})", row.calls_expected or UNKNOWN
+        lines.append((name, expected, *found, mean))
+    return lines
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
@@ -312,32 +249,20 @@ def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
     return [heads, *sorted(lines)]
 
 
-# § What a row says about money beside its headline: a range of what was paid, prices and
-# § hardware.
-# §
-# § The headline is the list price with nothing cached (harness/ledger/totals.py). What is unknown
-# § stays
-# § unknown here: a sum that lacks a call is never shown as a smaller sum.
-
-
-ZERO = Decimal(0)
-
-
-def money_columns(sitting: SystemRun, totals: SystemTotals) -> dict[str, Any]:
-    """Return the columns of a row that are about money."""
-    book = book_from_json(sitting.facts.prices)
+def _money_columns(sitting: SystemRun, totals: SystemTotals) -> dict[str, Any]:
+    book, scored = book_from_json(sitting.facts.prices), sitting.spend.items()
+    scoring = total(tally for kind, tally in scored if kind.phase == "score").listed
     paid, begun = totals.paid, len(sitting.attempts)
     return {
         "usd_paid_per_query": totals.usd_paid,
         "usd_paid_low": _per_pair(paid.low, begun),
         "usd_paid_high": _per_pair(paid.high, begun),
         "n_unknown_billed": paid.unknown,
-        "n_unpriced": totals.n_unpriced,
         "usd_gpu_per_query": _per_pair(_gpu(sitting, book), totals.n_graded),
-        "usd_scoring_per_query": _per_pair(_scoring(sitting), totals.n_graded),
+        "usd_scoring_per_query": _per_pair(scoring, totals.n_graded),
         "price_book_date": book.date,
         "price_evidence": _evidence(sitting, book),
-        "auditable": not not_auditable(sitting),
+        "auditable": not _not_auditable(sitting),
     }
 
 
@@ -358,53 +283,96 @@ def _gpu(sitting: SystemRun, book: Book) -> Decimal | None:
             continue
         if tally.untold:
             return None
-        found = (found or ZERO) + gpu_cost(Usage(output=tally.output), price.gpu)
+        found = (found or Decimal(0)) + gpu_cost(Usage(output=tally.output), price.gpu)
     return found
-
-
-def _scoring(sitting: SystemRun) -> Decimal | None:
-    """Return what graders that are models cost at list price, of all attempts."""
-    return total(tally for kind, tally in sitting.spend.items() if kind.phase == "score").listed
 
 
 def _evidence(sitting: SystemRun, book: Book) -> str:
     """Return how each price that was used is known; our own practice workers have no market."""
-    if sitting.facts.label == "rehearsal":
-        return ""
-    called = sorted({kind.role for kind in sitting.spend} & sitting.facts.workers.keys())
-    said: list[str] = []
-    for role in called:
-        if role != GRADER:
-            said.append(f"{role}: {book.evidence(sitting.facts.workers[role].price)}")
-    return "; ".join(said)
+    facts = sitting.facts
+    called = {kind.role for kind in sitting.spend} & facts.workers.keys() - {GRADER}
+    market = [] if facts.label == "rehearsal" else sorted(called)
+    return "; ".join(f"{role}: {book.evidence(facts.workers[role].price)}" for role in market)
 
 
-def not_auditable(sitting: SystemRun) -> dict[str, str]:
+def _not_auditable(sitting: SystemRun) -> dict[str, str]:
     """Return the workers that were called and whose dollars nothing tells, each with the reason."""
     called = {kind.role for kind in sitting.spend if in_table(kind)}
     found = ((role, sitting.facts.workers.get(role)) for role in sorted(called))
     return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
 
 
-def notes_on_money(sitting: SystemRun, totals: SystemTotals) -> list[str]:
-    """Return footnotes: prices that are not of their book's day, hardware, graders, open ends."""
-    book = book_from_json(sitting.facts.prices)
-    notes = [f"not auditable: {role} ({why})" for role, why in not_auditable(sitting).items()]
-    carried = [one for one in _evidence(sitting, book).split("; ") if one.endswith("carried-back")]
+def _notes(sitting: SystemRun, totals: SystemTotals, money: Mapping[str, Any]) -> list[str]:
+    """Return what limits a row, a sentence each: its footnotes."""
+    notes = ["uses targets"] if sitting.facts.uses_targets else []
+    notes += sitting.facts.notes
+    chosen = ", ".join(f"{name}={value}" for name, value in _arguments(sitting.facts).items())
+    if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
+        notes.append(f"{sitting.facts.system}: {chosen}")
+    unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
+    if unscored:
+        shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
+        reasons = sorted({attempt.reason for attempt in sitting.attempts if attempt.reason})
+        notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
+    missing = totals.n_asked - len(sitting.attempts)
+    if missing:
+        notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
+    notes += _notes_on_verdicts(sitting)
+    if totals.n_unpriced:
+        notes.append(f"{totals.n_unpriced} calls have no price")
+    notes += _notes_on_money(sitting, totals, money)
+    if totals.n_failed:
+        known = sitting.facts.label != "live" or totals.usd_spent is not None
+        least = f", billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
+        notes.append(f"{totals.n_failed} calls failed{'' if known else least}")
+    return notes
+
+
+def _notes_on_verdicts(sitting: SystemRun) -> list[str]:
+    """Return where the published evaluator says otherwise, what hangs on time, and fallbacks."""
+    rules, graded = official_agreement(sitting.attempts), [a for a in sitting.attempts if a.graded]
+    notes = [rules.sentence] if rules and rules.differ else []
+    fragile = sum(attempt.fragile for attempt in graded)
+    if fragile:
+        verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"
+        notes.append(f"{verdicts} within 20 % of the time limit")
+    found = Counter(one.fallback for one in graded if one.fallback)
+    fallen = [f"{times} of {len(graded)} answers: {said}" for said, times in sorted(found.items())]
+    return [*notes, *fallen]
+
+
+def _notes_on_money(
+    sitting: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
+) -> list[str]:
+    """Return prices that are not of their book's day, hardware, graders, open ends."""
+    notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(sitting).items()]
+    carried = [one for one in money["price_evidence"].split("; ") if one.endswith("carried-back")]
     if carried:
-        who = ", ".join(one.partition(":")[0] for one in carried)
-        notes.append(
-            f"prices carried back to {book.date} (a later price, assumed to have held): {who}"
-        )
+        who, date = ", ".join(one.partition(":")[0] for one in carried), money["price_book_date"]
+        notes.append(f"prices carried back to {date} (a later price, assumed to have held): {who}")
     if (seconds := totals.conductor_s) is not None and sitting.facts.label == "live":
         notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
-    if (gpu := _per_pair(_gpu(sitting, book), totals.n_graded)) is not None:
+    if (gpu := money["usd_gpu_per_query"]) is not None:
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
-    if scoring := _per_pair(_scoring(sitting), totals.n_graded):
+    if scoring := money["usd_scoring_per_query"]:
         notes.append(f"grading by models, in no column: USD {usd(scoring)} per query at list price")
     if unknown := totals.paid.unknown:
         notes.append(f"calls that were sent and never ended: {unknown}, billed or not is unknown")
     return notes
+
+
+def _arguments(facts: RunFacts) -> dict[str, object]:
+    """Return a system's arguments; of a file its name, because a table travels and paths do not."""
+    return {name: _without_folder(value) for name, value in facts.args.items()}
+
+
+def _without_folder(value: object) -> object:
+    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
+    if not isinstance(value, str):
+        return value
+    path = PurePath(value)
+    is_file = path.suffix[1:].isalpha()
+    return path.name if path.is_absolute() or is_file else value
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:
@@ -427,74 +395,3 @@ def paid_cell(
     if high is None:
         return f"{usd(low)}–?"
     return usd(low) if low == high else f"{usd(low)}–{usd(high)}"
-
-
-# § Footnotes: what limits a row, or must be known to read it, each in a few words.
-
-
-ARGUMENTS = 80
-"""Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
-
-
-def notes_of(sitting: SystemRun, totals: SystemTotals) -> list[str]:
-    """Return what limits a row, a sentence each: its footnotes."""
-    notes = ["uses targets"] if sitting.facts.uses_targets else []
-    notes += sitting.facts.notes
-    chosen = ", ".join(f"{name}={value}" for name, value in arguments_of(sitting.facts).items())
-    if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
-        notes.append(f"{sitting.facts.system}: {chosen}")
-    unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
-    if unscored:
-        shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
-        reasons = sorted({attempt.reason for attempt in sitting.attempts if attempt.reason})
-        notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
-    missing = totals.n_asked - len(sitting.attempts)
-    if missing:
-        notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
-    notes += _on_verdicts(sitting)
-    notes += _fallbacks(sitting)
-    if totals.n_unpriced:
-        notes.append(f"{totals.n_unpriced} calls have no price")
-    notes += notes_on_money(sitting, totals)
-    if totals.n_failed:
-        notes.append(_failures(totals, sitting.facts))
-    return notes
-
-
-def arguments_of(facts: RunFacts) -> dict[str, object]:
-    """Return a system's arguments; of a file its name, because a table travels and paths do not."""
-    return {name: _without_folder(value) for name, value in facts.args.items()}
-
-
-def _without_folder(value: object) -> object:
-    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
-    if not isinstance(value, str):
-        return value
-    path = PurePath(value)
-    is_file = path.suffix[1:].isalpha()
-    return path.name if path.is_absolute() or is_file else value
-
-
-def _failures(totals: SystemTotals, facts: RunFacts) -> str:
-    said = f"{totals.n_failed} calls failed"
-    if facts.label != "live" or totals.usd_spent is not None:
-        return said
-    return f"{said}, billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
-
-
-def _fallbacks(sitting: SystemRun) -> list[str]:
-    """Return how often a system had to fall back, as it noted itself."""
-    found = Counter(one.fallback for one in sitting.attempts if one.graded and one.fallback)
-    whole = sum(attempt.graded for attempt in sitting.attempts)
-    return [f"{count} of {whole} answers: {said}" for said, count in sorted(found.items())]
-
-
-def _on_verdicts(sitting: SystemRun) -> list[str]:
-    """Return where the published evaluator says otherwise, and which verdicts hang on time."""
-    rules = official_agreement(sitting.attempts)
-    notes = [rules.sentence] if rules and rules.differ else []
-    fragile = sum(attempt.fragile for attempt in sitting.attempts if attempt.graded)
-    if fragile:
-        verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"
-        notes.append(f"{verdicts} within 20 % of the time limit")
-    return notes

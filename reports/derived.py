@@ -1,4 +1,9 @@
-"""Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries."""
+"""Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries.
+
+`self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-router*` gives
+each question to the worker that it suits best, with its answer known: a bound, and no method.
+Derived rows are marked, stand apart, and change no other row's verdict.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,33 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger import GROUPINGS, QuestionResult
+from harness.ledger import GROUPINGS
 from harness.ledger.totals import SystemRun
-from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions, graded_values
+from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions
 from reports.build import Pair, pair_rows, with_difference
+from reports.costs import block_arrays
 from reports.intervals import (
-    BlockArrays,
     Difference,
     Values,
     accuracy,
+    accuracy_columns,
     accuracy_interval,
-    block_arrays,
     difference,
+    grades_of,
     holm_adjusted,
+    majority,
+    pass_at_ks,
 )
 from reports.row import TableRow
 from reports.significance import BlockSummary, block_summary
 from reports.stats import Floats
-from reports.tries import majority, pass_at_ks
-
-# § Rows that cost no call: what logs say of systems that did not sit the exam themselves.
-# §
-# § `self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-
-# § router*` gives
-# § each question to the worker that it suits best, with its answer known: a bound, and no
-# § method.
-# § Derived rows are marked, stand apart, and change no other row's verdict.
-
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (
@@ -45,6 +43,7 @@ KEPT = (
     "suite", "suite_version", "label", "pool", "data_revision", "price_book",
     "box", "split", "dates", "seed", "time_scale", "prompt", "pool_sha256", "price_book_sha256",
     "price_book_date", "auditable", "box_python", "box_image", "box_image_id", "box_packages",
+    "knowledge_cutoff", "uses_targets",
 )  # fmt: skip
 """What a derived row shares with the row that it is made from."""
 
@@ -66,7 +65,7 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     if reference is None:
         return row
     others = [other.p_value for other, _ in block if other.p_value is not None]
-    found = difference(values, graded_values(reference[1]))
+    found = difference(values, grades_of(reference[1].attempts))
     if found is None:
         return row
     family: list[Difference | None] = [found, *(replace(found, p_value=p) for p in others)]
@@ -83,9 +82,9 @@ def _vote(row: TableRow, sitting: SystemRun, k: int | None) -> tuple[TableRow, V
     tries, values = found
     kind = {one.kind for one in sitting.attempts}
     weak = "; programs vote by identical text" if "program" in kind else ""
-    made = _with_accuracy(_blank(row), values)
-    return replace(
-        made,
+    return _derived_row(
+        row,
+        values,
         system=f"self-consistency(maj@{tries} of {row.system})",
         derived=f"from {row.epochs} epochs of {row.system}: every {tries} of them, ties shared",
         notes=f"derived, no call of its own{weak}",
@@ -98,8 +97,7 @@ def _vote(row: TableRow, sitting: SystemRun, k: int | None) -> tuple[TableRow, V
         steps=float(tries),
         depth=1.0,
         maj_k=tries,
-        maj_accuracy=made.accuracy,
-        uses_targets=False,
+        maj_accuracy=accuracy(values),
     ), values
 
 
@@ -111,7 +109,9 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     whole = np.asarray(~np.isnan(block.scores).any(axis=1), dtype=np.bool_)
     if not whole.any():
         return None
-    scores, costs = block.scores[whole], _costs(block)[whole]
+    unpriced = np.isnan(block.usd).all(axis=0).any()
+    costs = np.nan_to_num(block.tokens if unpriced else block.usd, nan=np.inf)[whole]
+    scores = block.scores[whole]
     best = scores.max(axis=1, keepdims=True)
     chosen = np.where(scores == best, costs, np.inf).argmin(axis=1)
     taken = _taken(scores, chosen)
@@ -120,10 +120,10 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     usd, tokens = _taken(block.usd[whole], chosen), _taken(block.tokens[whole], chosen)
     nobody = int((taken == 0).sum())
     asked = "1 question" if nobody == 1 else f"{nobody} questions"
-    row = _with_accuracy(_blank(singles[0][0]), values)
-    unit = "dollars" if not np.isnan(block.usd).all(axis=0).any() else "output tokens"
-    return replace(
-        row,
+    unit = "output tokens" if unpriced else "dollars"
+    return _derived_row(
+        singles[0][0],
+        values,
         system=ORACLE_ROUTER,
         knowledge_cutoff="; ".join(filter(None, (one.knowledge_cutoff for one, _ in singles))),
         derived=f"from {len(singles)} single workers: {ROUTED} (in {unit})",
@@ -138,41 +138,23 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     ), values
 
 
-def _costs(block: BlockArrays) -> Floats:
-    """Return what ties go by: dollars where all workers have prices, else output tokens."""
-    unpriced = np.isnan(block.usd).all(axis=0).any()
-    return np.nan_to_num(block.tokens if unpriced else block.usd, nan=np.inf)
-
-
 def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
     return np.take_along_axis(values, chosen[:, None], axis=1)[:, 0]
 
 
-def _blank(row: TableRow) -> TableRow:
-    """Return a row of the same exam and pool that says nothing of a system yet."""
-    kept = {name: getattr(row, name) for name in KEPT}
-    empty: dict[str, Any] = {
-        "system": "", "n_asked": 0, "n_graded": 0, "epochs": 1, "n_unparsed": 0, "config": "",
-        "knowledge_cutoff": row.knowledge_cutoff, "args": "", "uses_targets": False, "notes": "",
-        "reference_allowed": False,
-    }  # fmt: skip
-    return TableRow(**kept, **empty)
-
-
-def _with_accuracy(row: TableRow, values: Values) -> TableRow:
-    found = accuracy_interval(values)
-    return replace(
-        row,
+def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
+    """Return a row of the same suite and pool, with its accuracy and what is said of it."""
+    columns = {name: getattr(row, name) for name in KEPT} | accuracy_columns(values) | columns
+    return TableRow(
         n_asked=len(values),
         n_graded=len(values),
-        accuracy=accuracy(values),
-        ci_low=found and found.low,
-        ci_high=found and found.high,
+        epochs=1,
+        n_unparsed=0,
+        config="",
+        args="",
+        reference_allowed=False,
+        **columns,
     )
-
-
-# § Parts of an exam: how a system did by difficulty and by platform, and pass@k of several
-# § tries.
 
 
 PASS_AT = "pass@k"
@@ -236,8 +218,12 @@ def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
         graded = [one for one in sitting.attempts if one.graded and grouping in one.groups]
         graded.sort(key=lambda one: _rank(one.groups[grouping]))
         for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
-            parts.append(_group_score(row, (grouping, name), list(members)))
-    for one in pass_at_ks(graded_values(sitting)):
+            values = grades_of(members)
+            value, bounds = accuracy(values), accuracy_interval(values)
+            assert value is not None, "a group has a graded question"
+            assert bounds is not None, "and so an interval"
+            parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
+    for one in pass_at_ks(grades_of(sitting.attempts)):
         low, high = one.interval.low, one.interval.high
         parts.append(GroupScore(row, PASS_AT, f"pass@{one.k}", one.questions, one.value, low, high))
     return parts
@@ -246,22 +232,6 @@ def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
 def group_names(parts: Sequence[GroupScore]) -> list[str]:
     """Return the groups of one grouping, in the order in which they are shown."""
     return sorted({part.group for part in parts}, key=_rank)
-
-
-def _group_score(
-    row: TableRow, place: tuple[str, str], attempts: Sequence[QuestionResult]
-) -> GroupScore:
-    values: dict[str, list[float]] = {}
-    for attempt in attempts:
-        if attempt.value is not None:
-            values.setdefault(attempt.question, []).append(attempt.value)
-    return GroupScore(row, *place, len(values), *_accuracy_figures(values))
-
-
-def _accuracy_figures(values: Values) -> tuple[float, float | None, float | None]:
-    value, interval = accuracy(values), accuracy_interval(values)
-    assert value is not None, "a group has a graded question"
-    return value, interval and interval.low, interval and interval.high
 
 
 def _rank(group: str) -> tuple[int, int, str]:

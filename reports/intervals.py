@@ -1,35 +1,34 @@
-"""Intervals and verdicts of two systems, and of all systems of a block of rows.
+"""How accurate a system is, and whether two differ: intervals, tests, tries, and second verdicts.
 
 The question is the unit: epochs are averaged first. One pass over 30 questions has a standard error
 of about 9 points, and more epochs shrink only the noise within questions, so an interval that took
 epochs as independent would promise too much (Miller 2024, arXiv 2411.00640).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harness.ledger import QuestionResult
 from harness.ledger.totals import SystemRun
-from reports.costs import cost_of_pass, cost_ratio, cost_summary, pareto_probability
+from reports.render import UNKNOWN, percent
 from reports.stats import (
     LEVEL,
     Bounds,
     Floats,
     Pairs,
-    bca_interval,
-    bootstrap_means,
     clustered_error,
     detectable,
     effective_wilson,
     holm,
+    maj_at_k,
     pairs_of,
+    pass_at_k,
     sign_flips,
     sign_test,
-    standard_error,
     t_interval,
     wilson,
 )
@@ -58,6 +57,15 @@ class Difference:
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
     pairs: Pairs
+
+
+def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
+    """Return question -> grades of its graded epochs."""
+    values: dict[str, list[float]] = {}
+    for attempt in attempts:
+        if attempt.value is not None:
+            values.setdefault(attempt.question, []).append(attempt.value)
+    return values
 
 
 def accuracy(values: Values) -> float | None:
@@ -91,6 +99,13 @@ def accuracy_interval(values: Values) -> Interval | None:
         return wilson(share, n)
     error = clustered_error(list(means.values()), range(n)) or 0.0
     return effective_wilson(share, n * sizes.pop(), error, n)
+
+
+def accuracy_columns(values: Values) -> dict[str, Any]:
+    """Return a row's columns on its accuracy."""
+    found = accuracy_interval(values)
+    bounds = {"ci_low": found and found.low, "ci_high": found and found.high}
+    return {"accuracy": accuracy(values), **bounds}
 
 
 def difference(values: Values, reference: Values) -> Difference | None:
@@ -152,141 +167,111 @@ def _single(values: Values) -> bool:
     return all(len(grades) <= 1 and set(grades) <= {0.0, 1.0} for grades in values.values())
 
 
+KS = (1, 5, 10)
+FEWEST = 3
+"""Tries in a majority: of one or two the majority is one of them."""
+
+
 @dataclass(frozen=True, slots=True)
-class BlockArrays:
-    """Question means of the systems of one block, (questions, systems) each."""
+class PassAtK:
+    """One pass@k with its interval; the question is the unit, as in the rest of a table."""
 
-    scores: Floats
-    usd: Floats
-    """Not-a-number throughout for a system of which any cost is unknown."""
-    tokens: Floats
-    """Output tokens; as for `usd`."""
-    plain: NDArray[np.bool_]
-    """(systems,): False for what looks at targets or was chosen in hindsight; it is on no
-    frontier."""
-    questions: tuple[str, ...] = ()
-    topics: tuple[Hashable, ...] = ()
-    """Of each question; empty where there are none."""
+    k: int
+    value: float
+    interval: Interval
+    questions: int
 
 
-def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
-    """Return the question means of some sittings of one exam, epochs averaged first."""
-    graded = [[one for one in sitting.attempts if one.graded] for sitting in group]
-    topics = {one.question: one.topic for attempts in graded for one in attempts}
-    places = {question: at for at, question in enumerate(sorted(topics))}
-    scores, usd, tokens = (np.full((len(places), len(group)), np.nan) for _ in range(3))
-    for at, attempts in enumerate(graded):
-        asked = np.array([places[one.question] for one in attempts], dtype=np.int64)
-        totals = [one.totals for one in attempts]
-        _fill(scores[:, at], asked, [one.value for one in attempts])
-        _fill(usd[:, at], asked, [None if one.usd is None else float(one.usd) for one in totals])
-        _fill(tokens[:, at], asked, [one.tokens_out for one in totals])
-    plain = [one.facts.reference_allowed and not one.facts.uses_targets for one in group]
-    named = tuple(topics[question] for question in places)
-    return BlockArrays(scores, usd, tokens, np.array(plain), tuple(places), named)
+def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
+    """Return pass@k for each k of `KS` that the tries allow; empty unless some k above 1 is.
 
-
-def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | None]) -> None:
-    """Put means by question into a column; nothing when a value is unknown."""
-    if len(values) and None not in values:
-        known = np.array(values, dtype=np.float64)
-        times = np.bincount(asked, minlength=column.size)
-        with np.errstate(invalid="ignore"):
-            column[:] = np.bincount(asked, weights=known, minlength=column.size) / times
-
-
-def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return the columns of each system; `reference` is the place of the one all are held against.
-
-    A column that cannot be had is left out.
+    A question with fewer than k graded tries is left out of pass@k. Nothing is estimated from
+    grades between 0 and 1.
     """
-    if not block.scores.size:
-        return [{} for _ in range(block.scores.shape[1])]
-    systems = range(block.scores.shape[1])
-    _, common = placeable(block)
-    parts = [block.usd, *(_only(common[:, None], one) for one in (block.usd, block.scores))]
-    if reference is not None:
-        deltas = block.scores - block.scores[:, [reference]]
-        paired = ~np.isnan(deltas)
-        parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
-    means = np.split(bootstrap_means(np.hstack(parts)), len(parts), axis=1)
-    found = [_own(block, at, means[0][:, at]) for at in systems]
-    if reference is not None:
-        for at in systems:
-            if at != reference:
-                resampled = np.stack([part[:, at] for part in means[3:]], axis=1)
-                found[at] |= _against(block, (at, reference), resampled)
-    _frontier(block, (means[1], means[2]), found)
-    return found
-
-
-def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which systems have a place by accuracy and dollars, and the questions to place them.
-
-    These are the ones that all of them were graded on: dominance on different questions would say
-    who had the easier ones.
-    """
-    systems = block.plain & ~np.isnan(block.usd).all(axis=0)
-    gaps = np.isnan(block.scores[:, systems]).any(axis=1)
-    return systems, np.asarray(~gaps, dtype=np.bool_)
-
-
-def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
-    return np.where(kept, values, np.nan)
-
-
-def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
-    """Return columns on errors and costs; `resampled` are the mean dollars of each resample."""
-    whole, several = block.scores[:, at], len(set(block.topics)) > 1
-    columns: dict[str, Any] = {
-        "se": standard_error(whole),
-        "se_clustered": clustered_error(whole, block.topics) if several else None,
-    }
-    there = ~np.isnan(whole)
-    scores, usd, tokens = (one[there, at] for one in (block.scores, block.usd, block.tokens))
-    right = scores.sum()
-    if right > 0 and not np.isnan(tokens).any():
-        columns["tokens_per_correct"] = float(tokens.sum() / right)
-    if (summary := cost_summary(usd, resampled)) and (passed := cost_of_pass(usd, scores)):
-        columns |= {
-            "usd_low": summary.interval and summary.interval.low,
-            "usd_high": summary.interval and summary.interval.high,
-            "usd_median": summary.median,
-            "usd_p95": summary.p95,
-            "usd_per_correct": passed.ratio_of_means,
-            "cost_of_pass": passed.mean,
-            "share_infinite": passed.infinite,
+    grades = [grade for one in values.values() for grade in one]
+    if not grades or not set(grades) <= {0.0, 1.0}:
+        return ()
+    most, found = max(len(one) for one in values.values()), list[PassAtK]()
+    for k in (k for k in KS if k <= most):
+        means = {
+            question: [pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
+            for question, one in values.items()
+            if len(one) >= k
         }
-    return columns
+        value, interval = accuracy(means), accuracy_interval(means)
+        assert value is not None, "some question has k tries"
+        assert interval is not None, "and so an interval"
+        found.append(PassAtK(k, value, interval, len(means)))
+    return tuple(found) if len(found) > 1 else ()
 
 
-def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> dict[str, Any]:
-    """Return columns against the reference; `resampled`: difference, our cost, its cost."""
-    at, reference = pair
-    deltas = block.scores[:, at] - block.scores[:, reference]
-    there = ~np.isnan(deltas)
-    columns: dict[str, Any] = {}
-    if bounds := bca_interval(deltas, resampled[:, 0]):
-        columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
-    ours, theirs = block.usd[there, at], block.usd[there, reference]
-    if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
-        columns["usd_ratio"], bounds = ratio
-        if bounds:
-            columns |= {"usd_ratio_low": bounds.low, "usd_ratio_high": bounds.high}
-    return columns
+def majority(sitting: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
+    """Return k and question -> expected grade of the majority of k tries; all epochs for no k.
 
-
-def _frontier(
-    block: BlockArrays, means: tuple[Floats, Floats], found: Sequence[dict[str, Any]]
-) -> None:
-    """Say how often each system is on the frontier, where two or more can be placed.
-
-    `means` are dollars and scores of each resample, of the questions that all were graded on.
+    A question with fewer than k graded tries is left out. None where k is below 3, above the
+    epochs, or where no answer that could be compared was logged.
     """
-    systems, common = placeable(block)
-    at = np.flatnonzero(systems)
-    if at.size > 1 and common.any():
-        usd, scores = (part[np.isfinite(part[:, at[0]])][:, at] for part in means)
-        shares = pareto_probability(usd, scores)
-        for place, share in zip(at.tolist(), shares.tolist(), strict=True):
-            found[place]["pareto_probability"] = share
+    k = sitting.epochs if k is None else k
+    if not FEWEST <= k <= sitting.epochs:
+        return None
+    tries: dict[str, list[tuple[str | None, float]]] = {}
+    for one in sitting.attempts:
+        if one.value is not None:
+            tries.setdefault(one.question, []).append((one.vote, one.value))
+    whole = {question: made for question, made in tries.items() if len(made) >= k}
+    if not any(vote for made in whole.values() for vote, _ in made):
+        return None
+    return k, {
+        question: [maj_at_k([vote for vote, _ in made], [value for _, value in made], k)]
+        for question, made in whole.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialAgreement:
+    """How a system fares by the published evaluator's rule, beside its graded values.
+
+    LiveCodeBench's evaluator fails some correct programs (it mocks standard input, wraps the
+    program and does not join its threads): by our rule alone a table cannot be set beside published
+    figures, and by the published rule alone it understates some systems.
+    """
+
+    accuracy: float | None
+    """None when some graded reply has no official verdict."""
+    differ: int
+    """Graded (question, epoch) pairs on which the two verdicts differ."""
+    ours: int
+    """Of those, how many only the suite's own rule accepts."""
+    errata: int
+    """Of those, how many are to questions with a known fault."""
+
+    @property
+    def sentence(self) -> str:
+        """The difference in words, for a footnote."""
+        shown = percent(self.accuracy)
+        rate = "accuracy unknown" if shown == UNKNOWN else f"accuracy {shown} %"
+        verdicts = "1 verdict differs" if self.differ == 1 else f"{self.differ} verdicts differ"
+        errata = f", {self.errata} with an erratum" if self.errata else ""
+        return f"published evaluator: {rate}, {verdicts} ({self.ours} right only here{errata})"
+
+
+def official_agreement(attempts: Sequence[QuestionResult]) -> OfficialAgreement | None:
+    """Compare both verdicts of the graded replies; None when the suite gives no second one."""
+    graded = [attempt for attempt in attempts if attempt.graded]
+    if not any(attempt.official is not None for attempt in graded):
+        return None
+    # A reply without a program is wrong by either rule.
+    official = [one.official if one.official is not None or one.parsed else one.value
+                for one in graded]  # fmt: skip
+    pairs = list(zip(graded, official, strict=True))
+    values: dict[str, list[float]] = {}
+    for attempt, verdict in pairs:
+        if verdict is not None:
+            values.setdefault(attempt.question, []).append(verdict)
+    other = [attempt for attempt, verdict in pairs if verdict not in (None, attempt.value)]
+    return OfficialAgreement(
+        accuracy=None if None in official else accuracy(values),
+        differ=len(other),
+        ours=sum(attempt.value == 1.0 for attempt in other),
+        errata=sum(attempt.erratum for attempt in other),
+    )

@@ -7,9 +7,8 @@ from itertools import groupby
 
 from harness.ledger.questions import total
 from harness.ledger.runs import RunFacts
-from harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from harness.ledger.totals import SystemRun, system_totals
 from harness.prices import Book, book_from_json
-from harness.text import markdown_cell
 from reports.blocks import (
     blocks_of,
     boxes_by_row,
@@ -21,18 +20,26 @@ from reports.blocks import (
 )
 from reports.build import calls_table, paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
-from reports.render import UNKNOWN, count, interval, percent, points, share, usd
+from reports.render import (
+    UNKNOWN,
+    count,
+    figures_table,
+    footnoted,
+    interval,
+    markdown_line,
+    markdown_table,
+    numbered,
+    percent,
+    share,
+    usd,
+)
 from reports.row import TableRow
 from reports.significance import (
-    TableSection,
     detectable_lines,
-    published_averages,
-    published_section,
+    published_sections,
     sections,
+    versus,
 )
-
-# § What the statistics of table.md are called and mean: each term once, with its source.
-
 
 TERMS = (
     (
@@ -63,14 +70,7 @@ TERMS = (
      "cost (RouterBench, arXiv 2403.12031)"),
     ("random mixing", "a coin that sends each question to one of two systems: the hull's edges"),
 )  # fmt: skip
-
-
-def terms_text() -> str:
-    """Return the terms as a list in Markdown."""
-    return "\n".join(f"- *{name}*: {meaning}." for name, meaning in TERMS)
-
-
-# § table.md: one table per exam, footnotes for what limits a row, the workers, and all spend.
+"""What the statistics are called and mean: each term once, with its source."""
 
 
 MARK = "<!-- podium report -->"
@@ -119,27 +119,24 @@ def markdown(
 ) -> str:
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
-    for _, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
+    papers = published_sections([row.suite for row in shown.rows])
+    for exam, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
-        exam, told = _exam(rows, detectable_lines(fields, shown.rows)), rows[0]
-        derived = [
-            one for one in shown.derived if (one.suite, one.split) == (told.suite, told.split)
-        ]
-        parts.append(exam)
-        parts += map(_section, sections(fields, derived, rows))
+        derived = [one for one in shown.derived if (one.suite, one.split) == exam]
+        parts.append(_exam(rows, detectable_lines(fields, shown.rows)))
+        parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        parts.append(f"### Worker calls per question\n\n{_table(calls_table(rows))}")
-        parts += map(_section, published_section(told.suite))
-    if any(published_section(row.suite) for row in shown.rows):
-        parts.append(_section(published_averages(), "##"))
-    parts.append(f"## Terms\n\n{terms_text()}")
+        parts.append(f"### Worker calls per question\n\n{figures_table(calls_table(rows))}")
+        parts += [papers[exam[0]]] if exam[0] in papers else []
+    parts += [papers[""]] if papers else []
+    parts.append("## Terms\n\n" + "\n".join(f"- *{name}*: {means}." for name, means in TERMS))
     boxes = package_lines(shown.rows)
     if boxes:
         parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
     declared = systems_table(shown.rows)
     if declared[1:]:  # older logs do not say it
-        parts.append(f"## Systems\n\n{_table(declared)}")
+        parts.append(f"## Systems\n\n{figures_table(declared)}")
     parts.append(_workers([sitting.facts for sitting in sittings]))
     parts.append(_spend(sittings))
     if skipped:
@@ -148,42 +145,21 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _section(one: TableSection, level: str = "###") -> str:
-    body = (f"{level} {one.title}", one.text, _table(one.lines) if one.lines else "", one.foot)
-    return "\n\n".join(filter(None, body))
-
-
 def _exam(rows: Sequence[TableRow], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
-    facts = [
-        f"questions dated {first.dates}",
-        f"data `{first.data_revision}`",
-    ]
+    facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
     boxes = boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
     told = {id(row): f"graded in box {box}" for box, row in boxes_by_row(rows)}
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
-    lines = [_line(HEADER), _line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
+    lines = [markdown_line(HEADER), markdown_line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
     for block in blocks_of(rows):
-        lines.append(_line([_head(block), *[""] * (len(HEADER) - 1)]))
-        lines += [_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
-    foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
-    return "\n\n".join(part for part in (title, can_show, "\n".join(lines), foot) if part)
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    """Return a table of lines, the first one its heads."""
-    heads, *rest = lines
-    rulers = ["---:" if _are_figures(cells) else "---" for cells in zip(*rest, strict=True)]
-    return "\n".join([_line(heads), _line(rulers or ["---"] * len(heads)), *map(_line, rest)])
-
-
-def _are_figures(cells: Sequence[str]) -> bool:
-    """Say whether a column holds figures, alone or before what is said of them."""
-    return all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in cells)
+        lines.append(markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        lines += [markdown_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
+    return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), numbered(notes))))
 
 
 def _head(block: Sequence[TableRow]) -> str:
@@ -203,35 +179,31 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
     """Return how each system did on the parts of an exam, or with several tries."""
     title = "several tries" if grouping == PASS_AT else grouping
     groups = group_names(parts)
-    lines = [_line(("system", *groups)), _line(["---"] + ["---:"] * len(groups))]
+    lines = [("system", *groups)]
     for row in {id(part.row): part.row for part in parts}.values():
-        own = {part.group: _figure(part) for part in parts if part.row is row}
+        own = {
+            part.group: f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
+            for part in parts
+            if part.row is row
+        }
         label = f"`{row.system}` ({row.label}{prompt_words(row.prompt)}, pool {row.pool})"
-        lines.append(_line((label, *(own.get(group, UNKNOWN) for group in groups))))
-    return f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n" + "\n".join(lines)
-
-
-def _figure(part: GroupScore) -> str:
-    return f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
+        lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
+    head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
+    return head + markdown_table(lines)
 
 
 def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
     """Return a row's cells; its notes, and its box where that is one, join the footnotes."""
-    marks: list[str] = []
-    for note in filter(None, (*row.notes.split("; "), box)):
-        if note not in notes:
-            notes.append(note)
-        marks.append(str(notes.index(note) + 1))
-    name = f"`{row.system}`" + (f" ({', '.join(marks)})" if marks else "")
+    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
     return [
-        name,
+        footnoted(f"`{row.system}`", (*row.notes.split("; "), box), notes),
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
-        _versus(row),
+        versus(row),
         str(row.epochs),
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
-        _invalid_plans(row),
+        f"{share(row.invalid_plan_pct)}{reason}",
         usd_cell(row.usd_per_query, row.n_unpriced, row.auditable),
         paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
         count(row.tokens_in),
@@ -248,21 +220,6 @@ def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
     ]
 
 
-def _invalid_plans(row: TableRow) -> str:
-    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
-    return f"{share(row.invalid_plan_pct)}{reason}"
-
-
-def _versus(row: TableRow) -> str:
-    """Return the paired difference with its interval and verdict."""
-    if row.verdict == "reference":
-        return "reference"
-    if row.paired_diff is None:
-        return UNKNOWN
-    found = interval(row.paired_low, row.paired_high, signed=True)
-    return f"{points(row.paired_diff)} {found} {row.verdict}"
-
-
 def _workers(facts: Sequence[RunFacts]) -> str:
     """Return what the workers are: effort, temperature and limits are part of their identity."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
@@ -270,7 +227,10 @@ def _workers(facts: Sequence[RunFacts]) -> str:
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
         book = book_from_json(run.prices)
         for name, worker in run.workers.items():
-            settings = ", ".join(f"{key}={_plain(value)}" for key, value in worker.settings.items())
+            settings = ", ".join(
+                f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}"
+                for key, value in worker.settings.items()
+            )
             seen.setdefault(
                 (run.pool_sha256, name),
                 [
@@ -282,8 +242,7 @@ def _workers(facts: Sequence[RunFacts]) -> str:
                     "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
                 ],
             )
-    lines = [_line(header), _line(["---"] * len(header)), *map(_line, seen.values())]
-    return "## Workers\n\n" + "\n".join(lines)
+    return "## Workers\n\n" + markdown_table([header, *seen.values()], left=len(header))
 
 
 def _rates(run: RunFacts, book: Book, ref: str) -> str:
@@ -296,17 +255,9 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
 
 def _spend(sittings: Sequence[SystemRun]) -> str:
     """Return what was spent in all, choosing and failing and grading included."""
-    header = (
-        "purpose",
-        "suite",
-        "system",
-        "label",
-        "calls",
-        "would-be USD",
-        "paid USD",
-        "grading USD",
-    )
-    lines = [_line(header), _line(["---"] * 4 + ["---:"] * 4)]
+    lines: list[Sequence[str]] = [
+        ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
+    ]
     all_would_be: Decimal | None = Decimal(0)
     all_paid: Decimal | None = Decimal(0)
     for sitting in sorted(sittings, key=_spend_order):
@@ -314,32 +265,20 @@ def _spend(sittings: Sequence[SystemRun]) -> str:
         spend = sitting.spend
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
-        paid = _paid(totals)
+        paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
         exam = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
         cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
-        lines.append(_line(cells))
+        lines.append(cells)
         all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
-    lines.append(_line(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""]))
-    return "## Spend, all attempts included\n\n" + "\n".join(lines)
+    lines.append(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""])
+    return "## Spend, all attempts included\n\n" + markdown_table(lines, left=4)
 
 
 def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
     return None if total is None or part is None else total + part
 
 
-def _paid(totals: SystemTotals) -> str:
-    return paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
-
-
 def _spend_order(sitting: SystemRun) -> tuple[str, ...]:
     facts = sitting.facts
     return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)
-
-
-def _plain(value: object) -> str:
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(markdown_cell, cells)) + " |"

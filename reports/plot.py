@@ -1,7 +1,7 @@
 """plot.png: accuracy against would-be dollars per query; and the learning curves of trainings."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -19,13 +19,6 @@ from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
 from reports.costs import non_dominated
 from reports.render import percent
 from reports.row import TableRow
-
-# § plot.png: accuracy against would-be dollars per query, one panel per exam, label and pool.
-# §
-# § The dotted line is the reference, the grey steps are the frontier. Names stand in a key
-# § beside each
-# § panel and not at the points, so no two labels can overlap.
-
 
 # pyright: reportUnknownMemberType=false
 # matplotlib types its keyword arguments only in part.
@@ -46,19 +39,8 @@ DECADE = 10
 """A range wider than this is drawn on a logarithmic axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What a panel's horizontal axis measures."""
-
-    label: str
-    place: Callable[[TableRow], float | None]
-
-
-DOLLARS = Scale(
-    "USD per query (would-be)",
-    lambda row: None if row.usd_per_query is None else float(row.usd_per_query),
-)
-TOKENS = Scale("output tokens per query (no worker here has a price)", lambda row: row.tokens_out)
+DOLLARS = "USD per query (would-be)"
+TOKENS = "output tokens per query (no worker here has a price)"
 
 
 def draw(rows: Sequence[TableRow], path: Path) -> None:
@@ -110,16 +92,16 @@ def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
 
 
 def _panel(axes: Axes, rows: Sequence[TableRow], looks: Mapping[str, tuple[str, str]]) -> None:
-    scale = _scale(rows)
-    shown = [row for row in rows if row.accuracy is not None and scale.place(row) is not None]
+    places = _places(rows)
+    shown = [row for row in rows if row.accuracy is not None and id(row) in places]
     for row in shown:
-        _point(axes, row, scale.place(row) or 0.0, looks[row.system])
-    _frontier(axes, shown, scale)
+        _point(axes, row, places[id(row)], looks[row.system])
+    _frontier(axes, shown, places)
     for row in shown:
         if row.verdict == "reference" and row.accuracy is not None:
             axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
-    places = [scale.place(row) or 0.0 for row in shown]
-    if places and min(places) > 0 and max(places) > DECADE * min(places):
+    costs = [places[id(row)] for row in shown]
+    if costs and min(costs) > 0 and max(costs) > DECADE * min(costs):
         axes.set_xscale("log")
     tries = avg_at(rows)
     axes.set_ylabel(f"accuracy{f' ({tries})' if tries else ''}, %, with 95 % interval")
@@ -129,10 +111,10 @@ def _panel(axes: Axes, rows: Sequence[TableRow], looks: Mapping[str, tuple[str, 
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
 
 
-def _frontier(axes: Axes, shown: Sequence[TableRow], scale: Scale) -> None:
+def _frontier(axes: Axes, shown: Sequence[TableRow], places: Mapping[int, float]) -> None:
     """Join the plain systems that no other beats in both; steps, for none lies between them."""
     plain = [row for row in shown if row.reference_allowed and not row.uses_targets]
-    costs = np.array([scale.place(row) or 0.0 for row in plain])
+    costs = np.array([places[id(row)] for row in plain])
     scores = np.array([row.accuracy or 0.0 for row in plain])
     points = sorted(set(zip(costs[on := non_dominated(costs, scores)], scores[on], strict=True)))
     if len(points) > 1:
@@ -141,28 +123,30 @@ def _frontier(axes: Axes, shown: Sequence[TableRow], scale: Scale) -> None:
         axes.step(x, heights, where="post", color="grey", linewidth=0.8, alpha=0.6)
 
 
-def _scale(rows: Sequence[TableRow]) -> Scale:
+def _scale(rows: Sequence[TableRow]) -> str:
     return DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
+
+
+def _places(rows: Sequence[TableRow]) -> dict[int, float]:
+    """Return where rows stand on the horizontal axis; those with an unknown place are left out."""
+    in_usd = _scale(rows) == DOLLARS
+    found = ((row, row.usd_per_query if in_usd else row.tokens_out) for row in rows)
+    return {id(row): float(place) for row, place in found if place is not None}
 
 
 def _name(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
     """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
-    first, scale = panel.rows[0], _scale(panel.rows)
+    first, scale, places = panel.rows[0], _scale(panel.rows), _places(panel.rows)
     axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
-    prices = f", prices {book_name(first, rows)}" if scale is DOLLARS else ""
-    left = [row.system for row in panel.rows if row.accuracy is None or scale.place(row) is None]
+    prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
+    left = [row.system for row in panel.rows if row.accuracy is None or id(row) not in places]
+    named = any(row.verdict == "reference" for row in panel.rows)
+    which = "the most accurate" + (" and the reference" if named else "")
+    fewer = f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
+    fewer = "" if panel.of == len(panel.rows) else fewer
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
-    lines = [scale.label + prices, *wrap(_fewer(panel), 90), *wrap(text, 90)]
+    lines = [scale + prices, *wrap(fewer, 90), *wrap(text, 90)]
     axes.set_xlabel(drawable("\n".join(lines)), fontsize=8 if len(lines) > 1 else 10)
-
-
-def _fewer(panel: Panel) -> str:
-    """Say so where not all systems are drawn."""
-    if panel.of == len(panel.rows):
-        return ""
-    has_reference = any(row.verdict == "reference" for row in panel.rows)
-    which = "the most accurate" + (" and the reference" if has_reference else "")
-    return f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
 
 
 def drawable(text: str) -> str:
@@ -190,17 +174,12 @@ def _point(axes: Axes, row: TableRow, x: float, look: tuple[str, str]) -> None:
     )
 
 
-# § Learning curves of one or several trainings, from their metrics.jsonl: reads files only.
-
-
 OVER = 10
 """Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     """Draw validation and reward over steps, a line per run; UserError where there is no run."""
-    from matplotlib.figure import Figure
-
     figure: Any = Figure(figsize=(9, 3.6), layout="constrained")
     left: Any = figure.add_subplot(1, 2, 1)
     right: Any = figure.add_subplot(1, 2, 2)
@@ -223,8 +202,6 @@ def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
 
     UserError where a folder is no run.
     """
-    from matplotlib.figure import Figure
-
     figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
     every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axes, (title, folders) in zip(every[0], panels.items(), strict=True):

@@ -12,13 +12,8 @@ import numpy as np
 
 from harness.errors import UserError
 from harness.ledger.totals import SystemRun, load_runs
-from reports.blocks import (
-    group_of,
-    reference_of,
-    refuse_mixed_epochs,
-    refuse_mixed_versions,
-    refuse_unknown,
-)
+from reports.blocks import ReportOptions, comparable_groups, reference_of
+from reports.intervals import grades_of
 from reports.render import aligned
 from reports.stats import (
     Variance,
@@ -89,29 +84,17 @@ def assumed_variance(guess: AssumedVariance, effect: float) -> VarianceSource:
             f"At {said} two systems never differ: there is nothing to detect. Name an accuracy "
             "between 0 and 1 and a correlation below 1."
         )
-    return VarianceSource(f"assumed: {said}{_noise(guess.within)}", _parted(found, guess.within))
-
-
-def _noise(within: float | None) -> str:
-    return "" if within is None else f", {100 * within:g} % of the variance within questions"
-
-
-def _parted(found: Variance, within: float | None) -> Variance:
-    share = within or 0.0
-    return Variance(found.between * (1 - share), found.between * share)
+    if guess.within is not None:
+        said += f", {100 * guess.within:g} % of the variance within questions"
+    within = guess.within or 0.0
+    parted = Variance(found.between * (1 - within), found.between * within)
+    return VarianceSource(f"assumed: {said}", parted)
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSource]:
     """Return the variance of each system against the reference; UserError where there is none."""
-    sittings, _ = load_runs(dirs)
-    exams = [one for one in sittings if one.facts.purpose == "eval"]
-    refuse_mixed_versions(exams)
-    refuse_unknown(vs, exams)
-    refuse_mixed_epochs(exams)
-    groups: dict[object, list[SystemRun]] = {}
-    for sitting in exams:
-        groups.setdefault(group_of(sitting), []).append(sitting)
-    found = [one for group in groups.values() for one in _measured(group, vs)]
+    groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
+    found = [one for group in groups for one in _measured([run for run, _ in group], vs)]
     if not found:
         raise UserError(
             "These logs hold no two systems that were graded on the same questions, one of them "
@@ -143,11 +126,8 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
 
 def _grades(sitting: SystemRun) -> dict[str, list[float]]:
     """Return question -> grades, of the questions that were graded in every epoch."""
-    grades: dict[str, list[float]] = {}
-    for one in sitting.attempts:
-        if one.value is not None:
-            grades.setdefault(one.question, []).append(one.value)
-    return {name: made for name, made in grades.items() if len(made) == sitting.epochs}
+    grades = grades_of(sitting.attempts).items()
+    return {name: made for name, made in grades if len(made) == sitting.epochs}
 
 
 def power_text(sources: Sequence[VarianceSource], plan: PowerGrid) -> str:
@@ -161,7 +141,16 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
         return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
     parts = f"variance of a difference: {once.between:.4f} between questions"
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
-    lines = [source.said, parts, *_grid(source, plan), *_needed(once, plan)]
+    heads = ("power", *(f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs))
+    needed = [
+        (
+            f"{100 * power:g} %",
+            *(f"{questions_needed(once.at(k), plan.effect, power):,}" for k in plan.epochs),
+        )
+        for power in POWERS
+    ]
+    lines = [source.said, parts, *_grid(source, plan)]
+    lines += [f"questions to see {100 * plan.effect:g} points:", *aligned([heads, *needed])]
     if not once.within and max(plan.epochs) > 1:
         lines.append(
             "How much epochs help is not known here: logs of two or more epochs (--from) say it, "
@@ -187,15 +176,3 @@ def _grid(source: VarianceSource, plan: PowerGrid) -> list[str]:
         "detectable difference in points (80 % power, 5 % two-sided):",
         *aligned([heads, *rows]),
     ]
-
-
-def _needed(variance: Variance, plan: PowerGrid) -> list[str]:
-    heads = ("power", *(f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs))
-    rows = [
-        (
-            f"{100 * power:g} %",
-            *(f"{questions_needed(variance.at(k), plan.effect, power):,}" for k in plan.epochs),
-        )
-        for power in POWERS
-    ]
-    return [f"questions to see {100 * plan.effect:g} points:", *aligned([heads, *rows])]

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from textwrap import wrap
 
-from reports.render import UNKNOWN, aligned
+from reports.render import UNKNOWN, aligned, footnoted, numbered
 
 TITLE = "Published, other harness"
 TEXT = (
@@ -79,20 +79,10 @@ def table_of(found: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]
 
 
 def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
-    marks: list[str] = []
-    for note in filter(None, one.note.split("; ")):
-        if note not in notes:
-            notes.append(note)
-        marks.append(str(notes.index(note) + 1))
-    name = f"{one.system} ({', '.join(marks)})" if marks else one.system
+    name = footnoted(one.system, one.note.split("; "), notes)
     spent = (part or UNKNOWN for part in (one.tokens, one.usd, one.calls))
     source = f"{one.source}, {'table ' if one.table[0].isdigit() else ''}{one.table}"
     return (name, one.value, one.se or UNKNOWN, one.setting, source, *spent)
-
-
-def numbered(notes: Sequence[str]) -> str:
-    """Return notes as a numbered list."""
-    return "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
 
 
 def published_text(suites: Sequence[str]) -> str:

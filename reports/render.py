@@ -1,16 +1,20 @@
-"""How figures look, and how a report's files are written: all or none, never over foreign ones."""
+"""How figures, tables and files of a report look: one place, so that all of them agree.
 
+Files are written all or none, and never over what podium did not write.
+"""
+
+import csv
+import io
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UserError
-from harness.text import escape_markdown
-
-# § How figures look: one place for rounding, so that table.md, the terminal and the plot
-# § agree.
-
+from harness.text import escape_markdown, markdown_cell
 
 UNKNOWN = "-"
 
@@ -65,24 +69,71 @@ def count(value: float | None, places: int = 0) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return text columns padded to one width each, the first `left` of them to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines: list[str] = []
+    return [
+        "  ".join(
+            text.ljust(width) if at < left else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
+    """Return a name with the numbers of its footnotes; those that are new join `notes`."""
+    marks: list[str] = []
+    for note in filter(None, found):
+        if note not in notes:
+            notes.append(note)
+        marks.append(str(notes.index(note) + 1))
+    return f"{name} ({', '.join(marks)})" if marks else name
+
+
+def numbered(notes: Sequence[str]) -> str:
+    """Return notes as a numbered list."""
+    return "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
+
+
+def markdown_line(cells: Sequence[str]) -> str:
+    """Return one line of a Markdown table."""
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
+
+
+def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table, heads first; all but `left` columns are set to the right."""
+    ruler = [*["---"] * left, *["---:"] * (len(rows[0]) - left)]
+    return "\n".join(map(markdown_line, (rows[0], ruler, *rows[1:])))
+
+
+def figures_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table, heads first; columns of figures are set to the right.
+
+    Figures stand alone, or before what is said of them.
+    """
+    heads, *rest = rows
+    ruler = [
+        "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"
+        for column in zip(*rest, strict=True)
+    ]
+    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *rest)))
+
+
+def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[object], object]) -> str:
+    """Return records as CSV; an empty cell is an unknown figure."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
     for row in rows:
-        cells = [
-            cell.ljust(width) if at < left else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+        cells = asdict(row).items()
+        writer.writerow({name: "" if value is None else shown(value) for name, value in cells})
+    return text.getvalue()
 
 
-# § Files of a report: written all or none, and never over what podium did not write.
-# §
-# § Not here: what stands in them (reports/report.py, reports/routes.py).
+def as_json(data: Mapping[str, object]) -> str:
+    """Return data as the text of a JSON file."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 Writer = Callable[[Path], object]
-HEAD = 2000
-"""Bytes from the start of a file within which its mark stands."""
 
 
 def text_file(content: str) -> Writer:
@@ -115,19 +166,18 @@ def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
         ) from error
 
 
-def refuse_unwritable(out: Path) -> None:
-    """Raise UserError before anything is read; nothing is made here, for there may be no logs."""
+def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
+    """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
+
+    For before anything is read or computed; nothing is made here.
+    """
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
         raise UserError(f"{place} is no directory; name another --out directory.")
     if not os.access(place, os.W_OK | os.X_OK):
         raise UserError(f"{place} may not be written to; name another --out directory.")
-
-
-def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
-    """Raise UserError when a file is there without the mark that podium's own carries."""
     for name, mark in marks.items():
         path = out / name
-        ours = path.is_file() and mark.encode() in path.read_bytes()[:HEAD]
+        ours = path.is_file() and mark.encode() in path.read_bytes()[:2000]
         if path.exists() and not ours:
             raise UserError(f"{path} was not written by podium; name another --out directory.")

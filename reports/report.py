@@ -3,9 +3,6 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
-import csv
-import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -18,22 +15,20 @@ from harness.ledger import CallKind, CallSum, CallSums
 from harness.ledger.questions import failed, grades, in_table, is_cached, total
 from harness.ledger.totals import SystemRun, Tokens, load_runs, system_totals
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
-from reports.derived import Comparison, GroupScore, compare
+from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
-from reports.render import markdown_file, refuse_foreign, refuse_unwritable, text_file, write_files
+from reports.render import (
+    as_json,
+    markdown_file,
+    refuse_foreign,
+    rows_csv,
+    text_file,
+    write_files,
+)
 from reports.row import COLUMNS, TableRow
-from reports.significance import BlockSummary
 from reports.terminal import derived_text, table_text
-
-# § Our token counts against Inspect's own totals, from log headers alone: a line per exam and
-# § label.
-# §
-# § `podium audit` compares a run call by call. Here Inspect's totals in the newest log of
-# § each sitting
-# § are enough, so a report stays quick.
-
 
 NOTHING: Tokens = (0, 0, 0, 0)
 Cause = Literal[
@@ -46,7 +41,11 @@ Gap = tuple[Cause, Tokens]
 
 
 def reconciliation(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Return one sentence per exam, label and purpose."""
+    """Hold our token counts against Inspect's own totals: a sentence per exam, label and purpose.
+
+    `podium audit` compares a run call by call. Here Inspect's totals in the newest log of each
+    sitting are enough, so a report stays quick.
+    """
     groups: dict[str, list[SystemRun]] = {}
     for sitting in sorted(sittings, key=_title):
         groups.setdefault(_title(sitting), []).append(sitting)
@@ -88,7 +87,8 @@ def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
     older = _total_tokens(ours, lambda kind: failed(kind) and not kind.newest)
     lost = _less(again, rest)
-    known = rest if _is_part(lost, older) else again
+    is_part = all(0 <= one <= whole for one, whole in zip(lost, older, strict=True))
+    known = rest if is_part else again
     gaps: list[Gap] = [
         ("cache reads", cached),
         ("score-phase calls", graded),
@@ -99,19 +99,14 @@ def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
     return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
 
 
-def _is_part(part: Tokens, whole: Tokens) -> bool:
-    return all(0 <= one <= all_ for one, all_ in zip(part, whole, strict=True))
-
-
 def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
     """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
     summed: dict[Cause, Tokens] = {}
     for cause, tokens in gaps:
         if tokens != NOTHING:
-            one, two, three, four = tokens
-            sizes = (abs(one), abs(two), abs(three), abs(four))
-            before = summed.get(cause, NOTHING)
-            summed[cause] = _plus(before, sizes if cause == "unexplained" else tokens)
+            a, b, c, d = map(abs, tokens) if cause == "unexplained" else tokens
+            one, two, three, four = summed.get(cause, NOTHING)
+            summed[cause] = (one + a, two + b, three + c, four + d)
     return summed
 
 
@@ -146,18 +141,8 @@ def _four(tally: CallSum) -> Tokens:
     return (tally.input, tally.cache_read, tally.cache_write, tally.output)
 
 
-def _plus(left: Tokens, right: Tokens) -> Tokens:
-    return (left[0] + right[0], left[1] + right[1], left[2] + right[2], left[3] + right[3])
-
-
 def _less(left: Tokens, right: Tokens) -> Tokens:
     return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3])
-
-
-# § Write a report: table.md, table.csv, table.json and plot.png, from log directories alone.
-# §
-# § The same logs give the same bytes. Files that a report did not write are never
-# § overwritten.
 
 
 SCHEMA = "podium-table-1"
@@ -210,7 +195,6 @@ def write_report(
     UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
-    refuse_unwritable(out)
     refuse_foreign(out, MARKS)
     sittings, foreign = load_runs(dirs)
     shown = compare(sittings, wanted)
@@ -225,73 +209,60 @@ def write_report(
         out,
         {
             "table.md": markdown_file(markdown(shown, sittings, skipped, checks), MARK),
-            "table.csv": text_file(table_csv([*rows, *shown.derived])),
-            "table.json": text_file(table_json(shown, skipped)),
+            "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
+            "table.json": text_file(as_json(_data(shown, skipped))),
             "plot.png": lambda path: draw(rows, path),
         },
     )
     return Report(shown, files, skipped, _selection(sittings), wanted)
 
 
-def table_csv(rows: Sequence[TableRow]) -> str:
-    """Return the rows as CSV; an empty cell is an unknown figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
-    return text.getvalue()
-
-
-def table_json(shown: Comparison, skipped: Sequence[str]) -> str:
-    """Return rows and parts as JSON; null is an unknown figure, dollars are numbers."""
-    every = (*shown.rows, *shown.derived)
-    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in every]
-    parts = [_part(part, shown.rows.index(part.row)) for part in shown.parts]
-    data = {
-        "schema": SCHEMA,
-        "columns": COLUMNS,
-        "rows": lines,
-        "parts": parts,
-        "blocks": [_block_of(one, shown.rows) for one in shown.fields],
-        "skipped": skipped,
-    }
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-
-def _block_of(one: BlockSummary, rows: Sequence[TableRow]) -> dict[str, object]:
-    """Return what holds for a block for JSON; `rows` are the places of its rows."""
-    return {
-        "rows": [at for at, row in enumerate(rows) if any(row is mine for mine in one.rows)],
-        "questions": one.questions,
-        "said": one.said,
-        "cochran": one.cochran and asdict(one.cochran),
-        "frontier": one.frontier and asdict(one.frontier),
-    }
-
-
-def _part(part: GroupScore, row: int) -> dict[str, object]:
-    """Return a part for JSON; `row` is the place of its row."""
-    figures = {name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")}
-    system = {"row": row, "suite": part.row.suite, "system": part.row.system}
-    return {**system, "grouping": part.grouping, "group": part.group, "n": part.n, **figures}
+def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
+    """Return rows and parts for JSON; null is an unknown figure, dollars are numbers."""
+    places = {id(row): at for at, row in enumerate(shown.rows)}
+    parts = [
+        {
+            "row": places[id(part.row)],
+            "suite": part.row.suite,
+            "system": part.row.system,
+            "grouping": part.grouping,
+            "group": part.group,
+            "n": part.n,
+            **{name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")},
+        }
+        for part in shown.parts
+    ]
+    blocks = [
+        {
+            "rows": [places[id(row)] for row in one.rows],
+            "questions": one.questions,
+            "said": one.said,
+            "cochran": one.cochran and asdict(one.cochran),
+            "frontier": one.frontier and asdict(one.frontier),
+        }
+        for one in shown.fields
+    ]
+    rows = [
+        {name: _number(value) for name, value in asdict(row).items()}
+        for row in (*shown.rows, *shown.derived)
+    ]
+    head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
+    return {**head, "blocks": blocks, "skipped": skipped}
 
 
 def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return format(value.quantize(PLACES).normalize(), "f")
-    return "" if value is None else _number(value)
+    return _number(value)
 
 
 def _number(value: object) -> object:
+    """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))
-    return _rounded(value) if isinstance(value, float) else value
-
-
-def _rounded(value: float) -> float:
-    """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
-    return round(value, 6) if abs(value) >= SMALL else float(f"{value:.6g}")
+    if isinstance(value, float):
+        return round(value, 6) if abs(value) >= SMALL else float(f"{value:.6g}")
+    return value
 
 
 def _selection(sittings: Sequence[SystemRun]) -> tuple[str, ...]:

@@ -1,8 +1,11 @@
-"""The router table: every system against the best single worker, on a terminal and as files."""
+"""The router table: every system against the best single worker, on a terminal and as files.
 
-import csv
-import io
-import json
+The reference is the best single worker as chosen on the questions that teach. Verdicts are for
+routers alone, adjusted for their number; anchors and single workers get intervals, for a worker
+that is best on the questions it is judged on was picked there. Takes plain records: what a router
+is, nobody here knows.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -13,34 +16,23 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
-from harness.text import markdown_cell
 from reports.costs import aiq
-from reports.intervals import Difference, Values, accuracy_interval, difference, holm_adjusted
+from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
 from reports.render import (
     UNKNOWN,
     aligned,
+    as_json,
     interval,
     markdown_file,
+    markdown_table,
     percent,
     points,
     refuse_foreign,
-    refuse_unwritable,
+    rows_csv,
     text_file,
     write_files,
 )
 from reports.stats import Floats, clustered_error, standard_error
-
-# § The figures of a router table: every system against the best single worker, question by
-# § question.
-# §
-# § The reference is the best single worker as chosen on the questions that teach. Verdicts
-# § are for
-# § routers alone, adjusted for their number; anchors and single workers get intervals, for a
-# § worker
-# § that is best on the questions it is judged on was picked there. Takes plain records: what
-# § a router
-# § is, nobody here knows. Not here: how a table looks (reports/routes.py).
-
 
 RouteKind = Literal["router", "anchor", "single"]
 
@@ -139,10 +131,10 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
     held = dict(zip(routers, holm_adjusted([found[name] for name in routers]), strict=True))
     base = float(reference.scores.mean())
     way = oracle - base
+    several = 1 < len(set(routing.clusters)) < len(routing.clusters)
     rows: list[RouteRow] = []
     for one in routing.systems:
-        score = float(one.scores.mean())
-        interval = accuracy_interval(_values(routing, one))
+        score, deltas = float(one.scores.mean()), one.scores - reference.scores
         delta = held.get(one.system) or found[one.system]
         judged = delta if one.kind == "router" else None
         later = _difference(routing, one, hindsight) if judged else None
@@ -151,9 +143,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 system=one.system,
                 kind=one.kind,
                 n=len(routing.questions),
-                accuracy=score,
-                ci_low=interval and interval.low,
-                ci_high=interval and interval.high,
+                **{**accuracy_columns(_values(routing, one)), "accuracy": score},
                 difference=delta.mean,
                 difference_low=delta.interval and delta.interval.low,
                 difference_high=delta.interval and delta.interval.high,
@@ -170,8 +160,11 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 elsewhere=one.elsewhere,
                 aiq=router_aiq(routing, one.system),
                 note=one.note,
-                difference_se=standard_error(one.scores - reference.scores),
-                difference_se_clustered=_clustered(routing, one.scores - reference.scores),
+                difference_se=standard_error(deltas),
+                # Where every question is its own cluster, there is nothing to check.
+                difference_se_clustered=(
+                    clustered_error(deltas, routing.clusters) if several else None
+                ),
             )
         )
     return tuple(rows)
@@ -194,27 +187,6 @@ def _difference(routing: RouteComparison, one: RoutedSystem, reference: RoutedSy
     if found is None:
         raise UserError(f"{routing.name}: no question is judged.")
     return found
-
-
-def _clustered(routing: RouteComparison, deltas: Floats) -> float | None:
-    """Return the error of a mean difference by cluster; None where every question is its own."""
-    several = 1 < len(set(routing.clusters)) < len(routing.clusters)
-    return clustered_error(deltas, routing.clusters) if several else None
-
-
-def clustering(
-    routing: RouteComparison, rows: Sequence[RouteRow]
-) -> tuple[int, float, float] | None:
-    """Return how many clusters there are, and the least and the most that they change an error.
-
-    Of routers, as a ratio to the error of questions apart; None where it cannot be said.
-    """
-    found = [
-        row.difference_se_clustered / row.difference_se
-        for row in rows
-        if row.kind == "router" and row.difference_se and row.difference_se_clustered
-    ]
-    return (len(set(routing.clusters)), min(found), max(found)) if found else None
 
 
 def _mean(values: Floats) -> float | None:
@@ -246,10 +218,8 @@ def router_aiq(routing: RouteComparison, name: str) -> float | None:
     points, between = routing.frontiers.get(name), singles_usd(routing)
     if not points or between is None:
         return None
-    costs, scores = (
-        np.array(part) for part in zip(*((one.usd, one.score) for one in points), strict=True)
-    )
-    return aiq(costs, scores, *between)
+    costs = np.array([one.usd for one in points])
+    return aiq(costs, np.array([one.score for one in points]), *between)
 
 
 def singles_aiq(routing: RouteComparison) -> float | None:
@@ -262,11 +232,6 @@ def singles_aiq(routing: RouteComparison) -> float | None:
     return aiq(costs, np.array([one.scores.mean() for one in singles]), *between)
 
 
-# § The router table: on a terminal, and as route.md, route.csv and route.json.
-# §
-# § What can be told apart at all stands first. Not here: the figures (reports/routes.py).
-
-
 SCHEMA = "podium-route-1"
 MARK = "<!-- podium route -->"
 COLUMNS = tuple(field.name for field in fields(RouteRow))
@@ -277,8 +242,7 @@ HEADER = (
     "system", "acc %", "95 % interval", "vs best", "95 % interval", "verdict", "Holm p",
     "gap %", "moved %",
 )  # fmt: skip
-SINGLES = ("single worker", *HEADER[1:5])
-DOLLARS = "USD/query"
+HEADER_OF_SINGLES = ("single worker", *HEADER[1:5])
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
     "reference", "hindsight", "oracle", "notes",
@@ -302,15 +266,14 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
         out,
         {
             "route.md": markdown_file(route_markdown(routing, rows), MARK),
-            "route.csv": text_file(_csv(rows)),
-            "route.json": text_file(_json(routing, rows)),
+            "route.csv": text_file(rows_csv(rows, COLUMNS, _number)),
+            "route.json": text_file(as_json(_data(routing, rows))),
         },
     )
 
 
 def refuse_foreign_route(out: Path) -> None:
     """Raise UserError, before anything is computed, when the files could not be written."""
-    refuse_unwritable(out)
     refuse_foreign(out, MARKS)
 
 
@@ -324,23 +287,22 @@ def route_text(routing: RouteComparison) -> str:
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return two tables, headers first: routers with anchors, and single workers by accuracy."""
+    """Return two tables, headers first: routers with anchors, and single workers by accuracy.
+
+    Names are cut to the `longest` that they may be.
+    """
     priced = any(row.usd_per_query is not None for row in rows)
-    last = (DOLLARS,) if priced else ()
+    last = ("USD/query",) if priced else ()
+    tables: list[list[Sequence[str]]] = [[(*HEADER, *last)], [(*HEADER_OF_SINGLES, *last)]]
     singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
-    named = [
-        _shortened(_cells(row, priced=priced), longest) for row in rows if row.kind != "single"
-    ]
-    alone = [_shortened(_shorter(row, priced=priced), longest) for row in singles]
-    return [[(*HEADER, *last), *named], [(*SINGLES, *last), *alone]]
-
-
-def _shortened(cells: Sequence[str], longest: int | None) -> Sequence[str]:
-    """Return cells with a name that is no longer than it may be."""
-    name = cells[0]
-    if longest is None or len(name) <= longest:
-        return cells
-    return (name[: longest - 1] + "~", *cells[1:])
+    for row in (*(row for row in rows if row.kind != "single"), *singles):
+        alone = row.kind == "single"
+        name = row.system.removeprefix("single:") if alone else row.system
+        if longest is not None and len(name) > longest:
+            name = name[: longest - 1] + "~"
+        usd = (usd_mean(row.usd_per_query),) if priced else ()
+        tables[alone].append((name, *_cells(row), *(() if alone else _verdict_cells(row)), *usd))
+    return tables
 
 
 def _wrapped(sentences: Sequence[str]) -> list[str]:
@@ -374,31 +336,22 @@ def _about(routing: RouteComparison) -> list[str]:
     ]
 
 
-def _cells(row: RouteRow, *, priced: bool) -> Sequence[str]:
-    router = row.kind == "router"
-    gap = row.gap_closed if router else None
-    return (
-        row.system,
-        *_figures(row),
-        row.verdict or UNKNOWN,
-        UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
-        percent(gap),
-        percent(row.elsewhere if router else None),
-        *((usd_mean(row.usd_per_query),) if priced else ()),
-    )
-
-
-def _shorter(row: RouteRow, *, priced: bool) -> Sequence[str]:
-    name = row.system.removeprefix("single:")
-    return (name, *_figures(row), *((usd_mean(row.usd_per_query),) if priced else ()))
-
-
-def _figures(row: RouteRow) -> Sequence[str]:
+def _cells(row: RouteRow) -> Sequence[str]:
     return (
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
         points(row.difference),
         interval(row.difference_low, row.difference_high, signed=True),
+    )
+
+
+def _verdict_cells(row: RouteRow) -> Sequence[str]:
+    router = row.kind == "router"
+    return (
+        row.verdict or UNKNOWN,
+        UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
+        percent(row.gap_closed if router else None),
+        percent(row.elsewhere if router else None),
     )
 
 
@@ -444,15 +397,19 @@ def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Say what becomes of the errors when questions that came together are taken together."""
-    found = clustering(routing, rows)
-    if found is None:
+    """Say what becomes of routers' errors when questions that came together are taken together."""
+    found = [
+        row.difference_se_clustered / row.difference_se
+        for row in rows
+        if row.kind == "router" and row.difference_se and row.difference_se_clustered
+    ]
+    if not found:
         return []
-    clusters, least, most = found
     return [
-        f"Questions that came together (one contest, one subject: {clusters} clusters) taken "
-        f"together, a router's difference has {least:.2f} to {most:.2f} times the standard error "
-        "that intervals and verdicts here go by (CR1; a check, and too small with few clusters)."
+        f"Questions that came together (one contest, one subject: {len(set(routing.clusters))} "
+        f"clusters) taken together, a router's difference has {min(found):.2f} to {max(found):.2f} "
+        "times the standard error that intervals and verdicts here go by (CR1; a check, and too "
+        "small with few clusters)."
     ]
 
 
@@ -470,7 +427,7 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
     """Return route.md: the same table, its notes, and the points of every frontier."""
     above = [MARK, f"# Routers on {routing.name}", *_about(routing), *headline(routing, rows)]
-    tables = [_table(one) for one in _tables(rows)]
+    tables = [markdown_table(one) for one in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]
     notes = [f"- {note}" for note in _notes(routing, rows)]
     parts = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
@@ -480,44 +437,22 @@ def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
 def _frontiers(routing: RouteComparison) -> list[str]:
     parts: list[str] = []
     for name, found in routing.frontiers.items():
-        head = [_line(("USD per right answer", "acc %", "USD/query")), _line(["---:"] * 3)]
-        parts += [f"## {name}: what it would pay", "\n".join([*head, *map(_point, found)])]
+        lines = [("USD per right answer", "acc %", "USD/query")]
+        for one in found:
+            paid = "any price" if one.willingness is None else usd_mean(one.willingness)
+            lines.append((paid, percent(one.score), usd_mean(one.usd)))
+        parts += [f"## {name}: what it would pay", markdown_table(lines, left=0)]
     return parts
 
 
-def _point(one: FrontierPoint) -> str:
-    paid = "any price" if one.willingness is None else usd_mean(one.willingness)
-    return _line((paid, percent(one.score), usd_mean(one.usd)))
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(rows[0]) - 1)]
-    return "\n".join(map(_line, (rows[0], ruler, *rows[1:])))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
-
-
-def _csv(rows: Sequence[RouteRow]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = asdict(row).items()
-        writer.writerow({name: "" if value is None else _number(value) for name, value in cells})
-    return text.getvalue()
-
-
-def _json(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
-    data = {
+def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, object]:
+    return {
         "schema": SCHEMA,
         "about": {name: getattr(routing, name) for name in ABOUT},
         "headline": headline(routing, rows),
         "rows": [{name: _number(value) for name, value in asdict(row).items()} for row in rows],
         "frontiers": {name: list(map(asdict, found)) for name, found in routing.frontiers.items()},
     }
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def _number(value: object) -> object:

@@ -1,4 +1,9 @@
-"""Systems over the same suites: scores by seed and question, costs, and means over both."""
+"""Systems over the same suites: scores by seed and question, costs, and means over both.
+
+A trained system's score varies with its seed and with the questions, and both are draws. The same
+design is known from studies in which every reader reads every case: readers and cases are random
+there. An interval over questions alone would speak of these seeds only.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,17 +16,9 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.totals import SystemRun, system_totals
 from harness.text import pluralise
-from reports.blocks import SINGLE, graded_values, group_of, refuse_mixed_versions
-from reports.intervals import question_means
+from reports.blocks import SINGLE, group_of, refuse_mixed_versions
+from reports.intervals import grades_of, question_means
 from reports.stats import LEVEL, RESAMPLES, SEED, Bounds, Floats, resampled_counts, t_quantile
-
-# § Means over draws that cross: seeds of a training, and questions in strata (suites).
-# §
-# § A trained system's score varies with its seed and with the questions, and both are draws.
-# § The same
-# § design is known from studies in which every reader reads every case: readers and cases are
-# § random
-# § there. An interval over questions alone would speak of these seeds only.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class CrossedMean:
     question_error: float
 
 
-def crossed_mean(strata: Sequence[Floats], level: float = LEVEL) -> CrossedMean:
+def crossed_mean(strata: Sequence[Floats]) -> CrossedMean:
     """Return the mean of (seeds, questions) arrays, one per stratum, with Student's interval.
 
     Variances of seed means and of question means are added, less their interaction, which is in
@@ -62,7 +59,7 @@ def crossed_mean(strata: Sequence[Floats], level: float = LEVEL) -> CrossedMean:
     loose += of_seeds**2 / max(1, seeds - 1)
     found = None
     if variance > 0:
-        half = t_quantile((1 + level) / 2, variance**2 / loose) * variance**0.5
+        half = t_quantile((1 + LEVEL) / 2, variance**2 / loose) * variance**0.5
         found = Bounds(mean - half, mean + half)
     error = None if seeds == 1 else of_seeds**0.5
     return CrossedMean(mean, found, seeds, error, of_questions**0.5)
@@ -86,11 +83,11 @@ def crossed_resamples(
     return total / len(strata)
 
 
-def percentile(values: Floats, level: float = LEVEL) -> Bounds | None:
+def percentile(values: Floats) -> Bounds | None:
     """Return the interval that holds the middle of the resamples; None where one is no number."""
     if not values.size or not np.isfinite(values).all():
         return None
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Bounds(float(low), float(high))
 
 
@@ -110,13 +107,6 @@ def _interaction(values: Floats) -> float:
 def _refuse_gaps(strata: Sequence[Floats]) -> None:
     if not strata or any(not one.size or np.isnan(one).any() for one in strata):
         raise ValueError("each stratum needs a value of every seed on every question")
-
-
-# § Systems over the same suites, read from sittings: who they are, their scores and what they
-# § cost.
-# §
-# § Seeds of one training are one contestant. Not here: what is demanded of whom
-# § (reports/targets.py).
 
 
 SystemKind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
@@ -201,7 +191,13 @@ def scored_systems(sittings: Sequence[SystemRun]) -> ScoredSystems:
     """Return the contest of some sittings; UserError where they are none, or several contests."""
     exams = [one for one in sittings if one.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
-    _refuse_several(exams)
+    if not exams:
+        raise UserError("There is no log of an exam here; finish the run.")
+    if len({group_of(one)[1:] for one in exams}) > 1:
+        raise UserError(
+            "Targets are for one split, pool, seed and price book, and these logs have several: "
+            "name one run's directory."
+        )
     suites = tuple(sorted({one.facts.suite for one in exams}))
     groups: dict[str, dict[str, list[SystemRun]]] = {}
     for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
@@ -217,17 +213,6 @@ def scored_systems(sittings: Sequence[SystemRun]) -> ScoredSystems:
         facts.label,
         tuple(sorted(groups.keys() - {one.name for one in graded})),
     )
-
-
-def _refuse_several(exams: Sequence[SystemRun]) -> None:
-    """Raise UserError where a suite was sat under two sets of conditions, or there are none."""
-    if not exams:
-        raise UserError("There is no log of an exam here; finish the run.")
-    if len({group_of(one)[1:] for one in exams}) > 1:
-        raise UserError(
-            "Targets are for one split, pool, seed and price book, and these logs have several: "
-            "name one run's directory."
-        )
 
 
 def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> bool:
@@ -292,7 +277,7 @@ def _contestant(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSyst
     scores: dict[str, Mapping[str, Floats]] = {}
     ungraded = 0
     for suite, sittings in sat.items():
-        means = [question_means(graded_values(one)) for one in sittings]
+        means = [question_means(grades_of(one.attempts)) for one in sittings]
         every = {one.question for sitting in sittings for one in sitting.attempts}
         common = sorted(set(means[0]).intersection(*means[1:]))
         ungraded += len(every) - len(common)
@@ -305,7 +290,10 @@ def _contestant(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSyst
 def _costs(sittings: Sequence[SystemRun]) -> SystemCosts:
     """Return means over suites and members; every one of them was asked the same questions."""
     totals = [system_totals(one) for one in sittings]
-    calls = [_worker_calls(one) for one in sittings]
+    calls = [
+        _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
+        for one in sittings
+    ]
     both = [
         None if one.tokens_in is None or one.tokens_out is None else one.tokens_in + one.tokens_out
         for one in totals
@@ -316,10 +304,6 @@ def _costs(sittings: Sequence[SystemRun]) -> SystemCosts:
         _mean([one.worker_tokens_out for one in totals]),
         _mean(both),
     )
-
-
-def _worker_calls(one: SystemRun) -> float | None:
-    return _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

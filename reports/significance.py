@@ -7,24 +7,38 @@ import numpy as np
 
 from harness.ledger.totals import SystemRun
 from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
-from reports.costs import CostOfPass, aiq, frontier_cost_of_pass, hull, non_dominated
-from reports.intervals import BlockArrays, block_arrays, placeable
+from reports.costs import (
+    BlockArrays,
+    CostOfPass,
+    aiq,
+    block_arrays,
+    frontier_cost_of_pass,
+    hull,
+    non_dominated,
+    placeable,
+)
 from reports.published import (
     AVERAGE_TEXT,
     AVERAGE_TITLE,
     TEXT,
     TITLE,
     averages,
-    numbered,
     published,
     table_of,
 )
-from reports.render import UNKNOWN, count, interval, percent, points, usd, usd_about
+from reports.render import (
+    UNKNOWN,
+    count,
+    figures_table,
+    interval,
+    numbered,
+    percent,
+    points,
+    usd,
+    usd_about,
+)
 from reports.row import TableRow
 from reports.stats import Cochran, cochran_q, detectable
-
-# § What holds for all rows of a block: what it can show, whether any differ, its frontier.
-
 
 USUAL = 0.1
 """Share of questions on which two systems differ, where no pair says it."""
@@ -127,84 +141,78 @@ def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | Non
     )
 
 
-def corners_text(frontier: Frontier) -> str:
-    """Return the hull's corners in words."""
-    each = (f"{100 * score:.1f} % at USD {usd_about(cost)}" for cost, score in frontier.corners)
-    return ", ".join(each)
+def published_sections(suites: Sequence[str]) -> dict[str, str]:
+    """Return the published figures of each suite that has any; under `""` means over several."""
+    found = {suite: (f"{suite}: {TITLE.lower()}", TEXT, published(suite)) for suite in suites}
+    known = {suite: one for suite, one in found.items() if one[2]}
+    if known:
+        known[""] = (AVERAGE_TITLE, AVERAGE_TEXT, averages())
+    sections: dict[str, str] = {}
+    for suite, (title, text, figures) in known.items():
+        notes: list[str] = []
+        lines = table_of(figures, notes)
+        sections[suite] = _section(title, text, lines, numbered(notes), "###" if suite else "##")
+    return sections
 
 
-# § What table.md says beside its figures: what can be detected, tests, costs, frontiers.
-# §
-# § Cells only; how they become text is reports/markdown.py. The figures come with the rows
-# § (reports/
-# § row.py) and with what holds for a block (reports/significance.py).
-
-
-@dataclass(frozen=True, slots=True)
-class TableSection:
-    """A titled table with a paragraph before it; no lines where there is no table."""
-
-    title: str
-    text: str
-    lines: Sequence[Sequence[str]]
-    """Heads first."""
-    foot: str = ""
-
-
-def published_section(suite: str) -> list[TableSection]:
-    """Return the published figures of a suite; nothing where there are none."""
-    found, notes = published(suite), list[str]()
-    lines = table_of(found, notes)
-    return (
-        [TableSection(f"{suite}: {TITLE.lower()}", TEXT, lines, numbered(notes))] if found else []
-    )
-
-
-def published_averages() -> TableSection:
-    """Return the published means over several suites that tell tokens or dollars."""
-    notes: list[str] = []
-    return TableSection(AVERAGE_TITLE, AVERAGE_TEXT, table_of(averages(), notes), numbered(notes))
-
-
-def block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return the words that tell a block of an exam from its others."""
-    return f"{row.label}{prompt_words(row.prompt)}, pool {pool_name(row, rows)}"
+def _section(
+    title: str, text: str, lines: Sequence[Sequence[str]], foot: str = "", level: str = "###"
+) -> str:
+    """Return a titled table, heads first, with a paragraph before it; without lines no table."""
+    body = (f"{level} {title}", text, figures_table(lines) if lines else "", foot)
+    return "\n\n".join(filter(None, body))
 
 
 def detectable_lines(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> str:
     """Return what the questions of each block can show."""
-    return "\n".join(f"- **{block_words(one.rows[0], rows)}**: {one.said}." for one in found)
+    return "\n".join(f"- **{_block_words(one.rows[0], rows)}**: {one.said}." for one in found)
+
+
+def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
+    return f"{row.label}{prompt_words(row.prompt)}, pool {pool_name(row, rows)}"
 
 
 def sections(
     found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
-) -> list[TableSection]:
+) -> list[str]:
     """Return the sections of one exam; empty ones are left out."""
-    made = [_tests(rows), _costs(rows), _blocks(found, rows), _derived(derived)]
-    return [one for one in made if len(one.lines) > 1 or (one.text and not one.lines)]
+    tests = [_test(row) for row in rows if row.se is not None]
+    costs = [_cost(row) for row in rows if row.usd_median is not None]
+    said = [
+        f"- {_block_words(one.rows[0], rows)}: {line}."
+        for one in found
+        for line in (*_cochran(one), *_frontier_lines(one))
+    ]
+    titles = ("Differences from the reference", "Costs", "Derived rows")
+    texts, heads = (TESTS, COSTS, DERIVED), (TEST_HEADS, COST_HEADS, DERIVED_HEADS)
+    tables = (tests, costs, [_derived(row) for row in derived])
+    made = [
+        _section(title, text, [head, *lines]) if lines else ""
+        for title, text, head, lines in zip(titles, texts, heads, tables, strict=True)
+    ]
+    made.insert(2, _section("Block by block", "\n".join(said), ()) if said else "")
+    return list(filter(None, made))
 
 
-def _tests(rows: Sequence[TableRow]) -> TableSection:
-    heads = (
-        "system", "SE", "SE by topic", "difference, BCa", "p", "p (Holm)", "test", "better/worse",
-        "correlation", "detectable",
-    )  # fmt: skip
-    return TableSection(
-        "Differences from the reference",
-        "BCa bootstrap over questions (10,000 resamples). `mcnemar`: exact, on single right/wrong "
-        "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
-        "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1).",
-        [heads, *(_test(row) for row in rows if row.se is not None)],
-    )
+TESTS = (
+    "BCa bootstrap over questions (10,000 resamples). `mcnemar`: exact, on single right/wrong "
+    "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
+    "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1)."
+)
+TEST_HEADS = (
+    "system", "SE", "SE by topic", "difference, BCa", "p", "p (Holm)", "test", "better/worse",
+    "correlation", "detectable",
+)  # fmt: skip
 
 
 def _test(row: TableRow) -> tuple[str, ...]:
     split = UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
+    bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
     return (
         f"`{row.system}`",
         percent(row.se),
         percent(row.se_clustered),
-        _versus(row),
+        UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}",
         _p(row.p_value),
         _p(row.p_holm),
         row.test or UNKNOWN,
@@ -214,38 +222,30 @@ def _test(row: TableRow) -> tuple[str, ...]:
     )
 
 
-def _versus(row: TableRow) -> str:
-    bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
-    return UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}"
-
-
 def _p(value: float | None) -> str:
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _costs(rows: Sequence[TableRow]) -> TableSection:
-    heads = (
-        "system", "USD/query, BCa", "median", "p95", "times the reference", "USD/right",
-        "tokens/right", "cost of pass", "never right", "on the frontier",
-    )  # fmt: skip
-    known = (row for row in rows if row.usd_median is not None)
-    return TableSection(
-        "Costs",
-        "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
-        "questions that were ever answered right; for the share *never right* it is infinite. "
-        "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
-        "system is as good and cheaper when questions are resampled.",
-        [heads, *(_cost(row) for row in known)],
-    )
+COSTS = (
+    "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
+    "questions that were ever answered right; for the share *never right* it is infinite. "
+    "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
+    "system is as good and cheaper when questions are resampled."
+)
+COST_HEADS = (
+    "system", "USD/query, BCa", "median", "p95", "times the reference", "USD/right",
+    "tokens/right", "cost of pass", "never right", "on the frontier",
+)  # fmt: skip
 
 
 def _cost(row: TableRow) -> tuple[str, ...]:
+    ratio = f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
     return (
         f"`{row.system}`",
         f"{usd(row.usd_per_query)}{_between(row.usd_low, row.usd_high)}",
         usd_about(row.usd_median),
         usd_about(row.usd_p95),
-        _ratio(row),
+        UNKNOWN if row.usd_ratio is None else ratio,
         usd_about(row.usd_per_correct),
         count(row.tokens_per_correct),
         usd_about(row.cost_of_pass),
@@ -254,24 +254,9 @@ def _cost(row: TableRow) -> tuple[str, ...]:
     )
 
 
-def _ratio(row: TableRow) -> str:
-    if row.usd_ratio is None:
-        return UNKNOWN
-    return f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
-
-
 def _between(low: float | None, high: float | None) -> str:
     """Return an interval of estimates after a blank; nothing where there is none."""
     return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
-
-
-def _blocks(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> TableSection:
-    said = [
-        f"- {block_words(one.rows[0], rows)}: {line}."
-        for one in found
-        for line in (*_cochran(one), *_frontier_lines(one))
-    ]
-    return TableSection("Block by block", "\n".join(said), ())
 
 
 def _cochran(one: BlockSummary) -> list[str]:
@@ -290,6 +275,7 @@ def _frontier_lines(one: BlockSummary) -> list[str]:
         return []
     line, passed, whole = one.frontier, one.frontier.passed, one.questions
     names = ", ".join(f"`{name}`" for name in line.on)
+    corners = [f"{100 * score:.1f} % at USD {usd_about(usd)}" for usd, score in line.corners]
     asked = f" on the {line.questions} that all were graded on" if line.questions < whole else ""
     said = [f"not dominated in accuracy and dollars{asked}: {names}"]
     if line.aiq is not None:
@@ -297,7 +283,7 @@ def _frontier_lines(one: BlockSummary) -> list[str]:
         said.append(
             f"AIQ between USD {usd_about(line.low)} and {usd_about(line.high)} per query (the "
             f"cheapest and the dearest system): {line.aiq:.3f}{alone}; corners of the hull, which "
-            f"only *random mixing* joins: {corners_text(line)}"
+            f"only *random mixing* joins: {', '.join(corners)}"
         )
     if passed and passed.mean is not None:
         said.append(
@@ -307,26 +293,31 @@ def _frontier_lines(one: BlockSummary) -> list[str]:
     return said
 
 
-def _derived(rows: Sequence[TableRow]) -> TableSection:
-    heads = ("row", "accuracy %", "95 % interval", "vs reference (points)", "USD/query", "how")
-    return TableSection(
-        "Derived rows",
-        "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
-        "bound. They change no verdict of the other rows.",
-        [heads, *(_row(row) for row in rows)],
-    )
+DERIVED = (
+    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
+    "bound. They change no verdict of the other rows."
+)
+DERIVED_HEADS = (
+    "row", "accuracy %", "95 % interval", "vs reference (points)", "USD/query", "how",
+)  # fmt: skip
 
 
-def _row(row: TableRow) -> tuple[str, ...]:
-    bounds = interval(row.paired_low, row.paired_high, signed=True)
-    against = UNKNOWN
-    if row.paired_diff is not None:
-        against = f"{points(row.paired_diff)} {bounds} {row.verdict}"
+def _derived(row: TableRow) -> tuple[str, ...]:
     return (
         f"`{row.system}` ({row.label}, pool {row.pool})",
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
-        against,
+        versus(row),
         usd(row.usd_per_query),
         f"{row.derived}; {row.notes}",
     )
+
+
+def versus(row: TableRow) -> str:
+    """Return the paired difference with its interval and verdict."""
+    if row.verdict == "reference":
+        return "reference"
+    if row.paired_diff is None:
+        return UNKNOWN
+    bounds = interval(row.paired_low, row.paired_high, signed=True)
+    return f"{points(row.paired_diff)} {bounds} {row.verdict}"

@@ -379,8 +379,8 @@ def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
 
 
 # --- several tries at a question ------------------------------------------------------------------
-# Expectations over k tries drawn without replacement from the n that were made: unbiased, with every
-# try used. pass@1 and maj@1 are the accuracy.
+# Expectations over k tries drawn without replacement from the n that were made: unbiased, with
+# every try used. pass@1 and maj@1 are the accuracy.
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:

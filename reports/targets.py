@@ -1,7 +1,12 @@
-"""What a trained conductor must reach, held against all other systems on the same suites."""
+"""What a trained conductor must reach, held against all other systems on the same suites.
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+The targets are fixed before the exam is opened. All of several comparisons must hold for one target
+to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics 24(4)). A
+best worker or system is the best in hindsight, on the very questions: nobody is favoured by a bad
+choice.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -14,13 +19,14 @@ from harness.text import pluralise
 from reports.markdown import MARK
 from reports.render import (
     UNKNOWN,
+    as_json,
     count,
     interval,
     markdown_file,
+    markdown_table,
     percent,
     points,
     refuse_foreign,
-    refuse_unwritable,
     text_file,
     usd_about,
     write_files,
@@ -37,18 +43,6 @@ from reports.scores import (
     scored_systems,
 )
 from reports.stats import Bounds, Floats
-
-# § What a trained conductor must reach, held against a contest: reached, or missed by how
-# § much.
-# §
-# § The targets are fixed before the exam is opened. All of several comparisons must hold for
-# § one target
-# § to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics
-# § 24(4)). A
-# § best worker or system is the best in hindsight, on the very questions: nobody is favoured
-# § by a bad
-# § choice. Not here: how they are shown (reports/targets.py).
-
 
 MARGIN = 0.02
 """Not inferior: less than this below."""
@@ -87,11 +81,6 @@ class OracleGap:
     """None where there is no way to go."""
     interval: Bounds | None
 
-    @property
-    def gap(self) -> float:
-        """Oracle less the best single worker."""
-        return self.oracle_mean - self.best_mean
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -117,8 +106,6 @@ class TargetResult:
     against: tuple[SystemDifference, ...]
     reach: tuple[OracleGap, ...]
     """The mean over suites first."""
-    dominating: tuple[str, ...]
-    """Baselines that are cheaper and more accurate."""
     targets: tuple[Target, ...]
 
 
@@ -128,67 +115,63 @@ def target_results(found: ScoredSystems) -> tuple[TargetResult, ...]:
 
 
 def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
-    strata = [_strata(who, suite) for suite in found.suites]
+    # One suite's scores are (members, questions).
+    strata = {suite: np.stack(list(who.scores[suite].values()), axis=1) for suite in found.suites}
     others = [one for one in found.contestants if one is not who]
     against = tuple(system_difference(found.suites, who, other) for other in others)
-    reach = _reaches(found, who)
-    better = tuple(one.name for one in others if _dominates(one, who))
+    reach = _oracle_gaps(found, who)
     return TargetResult(
         who,
-        crossed_mean(strata),
-        percentile(crossed_resamples(strata)),
-        {suite: crossed_mean([one]) for suite, one in zip(found.suites, strata, strict=True)},
+        *_over_suites(strata),
         against,
         reach,
-        better,
-        _targets(found, who, against, (reach, better)),
+        (
+            _superior("every single worker", "single", against),
+            _superior("every untrained ensemble", "ensemble", against),
+            _superior("every one-step router", "router", against),
+            _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
+            *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
+            _calls(who, found.named(MIXTURE)),
+            _undominated(who, [one.name for one in others if _dominates(one, who)]),
+        ),
     )
+
+
+def _over_suites(
+    strata: Mapping[str, Floats],
+) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
+    """Return the mean over suites, its bootstrap interval, and each suite's mean."""
+    every = list(strata.values())
+    suites = {suite: crossed_mean([one]) for suite, one in strata.items()}
+    return crossed_mean(every), percentile(crossed_resamples(every)), suites
 
 
 def system_difference(
     suites: Sequence[str], who: ScoredSystem, other: ScoredSystem
 ) -> SystemDifference:
     """Return a trained contestant less another one, of which the members' mean counts."""
-    deltas = {suite: _deltas(who, other, suite) for suite in suites}
-    strata = [deltas[suite] for suite in suites]
-    return SystemDifference(
-        other.name,
-        other.kind,
-        crossed_mean(strata),
-        percentile(crossed_resamples(strata)),
-        {suite: crossed_mean([one]) for suite, one in deltas.items()},
-        sum(one.shape[1] for one in strata),
-    )
+    deltas: dict[str, Floats] = {}
+    for suite in suites:
+        ours, theirs = who.scores[suite], other.scores[suite]
+        both = [one for one in ours if one in theirs]
+        deltas[suite] = np.stack([ours[one] - theirs[one].mean() for one in both], axis=1)
+    questions = sum(one.shape[1] for one in deltas.values())
+    return SystemDifference(other.name, other.kind, *_over_suites(deltas), questions)
 
 
-def _strata(who: ScoredSystem, suite: str) -> Floats:
-    """Return one suite's scores: (members, questions)."""
-    return np.stack(list(who.scores[suite].values()), axis=1)
-
-
-def _deltas(who: ScoredSystem, other: ScoredSystem, suite: str) -> Floats:
-    ours, theirs = who.scores[suite], other.scores[suite]
-    both = [one for one in ours if one in theirs]
-    return np.stack([ours[one] - theirs[one].mean() for one in both], axis=1)
-
-
-def _reaches(found: ScoredSystems, who: ScoredSystem) -> tuple[OracleGap, ...]:
+def _oracle_gaps(found: ScoredSystems, who: ScoredSystem) -> tuple[OracleGap, ...]:
     singles, oracle = found.of("single"), found.named(ORACLE)
     if not singles or oracle is None:
         return ()
-    whole = _reach("", found.suites, who, (_best(singles, lambda one: one.mean), oracle))
-    parts = [
-        _reach(suite, [suite], who, (_best(singles, lambda one, at=suite: one.means[at]), oracle))
-        for suite in found.suites
-    ]
-    return (whole, *parts)
+    best = max(singles, key=lambda one: one.mean)
+    gaps = [_oracle_gap("", found.suites, who, (best, oracle))]
+    for suite in found.suites:
+        best = max(singles, key=lambda one, at=suite: one.means[at])
+        gaps.append(_oracle_gap(suite, [suite], who, (best, oracle)))
+    return tuple(gaps)
 
 
-def _best(singles: Sequence[ScoredSystem], worth: Callable[[ScoredSystem], float]) -> ScoredSystem:
-    return max(singles, key=worth)
-
-
-def _reach(
+def _oracle_gap(
     name: str, suites: Sequence[str], who: ScoredSystem, ends: tuple[ScoredSystem, ScoredSystem]
 ) -> OracleGap:
     """Return the share of the way; resamples draw seeds and questions for all three alike."""
@@ -215,24 +198,6 @@ def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
     if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
         return False
     return other.costs.usd < who.costs.usd and other.mean > who.mean
-
-
-def _targets(
-    found: ScoredSystems,
-    who: ScoredSystem,
-    against: Sequence[SystemDifference],
-    rest: tuple[Sequence[OracleGap], Sequence[str]],
-) -> tuple[Target, ...]:
-    reach, better = rest
-    return (
-        _superior("every single worker", "single", against),
-        _superior("every untrained ensemble", "ensemble", against),
-        _superior("every one-step router", "router", against),
-        _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
-        *(_share(one) for one in reach if one.gap >= GAP),
-        _calls(who, found.named(MIXTURE)),
-        _undominated(who, better),
-    )
 
 
 def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
@@ -262,7 +227,8 @@ def _share(one: OracleGap) -> Target:
     name = f"share of oracle less {one.best} on {where}"
     between = "" if one.interval is None else f" {interval(*one.interval)}"
     share = one.share or 0.0
-    found = f"{percent(share)} %{between} of {100 * one.gap:.1f} points"
+    gap = one.oracle_mean - one.best_mean
+    found = f"{percent(share)} %{between} of {100 * gap:.1f} points"
     reached = share >= SHARE
     short = "" if reached else f"by {100 * (SHARE - share):.1f} % of that way"
     return Target(name, f"at least {percent(SHARE)} %", found, reached, short)
@@ -297,9 +263,6 @@ def _said(found: CrossedMean) -> str:
     return points(found.mean) + (f" {interval(*ends, signed=True)}" if ends else "")
 
 
-# § The table of targets as Markdown and as JSON, from logs alone.
-
-
 SCHEMA = "podium-targets-1"
 MARKS = {"targets.md": MARK, "targets.json": f'"{SCHEMA}"'}
 VERDICT = {True: "reached", False: "missed", None: "unknown"}
@@ -315,7 +278,6 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
 
     UserError for logs of several conditions, nothing trained, or foreign files in `out`.
     """
-    refuse_unwritable(out)
     refuse_foreign(out, MARKS)
     found = scored_systems(load_runs(dirs)[0])
     results = target_results(found)
@@ -325,10 +287,8 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    files = {
-        "targets.md": markdown_file(text, MARK),
-        "targets.json": text_file(targets_json(found, results)),
-    }
+    data = text_file(targets_json(found, results))
+    files = {"targets.md": markdown_file(text, MARK), "targets.json": data}
     return text, write_files(out, files)
 
 
@@ -346,22 +306,20 @@ def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> s
 def _field(found: ScoredSystems) -> str:
     heads = ("system", *found.suites, "mean", "worker calls", "worker tokens out", "all tokens",
              "USD/query", "of")  # fmt: skip
-    ranked = sorted(found.contestants, key=lambda one: -one.mean)
-    return _table(heads, [_line(found, one) for one in ranked])
-
-
-def _line(found: ScoredSystems, one: ScoredSystem) -> tuple[str, ...]:
-    costs = one.costs
-    return (
-        f"`{one.name}`" + ("\\*" if one.kind == "bound" else ""),
-        *(percent(one.means.get(suite)) for suite in found.suites),
-        percent(one.mean),
-        count(costs.worker_calls, 2),
-        count(costs.worker_tokens_out),
-        count(costs.tokens),
-        usd_about(costs.usd),
-        sample_size(one),
-    )
+    lines = [
+        (
+            f"`{one.name}`" + ("\\*" if one.kind == "bound" else ""),
+            *(percent(one.means.get(suite)) for suite in found.suites),
+            percent(one.mean),
+            count(one.costs.worker_calls, 2),
+            count(one.costs.worker_tokens_out),
+            count(one.costs.tokens),
+            usd_about(one.costs.usd),
+            sample_size(one),
+        )
+        for one in sorted(found.contestants, key=lambda one: -one.mean)
+    ]
+    return markdown_table([heads, *lines], left=len(heads))
 
 
 def _result_text(result: TargetResult) -> str:
@@ -375,53 +333,26 @@ def _result_text(result: TargetResult) -> str:
         said += f"; {pluralise(who.ungraded, 'question')} without a grade of every seed"
     suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
     parts = [f"{said}.", f"By suite: {suites}."]
-    if len(who.members) > 1:
-        parts.append(_table(("seed", *result.suites, "mean"), _seeds(result)))
-    goals = _table(("target", "wanted", "found", "verdict", "missed by"), _goals(result.targets))
-    others = sorted(result.against, key=lambda one: one.found.mean)
-    beside = _table(
-        ("less", "kind", "difference", "bootstrap", "questions"), [*map(_beside, others)]
-    )
-    return "\n\n".join([*parts, goals, beside])
-
-
-def _seeds(result: TargetResult) -> list[tuple[str, ...]]:
-    """Return a line for each seed, so that no choice among them is hidden."""
-    return [
-        (
-            seed,
-            *(percent(means[suite]) for suite in result.suites),
-            percent(round(fmean(means.values()), 9)),
-        )
-        for seed, means in result.who.seeds.items()
-    ]
-
-
-def _goals(targets: Sequence[Target]) -> list[tuple[str, ...]]:
-    return [(one.name, one.wanted, one.found, VERDICT[one.reached], one.short) for one in targets]
-
-
-def _beside(one: SystemDifference) -> tuple[str, ...]:
-    found, boot = one.found, one.bootstrap
-    ends = interval(*found.interval, signed=True) if found.interval else ""
-    between = interval(*boot, signed=True) if boot else UNKNOWN
-    return (
-        f"`{one.other}`",
-        one.kind,
-        f"{points(found.mean)} {ends}".rstrip(),
-        between,
-        f"{one.questions}",
-    )
+    tables = list[list[Sequence[str]]]()
+    if len(who.members) > 1:  # a line for each seed, so that no choice among them is hidden
+        tables.append([("seed", *result.suites, "mean")])
+        for seed, means in who.seeds.items():
+            each = (percent(means[suite]) for suite in result.suites)
+            tables[-1].append((seed, *each, percent(round(fmean(means.values()), 9))))
+    tables.append([("target", "wanted", "found", "verdict", "missed by")])
+    for one in result.targets:
+        tables[-1].append((one.name, one.wanted, one.found, VERDICT[one.reached], one.short))
+    tables.append([("less", "kind", "difference", "bootstrap", "questions")])
+    for one in sorted(result.against, key=lambda one: one.found.mean):
+        between = interval(*one.bootstrap, signed=True) if one.bootstrap else UNKNOWN
+        line = (f"`{one.other}`", one.kind, _said(one.found), between, f"{one.questions}")
+        tables[-1].append(line)
+    return "\n\n".join([*parts, *(markdown_table(one, left=len(one[0])) for one in tables)])
 
 
 def _sure(found: CrossedMean) -> str:
     ends = f" {interval(*found.interval)}" if found.interval else ""
     return percent(found.mean) + ends
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
@@ -452,5 +383,4 @@ def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
         for one in results
     ]
     about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
-    data = {**about, "left_out": found.left_out, "field": field, "trained": every}
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return as_json({**about, "left_out": found.left_out, "field": field, "trained": every})

@@ -24,6 +24,7 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
+DERIVED_HEADS = ("acc %", "95 % interval", "vs ref", "verdict", "USD/query")
 DERIVED = 64
 """Of a derived row's name, which names its suite and its worker, too."""
 HEADER = (
@@ -48,16 +49,7 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
         f"reference: {reference_of_block(block)}"
     )
     lines = _lines(block)
-    below = [
-        *_tries(block),
-        *_unparsed(block),
-        *_invalid(block),
-        *_processor(block),
-        *_unpriced(block),
-        *_pace(block),
-        *_boxes(block),
-        *_other_rule(block),
-    ]
+    below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
     said = [one.said for one in shown.fields if one.rows[0] is first]
@@ -74,24 +66,9 @@ def _lines(block: Sequence[TableRow]) -> list[str]:
     return aligned([HEADER, *(_cells(row, longest - over) for row in block)]) if over > 0 else lines
 
 
-def _tries(block: Sequence[TableRow]) -> list[str]:
-    """Say what the accuracy is where questions were asked more than once."""
-    tries = avg_at(block)
-    said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
-    return [said] if tries else []
-
-
 def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
-    heads = (
-        "derived, no call of its own",
-        "acc %",
-        "95 % interval",
-        "vs ref",
-        "verdict",
-        "USD/query",
-    )
-    lines = [heads, *(_derived(row) for row in rows)]
+    lines = [("derived, no call of its own", *DERIVED_HEADS), *(_derived(row) for row in rows)]
     return "\n".join(line[:WIDTH].rstrip() for line in aligned(lines)) if rows else ""
 
 
@@ -107,77 +84,53 @@ def _derived(row: TableRow) -> tuple[str, ...]:
     )
 
 
-def _unparsed(block: Sequence[TableRow]) -> list[str]:
-    """Say in how many graded replies no answer was found; they count as wrong."""
-    each = ", ".join(f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed)
-    return (
-        wrap(f"graded wrong, no answer found: {each}", WIDTH, break_on_hyphens=False)
-        if each
-        else []
-    )
+def _each(block: Sequence[TableRow]) -> list[str]:
+    """Say what single rows lack, system by system; where a question was asked more than once."""
+    tries = avg_at(block)
+    said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
+    lines = [said] if tries else []
+    # At the book `none`, which the block's heading names, there is no more to say.
+    priced = any(row.price_book != "none" for row in block)
+    for title, each in {
+        "graded wrong, no answer found": [
+            f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed
+        ],
+        "invalid plans, graded wrong, with their commonest fault": [
+            f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
+            for row in block
+            if row.n_invalid_plans
+        ],
+        # Of conductors that nobody bills, for they run where the run does.
+        "conductor on this machine's own processor, sec per query": [
+            f"{row.system} {count(row.conductor_s, 3)}"
+            for row in block
+            if row.label == "live" and row.conductor_s is not None
+        ],
+        "no USD/query, calls without a price": [
+            f"{row.system} {row.n_unpriced}"
+            for row in block
+            if priced and row.n_unpriced and row.usd_per_query is None
+        ],
+    }.items():
+        if each:
+            lines += wrap(f"{title}: {', '.join(each)}", WIDTH, break_on_hyphens=False)
+    return lines
 
 
-def _invalid(block: Sequence[TableRow]) -> list[str]:
-    """Say what was mostly wrong with plans that could not be carried out; they count as wrong."""
-    each = ", ".join(
-        f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
-        for row in block
-        if row.n_invalid_plans
-    )
-    said = f"invalid plans, graded wrong, with their commonest fault: {each}"
-    return wrap(said, WIDTH, break_on_hyphens=False) if each else []
-
-
-def _processor(block: Sequence[TableRow]) -> list[str]:
-    """Say how long conductors worked that nobody bills, for they run where the run does."""
-    each = ", ".join(
-        f"{row.system} {count(row.conductor_s, 3)}"
-        for row in block
-        if row.label == "live" and row.conductor_s is not None
-    )
-    said = f"conductor on this machine's own processor, sec per query: {each}"
-    return wrap(said, WIDTH, break_on_hyphens=False) if each else []
-
-
-def _unpriced(block: Sequence[TableRow]) -> list[str]:
-    """Say which calls without a price leave their rows without dollars.
-
-    At the book `none`, which the block's heading names, there is no more to say.
-    """
-    if all(row.price_book == "none" for row in block):
-        return []
-    each = ", ".join(
-        f"{row.system} {row.n_unpriced}"
-        for row in block
-        if row.n_unpriced and row.usd_per_query is None
-    )
-    return (
-        wrap(f"no USD/query, calls without a price: {each}", WIDTH, break_on_hyphens=False)
-        if each
-        else []
-    )
-
-
-def _pace(block: Sequence[TableRow]) -> list[str]:
-    """Say so where rehearsal workers slept longer or shorter than their latency."""
+def _once(block: Sequence[TableRow]) -> list[str]:
+    """Say the pace of rehearsal workers, where programs ran, and the published evaluator's view."""
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
-    return [f"sec: rehearsal latency slept times {times}"] if scales else []
-
-
-def _boxes(block: Sequence[TableRow]) -> list[str]:
-    """Say where programs ran, of each row where not all ran in one place."""
-    each = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
-    return each or [f"box: {box}" for box in boxes_of(block)]
-
-
-def _other_rule(block: Sequence[TableRow]) -> list[str]:
-    """Say what the published evaluator would have given, where it differs."""
+    apart = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
     return [
-        f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
-        f"({row.n_official_differ} verdicts differ)"
-        for row in block
-        if row.n_official_differ
+        *([f"sec: rehearsal latency slept times {times}"] if scales else []),
+        *(apart or [f"box: {box}" for box in boxes_of(block)]),
+        *(
+            f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
+            f"({row.n_official_differ} verdicts differ)"
+            for row in block
+            if row.n_official_differ
+        ),
     ]
 
 

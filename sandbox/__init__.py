@@ -1,10 +1,10 @@
 """Places where untrusted programs may run.
 
 Belongs here: the `Box` protocol, its implementations, limits, and cleaning up after a program; not
-tests of a program, graders or prompts (suites/code_grading.py). Security code is read alone, in this
-order: box.py (what a box promises), inside/ (what runs in one), cells.py and cell_box.py (how the
-host talks to it), docker_box.py and bwrap_box.py (how each starts one), images.py (what Docker
-needs). A box is always chosen by name; nothing here falls back to a weaker one.
+tests of a program, graders or prompts (suites/code_grading.py). Security code is read alone: box.py
+(what a box promises), inside/ (what runs in one), cells.py and cell_box.py (how the host talks to
+it), docker_box.py and bwrap_box.py (how each starts one), images.py (what Docker needs). A box is
+always chosen by name; nothing here falls back to a weaker one.
 """
 
 from collections.abc import Callable, Mapping

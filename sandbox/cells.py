@@ -141,11 +141,10 @@ class Stream(Protocol):
         ...
 
 
-class PipeStream:
+class _PipeStream:
     """The stream of a judge that is a child process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Talk to `process` over its standard input and output."""
         assert process.stdin
         assert process.stdout
         self._process = process
@@ -153,7 +152,6 @@ class PipeStream:
         os.set_blocking(self._stdin, False)
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Write all, waiting while the pipe is full."""
         view = memoryview(data)
         while view:
             left_s = max(0.0, deadline - time.monotonic())
@@ -167,7 +165,6 @@ class PipeStream:
                 raise CellDied(str(error)) from error
 
     def receive(self, deadline: float) -> bytes:
-        """Read what there is, waiting for it."""
         if not select.select([self._stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise CellStuck("it did not answer in time")
         data = os.read(self._stdout, PIECE)
@@ -176,7 +173,6 @@ class PipeStream:
         return data
 
     def close(self) -> None:
-        """End the process and collect it: it removes what its last program left, if it can."""
         assert self._process.stdin
         assert self._process.stdout
         with suppress(OSError):
@@ -276,7 +272,7 @@ def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> Sandbox
         )
     except OSError as error:
         raise SandboxError(f"A sandbox could not start a process: {error}.") from error
-    return start_cell(PipeStream(process), mode)
+    return start_cell(_PipeStream(process), mode)
 
 
 def start_cell(stream: Stream, mode: str) -> SandboxCell:

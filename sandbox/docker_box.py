@@ -76,7 +76,7 @@ class DockerBox(CellBox):
             id = str(api.create_container(kind.image, **self._container(kind))["Id"])
             try:
                 wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                stream = DockerStream(
+                stream = _DockerStream(
                     api.attach_socket(id, params=wanted), lambda: self._remove(id)
                 )
             except BaseException:
@@ -175,18 +175,16 @@ class DockerBox(CellBox):
         }
 
 
-class DockerStream:
+class _DockerStream:
     """The stream of a judge that is the first process of a container."""
 
     def __init__(self, attached: Any, remove: Callable[[], None]) -> None:
-        """Talk over docker-py's attached stream; `remove` gets rid of the container."""
         self._attached, self._remove = attached, remove
         self._socket: socket.socket = getattr(attached, "_sock", attached)
         self._raw = bytearray()
         self._said = b""
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Write all, waiting while the engine takes no more."""
         view = memoryview(data)
         try:
             while view:
@@ -198,7 +196,6 @@ class DockerStream:
             raise CellDied(str(error)) from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next piece of what the judge writes, its standard error left out."""
         while True:
             header = self._exactly(HEADER_BYTES, deadline)
             piece = self._exactly(int.from_bytes(header[4:], "big"), deadline)
@@ -207,7 +204,6 @@ class DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        """Remove the container and close each layer of its stream."""
         with suppress(OSError):  # wakes up whoever waits for an answer in another thread
             self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):

@@ -33,89 +33,40 @@ Numbers = Mapping[str, tuple[int | None, int | None]]
 
 NO_PERMISSION: Numbers = {
     # Keyrings belong to the user, not to a namespace: programs could leave each other messages.
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # Namespaces, mounts and roots.
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+    "pivot_root": (155, 41), "chroot": (161, 51),
     # Looking into other processes, or changing how they run.
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438),
-    "move_pages": (279, 239),
-    "migrate_pages": (256, 238),
-    "ioprio_set": (251, 30),
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
+    "move_pages": (279, 239), "migrate_pages": (256, 238), "ioprio_set": (251, 30),
     # Kernel code with a long record of holes that no contest program needs.
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "fanotify_init": (300, 262),
-    "modify_ldt": (154, None),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "fanotify_init": (300, 262), "modify_ldt": (154, None),
     # SysV memory, queues and semaphores are kernel memory that no limit of ours counts.
-    "shmget": (29, 194),
-    "msgget": (68, 186),
-    "semget": (64, 190),
+    "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     # Handles that reach files past their directories.
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
     # The machine itself.
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "reboot": (169, 142),
-    "acct": (163, 89),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "syslog": (103, 116),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "adjtimex": (159, 171),
-    "clock_adjtime": (305, 266),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "vhangup": (153, 58),
-    "iopl": (172, None),
-    "ioperm": (173, None),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
+    "finit_module": (313, 273), "delete_module": (176, 106), "swapon": (167, 224),
+    "swapoff": (168, 225), "reboot": (169, 142), "acct": (163, 89), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "syslog": (103, 116), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58),
+    "iopl": (172, None), "ioperm": (173, None),
     # Relics.
-    "uselib": (134, None),
-    "ustat": (136, None),
-    "sysfs": (139, None),
-    "_sysctl": (156, None),
-    "create_module": (174, None),
-    "get_kernel_syms": (177, None),
-    "query_module": (178, None),
-    "nfsservctl": (180, 42),
-    "lookup_dcookie": (212, 18),
-}
+    "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None), "_sysctl": (156, None),
+    "create_module": (174, None), "get_kernel_syms": (177, None), "query_module": (178, None),
+    "nfsservctl": (180, 42), "lookup_dcookie": (212, 18),
+}  # fmt: skip
 
-NOT_THERE: Numbers = {
-    "clone3": (
-        435,
-        435,
-    )  # its flags lie in memory, where a filter cannot look; libc then uses clone
-}
+NOT_THERE: Numbers = {"clone3": (435, 435)}
+"""Its flags lie in memory, where a filter cannot look; libc then uses clone."""
 
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""

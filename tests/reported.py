@@ -7,8 +7,9 @@ from runs import Exam, number, wrong
 from scripted import ReplyFunction
 
 from harness.ledger.totals import load_runs
-from reports.build import TableRow, build_rows
+from reports.build import build_rows
 from reports.report import Report, write_report
+from reports.row import TableRow
 
 EXAM = Exam(size=6)
 

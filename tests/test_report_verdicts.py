@@ -14,7 +14,7 @@ from runs import Crew, Exam, sit, steps
 from harness.ledger.totals import load_runs
 from harness.records import Grade, Question
 from harness.suite import Split
-from reports.tries import pass_at_ks
+from reports.intervals import pass_at_ks
 
 DOCKER = {
     "box": "docker",

@@ -10,8 +10,8 @@ from reported import EXAM, report, right_up_to, row_of, rows_of
 from runs import BOOK, Crew, Exam, Heard, facts, number, sit, steps, wrong
 
 from harness.errors import UserError
-from reports.build import COLUMNS
 from reports.report import Report, write_report
+from reports.row import COLUMNS
 
 HEADER = (
     "suite,suite_version,label,system,n_asked,n_graded,epochs,accuracy,ci_low,ci_high,"

@@ -99,7 +99,7 @@ def test_a_bound_and_another_training_dominate_nobody() -> None:
         made("oracle", "bound", 1.0, usd=0.1),
         made("single:sage", "single", 0.6, usd=0.1),
     )
-    assert best.dominating == ("single:sage",)
+    assert best.targets[-1].found == "single:sage"
 
 
 def trained(logs: Path, seed: int, last: int) -> None:

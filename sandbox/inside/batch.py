@@ -33,7 +33,7 @@ class BatchJudge(Judge):
         super().__init__(mode, source, os.memfd_create("answers"), refused)
         self.order: dict[str, Any] = self.read_line()
         self.until = time.monotonic() + self.order["seconds"]
-        if isinstance(mode, Users) and memory_limit() > self.order["memory_bytes"]:
+        if isinstance(mode, Users) and _memory_limit() > self.order["memory_bytes"]:
             mode.counted = False  # no cgroup stops the program in time: add up what it holds
 
     def write_outcome(self, run: Run) -> None:
@@ -56,7 +56,7 @@ class BatchJudge(Judge):
         return os.pread(self.sink, os.lseek(self.sink, 0, os.SEEK_CUR), 0)
 
 
-def refusal() -> str:
+def _refusal() -> str:
     """Return what keeps the judge from its work in this sandbox; empty when nothing does.
 
     What it may do is tried, not read off a list of capabilities: a user namespace may lack users.
@@ -66,7 +66,7 @@ def refusal() -> str:
     pid = os.fork()
     if pid == 0:
         os.close(release)
-        os.write(tell, switch_user().encode())
+        os.write(tell, _switch_user().encode())
         os.read(hold, 1)
         os._exit(0)
     os.close(tell)
@@ -77,12 +77,12 @@ def refusal() -> str:
         problem = problem or f"it may not signal another user's process ({error.strerror})"
     os.close(release)
     os.waitpid(pid, 0)
-    if not problem and has_strays():
+    if not problem and _has_strays():
         return "a process of a program that ran before cannot be ended"
     return problem
 
 
-def has_strays() -> bool:
+def _has_strays() -> bool:
     """Return whether a process that belongs to a program is alive."""
     for entry in os.listdir("/proc"):  # noqa: PTH208
         with suppress(OSError, ValueError), open(f"/proc/{entry}/status", "rb") as file:  # noqa: PTH123
@@ -93,7 +93,7 @@ def has_strays() -> bool:
     return False
 
 
-def switch_user() -> str:
+def _switch_user() -> str:
     """Become the user of a program; return why that failed, a blank when it did not."""
     try:
         os.setgroups([])
@@ -104,7 +104,7 @@ def switch_user() -> str:
     return " "
 
 
-def memory_limit() -> float:
+def _memory_limit() -> float:
     """Return how much memory this sandbox may use, in bytes; infinity when nothing says."""
     for path in MEMORY_LIMITS:
         with suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123
@@ -112,9 +112,9 @@ def memory_limit() -> float:
     return float("inf")
 
 
-def memory_lack(order: dict[str, Any]) -> str:
+def _memory_lack(order: dict[str, Any]) -> str:
     """Return what this sandbox lacks for the runs that are ordered; empty when nothing."""
-    most = memory_limit()
+    most = _memory_limit()
     if most < order["program_bytes"]:
         return f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
     return ""
@@ -127,11 +127,11 @@ def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     isolation.TRAFFIC = isolation.SOCKETS = (
         os.devnull
     )  # this sandbox serves one program, and may have a busy network
-    problem = refusal()
+    problem = _refusal()
     answers = b""
     if not problem:
         judge = BatchJudge(MODES[mode](), source, refused)
-        problem = memory_lack(judge.order)
+        problem = _memory_lack(judge.order)
         with suppress(Ended, BrokenPipeError):
             if not problem:
                 judge.serve()

@@ -44,7 +44,7 @@ class Ended(Exception):
     """The host closed the stream, or the zygote is gone: there is nothing left to do."""
 
 
-class LoadedProgram(NamedTuple):
+class _LoadedProgram(NamedTuple):
     """The program that the box was given."""
 
     source: int
@@ -53,7 +53,7 @@ class LoadedProgram(NamedTuple):
     entry: str | None
 
 
-class Keeper(NamedTuple):
+class _Keeper(NamedTuple):
     """What every run of a box shares."""
 
     mode: Mode
@@ -62,11 +62,9 @@ class Keeper(NamedTuple):
     """The zygote's process id: the one child of ours that no limit and no sweep concerns."""
 
     def processes(self) -> list[Process]:
-        """Return the program's processes, orphans included."""
         return children_of(os.getpid(), {self.pid})
 
     def zygote_says(self) -> bytes:
-        """Return the zygote's next message; without a zygote there is no box."""
         try:
             said = self.zygote.recv(1 << 16)
         except TimeoutError:
@@ -79,7 +77,7 @@ class Keeper(NamedTuple):
 class Run:
     """One run of the program: its files, its process and how it ended."""
 
-    def __init__(self, keeper: Keeper, program: LoadedProgram, limits: dict[str, Any]) -> None:
+    def __init__(self, keeper: _Keeper, program: _LoadedProgram, limits: dict[str, Any]) -> None:
         """Open the files that will hold what the program writes."""
         self.keeper, self.program, self.limits = keeper, program, limits
         self.files = {name: os.memfd_create(name) for name in ("stdout", "stderr", "result")}
@@ -111,7 +109,7 @@ class Run:
         self.watch(pid, [self.keeper.zygote])
         self.finish(json.loads(self.keeper.zygote_says()))
 
-    def pass_on(self, lasting: "Lasting", given: int) -> None:
+    def pass_on(self, lasting: "_Lasting", given: int) -> None:
         """Give a lasting process one more input and wait for its answer, or for its end."""
         before = lasting.cpu_s()
         sources = [lasting.channel, self.keeper.zygote]
@@ -127,7 +125,7 @@ class Run:
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
-        self.group_s = others_cpu_s()
+        self.group_s = _others_cpu_s()
         while True:
             ready, _, _ = select.select(sources, [], [], TICK_S)
             self.wall_s = time.monotonic() - self.started
@@ -135,7 +133,7 @@ class Run:
                 return ready
             found = self.keeper.processes()
             self.count(sum(one.cpu_s for one in found) - before_s)
-            self.status = limit_passed(
+            self.status = _limit_passed(
                 self.cpu_s, found, self.limits, self.keeper.mode.memory_is_counted
             )
             if self.wall_s >= self.limits["wall_s"]:
@@ -157,7 +155,7 @@ class Run:
     def count(self, found_s: float) -> None:
         """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
         self.orphans_s += reap({self.keeper.pid})
-        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, others_cpu_s() - self.group_s)
+        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
         """Take over how the process ended."""
@@ -198,11 +196,10 @@ class Run:
             os.close(file)
 
 
-class Lasting:
+class _Lasting:
     """A process that answers one input after another and keeps its state."""
 
-    def __init__(self, keeper: Keeper, program: LoadedProgram, limits: dict[str, Any]) -> None:
-        """Have the process forked, with a channel on which inputs will come."""
+    def __init__(self, keeper: _Keeper, program: _LoadedProgram, limits: dict[str, Any]) -> None:
         self.keeper = keeper
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.run = Run(keeper, program, limits)
@@ -214,7 +211,6 @@ class Lasting:
         self.stopped = False
 
     def send(self, files: list[int]) -> bool:
-        """Pass on the files of a run; False when the process has ended or takes no more."""
         try:
             socket.send_fds(self.channel, [b"run"], files)
         except OSError:
@@ -222,18 +218,15 @@ class Lasting:
         return True
 
     def heard(self) -> bool:
-        """Return whether the process said something, and not that it has closed the channel."""
         try:
             return bool(self.channel.recv(16))
         except OSError:
             return False
 
     def cpu_s(self) -> float:
-        """CPU time so far."""
         return sum(one.cpu_s for one in self.keeper.processes())
 
     def stop(self) -> Run:
-        """Kill the process, once, and return its run."""
         if not self.stopped:
             self.stopped = True
             self.keeper.mode.kill(self.pid)
@@ -243,12 +236,12 @@ class Lasting:
         return self.run
 
 
-def others_cpu_s() -> float:
+def _others_cpu_s() -> float:
     """Return the CPU time of all the box but this process; 0 where the box is not a container."""
     return group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
 
 
-def limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
+def _limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
     """Return the limit that these processes have passed together; empty when none."""
     if cpu_s >= limits["cpu_s"]:
         return "time"
@@ -277,11 +270,11 @@ class Judge:
         """
         self.source, self.sink = source, sink
         self.ahead = bytearray()
-        self.keeper = Keeper(mode, *zygote.start(refused))
+        self.keeper = _Keeper(mode, *zygote.start(refused))
         self.keeper.zygote.settimeout(PATIENCE_S)
         mode.begin()
-        self.program: LoadedProgram | None = None
-        self.lasting: Lasting | None = None
+        self.program: _LoadedProgram | None = None
+        self.lasting: _Lasting | None = None
 
     def serve(self) -> None:
         """Answer orders until the host closes the stream."""
@@ -302,7 +295,7 @@ class Judge:
             os.close(self.program.source)
         source = self.read_file(order["program"])
         os.fchmod(source, 0)  # gVisor lets anybody open our files, and later runs read this one
-        self.program = LoadedProgram(source, order["runner"], order["entry"])
+        self.program = _LoadedProgram(source, order["runner"], order["entry"])
 
     def run(self, order: dict[str, Any]) -> Run:
         """Run the program on one input, within limits; what it leaves is killed and removed."""
@@ -317,7 +310,7 @@ class Judge:
                 run.clean = self.sweep(run)
                 return run
             if self.lasting is None:
-                self.lasting = Lasting(self.keeper, program, order)
+                self.lasting = _Lasting(self.keeper, program, order)
             run.pass_on(self.lasting, given)
             if run.status:
                 run.clean = self.end_lasting()

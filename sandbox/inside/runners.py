@@ -84,8 +84,8 @@ class Official:
     A program that reads standard input is wrapped in a function and called once per test with
     stand-ins for `sys.stdin` and `sys.stdout`; a method is called once per test on one object.
     State carries over from test to test, alarms count real time, and some correct programs fail;
-    `rules="official"` of suites/code_grading.py exists to show which. Where a line below looks wrong,
-    it is so there. One thing differs: results are compared outside, so no `__eq__` of the
+    `rules="official"` of suites/code_grading.py exists to show which. Where a line below looks
+    wrong, it is so there. One thing differs: results are compared outside, so no `__eq__` of the
     program's decides.
     """
 
@@ -96,10 +96,10 @@ class Official:
         become_evaluator(source)
         try:
             signal.alarm(TIMEOUT_S)
-            source = wrapped(source) if entry is None else f"{HEADER}\n\n{source}"
-            self._method = compiled(source, entry or "wrapped_function")
+            source = _wrapped(source) if entry is None else f"{HEADER}\n\n{source}"
+            self._method = _compiled(source, entry or "wrapped_function")
         except BaseException as error:
-            self._error = failure(error, FAILED)
+            self._error = _failure(error, FAILED)
         finally:
             signal.alarm(0)
 
@@ -113,12 +113,12 @@ class Official:
         try:
             faulthandler.enable()
             if self._entry is None:
-                return as_bytes({"output": self._printed(data.decode("utf-8", errors="replace"))})
-            return as_bytes({"returned": tagged(self._returned(json.loads(data)))})
+                return _as_bytes({"output": self._printed(data.decode("utf-8", errors="replace"))})
+            return _as_bytes({"returned": tagged(self._returned(json.loads(data)))})
         except BaseException as error:
             signal.alarm(0)
-            slow = "timeoutexception" in safe_repr(error).lower()
-            return failure(error, SLOW if slow else FAILED)
+            slow = "timeoutexception" in _safe_repr(error).lower()
+            return _failure(error, SLOW if slow else FAILED)
         finally:
             signal.alarm(0)
 
@@ -130,7 +130,7 @@ class Official:
 
     def _printed(self, text: str) -> str:
         signal.alarm(TIMEOUT_S)
-        printed, before = Output(), sys.stdout
+        printed, before = _Output(), sys.stdout
         sys.stdout = printed
         try:
             with stand_ins(text), suppress(SystemExit):
@@ -141,51 +141,43 @@ class Official:
         return printed.getvalue()
 
 
-class Output(io.StringIO):
+class _Output(io.StringIO):
     """What stands in for standard output; it has no buffer, and closing it is an error."""
 
     def close(self) -> NoReturn:
-        """Raise TypeError."""
         raise TypeError("standard output cannot be closed")
 
 
-class Input:
+class _Input:
     """What stands in for `sys.stdin`: not iterable, and `read` always returns everything."""
 
     def __init__(self, text: str) -> None:
-        """Hold the whole input."""
         self._text, self._lines = text, io.StringIO(text)
-        self.buffer = Buffer(text.encode())
+        self.buffer = _Buffer(text.encode())
 
     def read(self, *_: Any) -> str:
-        """Return the whole input, whatever has been read."""
         return self._text
 
     def readline(self, *size: Any) -> str:
-        """Return the next line."""
         return self._lines.readline(*size)
 
     def readlines(self, *_: Any) -> list[str]:
-        """Return all lines, without their ends."""
         return self._text.split("\n")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lines, name)
 
 
-class Buffer:
+class _Buffer:
     """What stands in for `sys.stdin.buffer`: every line it reads is the first."""
 
     def __init__(self, data: bytes) -> None:
-        """Hold the whole input."""
         self._data = data
 
     def read(self, *_: Any) -> bytes:
-        """Return everything."""
         return self._data
 
     def readline(self, *_: Any) -> bytes:
-        """Return the first line."""
         return self._data.split(b"\n")[0] + b"\n"
 
 
@@ -201,7 +193,7 @@ def stand_ins(text: str) -> Generator[None]:
     def next_line(*_: Any) -> str:
         return next(lines)
 
-    given = Input(text)
+    given = _Input(text)
     real.read, real.readlines, real.readline = given.read, given.readlines, next_line
     sys.stdin, builtins.open = cast(Any, given), opener
     try:
@@ -225,19 +217,19 @@ def become_evaluator(source: str) -> None:
         for name in names.split():
             setattr(importlib.import_module(module), name, None)
     sys.modules.update({name: cast(Any, None) for name in UNIMPORTABLE})
-    signal.signal(signal.SIGALRM, alarmed)
+    signal.signal(signal.SIGALRM, _alarmed)
 
 
-def alarmed(*_: Any) -> NoReturn:
+def _alarmed(*_: Any) -> NoReturn:
     """Interrupt the program; the words end up in its output."""
     print("time limit: the alarm went off")  # noqa: T201
     raise TimeoutException
 
 
-def wrapped(source: str) -> str:
+def _wrapped(source: str) -> str:
     """Return the program as one function, its imports and the header before it."""
     with suppress(Exception):
-        source = unguarded(source)
+        source = _unguarded(source)
     try:
         body = ast.parse(source).body
         imports = [one for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
@@ -249,7 +241,7 @@ def wrapped(source: str) -> str:
         return source
 
 
-def unguarded(source: str) -> str:
+def _unguarded(source: str) -> str:
     """Return the program with a __main__ guard opened, where that is the last statement."""
     body = ast.parse(source).body
     last = body[-1]
@@ -258,7 +250,7 @@ def unguarded(source: str) -> str:
     return source
 
 
-def compiled(source: str, name: str) -> Callable[..., Any]:
+def _compiled(source: str, name: str) -> Callable[..., Any]:
     """Execute the source and return its function, or its method where it says `class Solution`."""
     module = types.ModuleType("tmp_sol", "")
     exec(source, module.__dict__)
@@ -277,10 +269,10 @@ def tagged(value: Any, depth: int = 0) -> Any:
         return {name: [[tagged(one, depth + 1) for one in pair] for pair in kind.items(value)]}
     if name in ("list", "tuple"):
         return {name: [tagged(one, depth + 1) for one in kind.__iter__(value)]}
-    return scalar(value)
+    return _scalar(value)
 
 
-def scalar(value: Any) -> Any:
+def _scalar(value: Any) -> Any:
     """Return the plain number that one of another type equals: a fraction, a numpy scalar."""
     if isinstance(value, Decimal | Fraction | complex):
         equal = [one for one in (int(value.real), float(value.real)) if one == value]
@@ -291,12 +283,12 @@ def scalar(value: Any) -> Any:
     return equal[0] if equal else {"other": type(value).__name__}
 
 
-def as_bytes(result: dict[str, Any]) -> bytes:
+def _as_bytes(result: dict[str, Any]) -> bytes:
     """Return a result as bytes; half characters as the escapes that JSON has for them."""
     return json.dumps(result, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def safe_repr(error: BaseException) -> str:
+def _safe_repr(error: BaseException) -> str:
     """Return a representation of an exception, which is the program's and may fail itself."""
     try:
         return repr(error)[:300]
@@ -304,10 +296,9 @@ def safe_repr(error: BaseException) -> str:
         return type(error).__name__
 
 
-def failure(error: BaseException, code: int) -> bytes:
-    """Return the result of a run that came to nothing."""
-    return as_bytes(
-        {"error": safe_repr(error), "code": code if isinstance(error, Exception) else GONE}
+def _failure(error: BaseException, code: int) -> bytes:
+    return _as_bytes(
+        {"error": _safe_repr(error), "code": code if isinstance(error, Exception) else GONE}
     )
 
 
@@ -333,12 +324,11 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     result = unittest.TestResult()
     suite.run(result)
     problems = [*result.failures, *result.errors]
-    failed = {test.id().split(".")[-1]: last_line(trace) for test, trace in problems}
+    failed = {test.id().split(".")[-1]: _last_line(trace) for test, trace in problems}
     return {"token": order["token"], "ran": result.testsRun, "failed": failed}
 
 
-def last_line(trace: str) -> str:
-    """Return the end of a traceback: the exception and its message."""
+def _last_line(trace: str) -> str:
     return (trace.strip().splitlines() or [""])[-1][:300]
 
 
@@ -360,10 +350,10 @@ DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Cou
 
 def script(source: str, entry: str | None) -> NoReturn:
     """Run the program as `__main__`: what it reads and writes are real descriptors."""
-    module = main_module()
+    module = _main_module()
     sys.setrecursionlimit(1000 + FRAMES)
     sys.set_int_max_str_digits(DIGITS)
-    end(execute(source, module))
+    end(_execute(source, module))
 
 
 def call(source: str, entry: str | None) -> NoReturn:
@@ -372,21 +362,21 @@ def call(source: str, entry: str | None) -> NoReturn:
         given = file.read()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    module = main_module()
+    module = _main_module()
     module.__name__ = "solution"  # a guarded main block is not what is asked
     module.__dict__["__name__"] = "solution"
     module.__dict__["__builtins__"] = NAMES
     sys.setrecursionlimit(DEPTH)
     sys.set_int_max_str_digits(DIGITS)
-    if code := execute(source, module):
+    if code := _execute(source, module):
         end(code)
     try:
         owner = module.Solution() if "Solution" in module.__dict__ else module
         returned = getattr(owner, str(entry))(*json.loads(given))
         report({"returned": encode(returned)})
     except BaseException as error:
-        end(complain(error))
-    flush()
+        end(_complain(error))
+    _flush()
     os._exit(0)
 
 
@@ -411,13 +401,13 @@ def unittest(source: str, entry: str | None) -> NoReturn:
     with open(0, "rb", closefd=False) as file:
         given = file.read()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    main_module()
+    _main_module()
     sys.setrecursionlimit(1000 + FRAMES)
     try:
         report(run_tests(source, given))
     except BaseException as error:
-        end(complain(error) or 1)
-    flush()
+        end(_complain(error) or 1)
+    _flush()
     os._exit(0)
 
 
@@ -439,7 +429,7 @@ def load_header() -> None:
     NAMES.update(exit=sys.exit, quit=sys.exit)
 
 
-def main_module() -> types.ModuleType:
+def _main_module() -> types.ModuleType:
     """Return a new `__main__`, with the two names that `site` would add to the builtins."""
     builtins.exit = builtins.quit = sys.exit  # pyright: ignore[reportAttributeAccessIssue]
     module = types.ModuleType("__main__")
@@ -448,17 +438,17 @@ def main_module() -> types.ModuleType:
     return module
 
 
-def execute(source: str, module: types.ModuleType) -> int:
+def _execute(source: str, module: types.ModuleType) -> int:
     """Execute a source in a module; return the exit code that Python would end with."""
     text = source.removeprefix("\ufeff")  # a byte order mark, which Python skips in a file
     try:
         exec(compile(text, "solution.py", "exec"), module.__dict__)
     except BaseException as error:
-        return complain(error)
+        return _complain(error)
     return 0
 
 
-def complain(error: BaseException) -> int:
+def _complain(error: BaseException) -> int:
     """Do what Python does with an exception that nobody caught; return the exit code."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
@@ -481,11 +471,11 @@ def end(code: int) -> NoReturn:
     with suppress(BaseException):
         sys.modules["__main__"].__dict__.clear()  # files that the program left open are flushed
         gc.collect()
-    flush()
+    _flush()
     os._exit(code & 0xFF)
 
 
-def flush() -> None:
+def _flush() -> None:
     """Write out what the standard streams hold back, the program's own and the first ones."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(BaseException):

@@ -66,26 +66,26 @@ def start(refused: bytes = b"") -> tuple[socket.socket, int]:
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException):
-            install_filter(refused)
+            _install_filter(refused)
             serve(theirs)
         os._exit(1)
     theirs.close()
     return ours, pid
 
 
-class Filter(ctypes.Structure):
+class _Filter(ctypes.Structure):
     """The kernel's `struct sock_fprog`."""
 
     _fields_: ClassVar = [("instructions", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def install_filter(calls: bytes) -> None:
+def _install_filter(calls: bytes) -> None:
     """Have the kernel refuse system calls to this process and all that it forks.
 
     A filter knows two architectures. On others the engine's own filter has to do.
     """
     if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
-        code = Filter(len(calls) // 8, calls)
+        code = _Filter(len(calls) // 8, calls)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(code), 0, 0):
             raise OSError(ctypes.get_errno(), "the filter of system calls")
@@ -105,7 +105,7 @@ def serve(channel: socket.socket) -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     load_header()
-    baseline, modules = snapshot(PLACES), look_new()
+    baseline, modules = snapshot(PLACES), _look_new()
     gc.collect()
     gc.freeze()
     channel = socket.socket(fileno=CHANNEL)
@@ -121,7 +121,7 @@ def serve(channel: socket.socket) -> None:
             begin(order, files, modules)
         for file in files:
             os.close(file)
-        report(channel, pid, "sweep" in order)
+        _report(channel, pid, "sweep" in order)
 
 
 def fork() -> int:
@@ -133,7 +133,7 @@ def fork() -> int:
     return os.fork()
 
 
-def report(channel: socket.socket, pid: int, sweep: bool) -> None:
+def _report(channel: socket.socket, pid: int, sweep: bool) -> None:
     """Tell the supervisor the process, then how it ended."""
     if not sweep:
         channel.send(b"%d" % pid)
@@ -151,7 +151,7 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
     `modules` are those of the box, which no program is to find loaded.
     """
     try:
-        source = read_all(files[0]).decode("utf-8", errors="replace")
+        source = _read_all(files[0]).decode("utf-8", errors="replace")
         for standard, file in enumerate(files[1:]):
             os.dup2(file, standard)
         os.closerange(len(files) - 1, 1 << 16)
@@ -189,12 +189,12 @@ def limit(order: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY),
     ):
-        lower(kind, soft, hard)
+        _lower(kind, soft, hard)
     if order["user"]:  # processes are counted per user, and this user has no others
-        lower(resource.RLIMIT_NPROC, 2 * order["processes"], 2 * order["processes"])
+        _lower(resource.RLIMIT_NPROC, 2 * order["processes"], 2 * order["processes"])
 
 
-def lower(kind: int, soft: int, hard: int) -> None:
+def _lower(kind: int, soft: int, hard: int) -> None:
     """Set a limit, below the one in force where that is lower."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
@@ -202,7 +202,7 @@ def lower(kind: int, soft: int, hard: int) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
-def look_new() -> tuple[str, ...]:
+def _look_new() -> tuple[str, ...]:
     """Give this process what a Python started from a shell would have; return the box's modules.
 
     Done once: what every fork would do again, every fork would pay for in pages it has to copy.
@@ -223,6 +223,6 @@ def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWr
     return cast(io.TextIOWrapper, opened)
 
 
-def read_all(file: int) -> bytes:
+def _read_all(file: int) -> bytes:
     """Return all that a file in memory holds, whoever reads it at the same time."""
     return os.pread(file, os.fstat(file).st_size, 0)

@@ -14,7 +14,8 @@ import time
 import numpy as np
 from scipy import stats
 
-from reports.intervals import BlockArrays, block_columns, difference, holm_adjusted, question_means
+from reports.costs import BlockArrays, block_columns
+from reports.intervals import difference, holm_adjusted, question_means
 from reports.stats import RESAMPLES
 
 
