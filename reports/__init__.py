@@ -1,13 +1,8 @@
 """Tables and plots, rebuilt from Inspect logs alone: no model, no network, no price service.
 
-Belongs here: statistics (`stats`, on arrays), what they say of two systems (`intervals`) and of a
-block (`joint`, `field`), what is compared with what (`reference`, `wanted`, `blocks`), rows and
-stable CSV columns (`row`, `tables`, `derived`), how they look (`markdown`, `significance`,
-`terminal`, `plot`), published figures beside them (`published`), how many questions an effect takes
-(`power_table`), our totals beside Inspect's (`reconciliation`), and the one function that writes it
-all (`report`).
-Does not belong here: reading logs and adding up calls (harness/ledger/), prices (harness/prices/),
-anything that asks a model or grades a reply.
-
-Reading order: intervals, reference, row, tables, joint, blocks, markdown, reconciliation, report.
+Belongs here: statistics on arrays (`stats`, `costs`), what they say of systems (`intervals`), what
+is compared with what (`blocks`), rows with stable columns (`row`, `build`, `derived`), how they
+look (`render`, `significance`, `markdown`, `terminal`, `plot`, `published`), and what writes it all
+(`report`, `routes`, `ablations`, `scores` and `targets`, `power`); read in this order. Not here:
+reading logs and adding up calls (harness/ledger/), prices, anything that asks a model.
 """

@@ -119,11 +119,7 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
 
 
 def pareto_probability(costs: Floats, scores: Floats) -> Floats:
-    """Return how often each system is on the frontier of a resample; (resamples, systems) each.
-
-    Scores and costs come from the same resamples of questions, so that what goes together stays
-    together.
-    """
+    """Return how often each system is on the frontier of a resample; (resamples, systems) each."""
     return non_dominated(costs, scores).mean(axis=0)
 
 

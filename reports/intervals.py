@@ -114,7 +114,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
     The interval is Student's t on per-question differences. "better" and "worse" need all of:
     a difference of at least the minimum detectable effect, an interval without 0, and an exact
     sign test (McNemar's, for one epoch) below 5 %; anything else is "inconclusive". Where a
-    reference has several comparisons, `adjusted` asks for Holm's p below 5 % as well.
+    reference has several comparisons, `holm_adjusted` asks for Holm's p below 5 % as well.
     """
     ours, theirs = question_means(values), question_means(reference)
     both = [question for question in ours if question in theirs]

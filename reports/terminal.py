@@ -48,22 +48,17 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
         f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
-    lines = _lines(block)
+    lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
+    over = max(map(len, lines)) - WIDTH
+    if over > 0:  # long names give way to figures
+        longest = max(len(_name(row)) for row in block)
+        lines = aligned([HEADER, *(_cells(row, longest - over) for row in block)])
     below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
-    said = [one.said for one in shown.fields if one.rows[0] is first]
-    words = [part for one in said for part in wrap(one, WIDTH, break_on_hyphens=False)]
-    titles = wrap(title, WIDTH, break_on_hyphens=False)
-    return "\n".join(line[:WIDTH].rstrip() for line in (*titles, *words, *lines, *below))
-
-
-def _lines(block: Sequence[TableRow]) -> list[str]:
-    """Return the table of a block; long names give way to figures."""
-    lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
-    over = max(map(len, lines)) - WIDTH
-    longest = max(len(_name(row)) for row in block)
-    return aligned([HEADER, *(_cells(row, longest - over) for row in block)]) if over > 0 else lines
+    above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
+    heads = [part for one in above for part in wrap(one, WIDTH, break_on_hyphens=False)]
+    return "\n".join(line[:WIDTH].rstrip() for line in (*heads, *lines, *below))
 
 
 def derived_text(rows: Sequence[TableRow]) -> str:
@@ -150,7 +145,7 @@ def _cells(row: TableRow, width: int) -> tuple[str, ...]:
         _name(row, width),
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
-        points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
+        points(row.paired_diff),
         row.verdict or UNKNOWN,
         f"{row.n_graded}/{row.n_asked}",
         share(row.invalid_plan_pct),

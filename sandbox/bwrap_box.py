@@ -109,11 +109,8 @@ class BwrapBox(CellBox):
 def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
     """Return the command that starts Python in a box, as its process 1; flags can be added.
 
-    Args:
-        seccomp_fd: A descriptor to read the filter from, which bubblewrap inherits.
-        python: The interpreter, links resolved, in the `bin` of its own tree.
-        users: Keep the capabilities to switch users, which takes a caller that has them; else a
-            user namespace.
+    It inherits `seccomp_fd`, to read the filter from. With `users` it keeps the capabilities to
+    switch users, which takes a caller that has them; else it gets a user namespace.
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]

@@ -35,9 +35,7 @@ PARTS = ("stdout", "stderr", "result")
 def boot_message(mode: str, *more: str) -> bytes:
     """Return the first bytes of a stream: the mode, the filter and the judge's modules as text.
 
-    Args:
-        mode: One of the modes of sandbox/inside/isolation.py.
-        more: Further modules of sandbox/inside/, loaded after the judge's.
+    `more` are further modules of sandbox/inside/, loaded after the judge's.
     """
     folder = resources.files("sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}

@@ -174,10 +174,10 @@ def orphaned_containers(client: docker.DockerClient) -> list[Container]:
 
 def remove_orphans(client: docker.DockerClient) -> int:
     """Remove what killed podiums left, and return how many containers that were."""
-    return sum(remove_container(container) for container in orphaned_containers(client))
+    return sum(_remove(container) for container in orphaned_containers(client))
 
 
-def remove_container(container: Container) -> bool:
+def _remove(container: Container) -> bool:
     """Kill and remove a container; False when somebody else did so first."""
     try:
         with explained():
@@ -193,7 +193,7 @@ def remove_container(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Turn what the engine raises inside the block into a SandboxError."""
+    """Turn what the engine raises in the block into a SandboxError: never a program's verdict."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -201,16 +201,18 @@ def explained() -> Generator[None]:
 
 
 def explain(error: BaseException) -> SandboxError:
-    """Return the one sentence that says what is wrong with the engine and how it is mended.
-
-    Never a verdict on a program: all that the engine raises goes through here.
-    """
+    """Return the one sentence that says what is wrong with the engine and how it is mended."""
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
     image = next((found for found in chain if isinstance(found, ImageNotFound)), None)
     if image is not None:
-        return SandboxError(_missing_image(str(image.explanation)))
+        found = re.search(r"no such image: ([^\s:]+)", str(image.explanation), re.IGNORECASE)
+        name = found[1] if found else "that was asked for"
+        which = " --image bigcodebench" if "bigcodebench" in name else ""
+        return SandboxError(
+            f"The image {name} is missing: run `podium sandbox build{which}` first."
+        )
     text = "; ".join(f"{type(link).__name__}: {link}" for link in chain)
     for pattern, sentence in _REASONS:
         found = re.search(pattern, text, re.IGNORECASE)
@@ -235,14 +237,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             seen.append(link)
             yield link
             waiting += [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
-
-
-def _missing_image(explanation: str) -> str:
-    """Say that an image is missing, given the engine's own words."""
-    found = re.search(r"no such image: ([^\s:]+)", explanation, re.IGNORECASE)
-    name = found[1] if found else "that was asked for"
-    which = " --image bigcodebench" if "bigcodebench" in name else ""
-    return f"The image {name} is missing: run `podium sandbox build{which}` first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,19 +336,10 @@ RECIPES: Mapping[str, ImageRecipe] = {
 }
 
 
-def find_image(client: docker.DockerClient, name: str = IMAGE) -> Image:
-    """Return an image; SandboxError names the command that makes it."""
-    with explained():
-        return client.images.get(name)
-
-
 def make_image(
     client: docker.DockerClient, recipe: ImageRecipe, base: str | None, say: Say
 ) -> Image:
-    """Make an image on a base image, or on the usual one; return it.
-
-    SandboxError when the base cannot be had, a package cannot be fetched, or the build fails.
-    """
+    """Make an image on a base image, or on the usual one; SandboxError says why it cannot."""
     base = base_image(client, base, say)
     target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
@@ -376,7 +361,8 @@ def make_image(
                 "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
             }
             _run_build(client, recipe.image, context, made_of, say)
-    image = find_image(client, recipe.image)
+    with explained():
+        image = client.images.get(recipe.image)
     say(f"{recipe.image}: ready, {image.attrs['Size'] / 1e6:.0f} MB, {image.id}")
     return image
 
@@ -408,14 +394,8 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
 def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
     """Ask an image which Python it has; SandboxError when it has none that we can use."""
     with explained():
-        said = client.containers.run(
-            image,
-            ["-c", _DESCRIBE],
-            entrypoint="python3",
-            network_mode="none",
-            labels=labels(),
-            remove=True,
-        )
+        alone: dict[str, Any] = {"network_mode": "none", "labels": labels(), "remove": True}
+        said = client.containers.run(image, ["-c", _DESCRIBE], entrypoint="python3", **alone)
     return WheelTarget(**json.loads(said))
 
 

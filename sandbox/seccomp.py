@@ -149,10 +149,8 @@ _Code = list[bytes]
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
     """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name.
 
-    Args:
-        rules: Calls that depend on their arguments: RULES, with SAME_USER where that applies.
-
-    A foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
+    `rules` are calls that depend on their arguments: RULES, with SAME_USER where that applies. A
+    foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
     """
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     return b"".join(
