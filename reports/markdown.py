@@ -260,7 +260,10 @@ def _spend(sittings: Sequence[SystemRun]) -> str:
     ]
     all_would_be: Decimal | None = Decimal(0)
     all_paid: Decimal | None = Decimal(0)
-    for sitting in sorted(sittings, key=_spend_order):
+    order = ("purpose", "suite", "split", "label", "system")
+    for sitting in sorted(
+        sittings, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
+    ):
         facts, totals = sitting.facts, system_totals(sitting)
         spend = sitting.spend
         calls = total(spend.values()).calls
@@ -277,8 +280,3 @@ def _spend(sittings: Sequence[SystemRun]) -> str:
 
 def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
     return None if total is None or part is None else total + part
-
-
-def _spend_order(sitting: SystemRun) -> tuple[str, ...]:
-    facts = sitting.facts
-    return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)

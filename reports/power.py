@@ -141,7 +141,11 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
         return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
     parts = f"variance of a difference: {once.between:.4f} between questions"
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
-    heads = ("power", *(f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs))
+    epochs = [f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs]
+    shown = [
+        (name, *(f"{100 * detectable(once.at(k), n):.1f}" for k in plan.epochs))
+        for name, n in _sizes(source, plan)
+    ]
     needed = [
         (
             f"{100 * power:g} %",
@@ -149,8 +153,10 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
         )
         for power in POWERS
     ]
-    lines = [source.said, parts, *_grid(source, plan)]
-    lines += [f"questions to see {100 * plan.effect:g} points:", *aligned([heads, *needed])]
+    lines = [source.said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
+    lines += aligned([("questions", *epochs), *shown])
+    lines.append(f"questions to see {100 * plan.effect:g} points:")
+    lines += aligned([("power", *epochs), *needed])
     if not once.within and max(plan.epochs) > 1:
         lines.append(
             "How much epochs help is not known here: logs of two or more epochs (--from) say it, "
@@ -159,20 +165,12 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
     return "\n".join(lines)
 
 
-def _grid(source: VarianceSource, plan: PowerGrid) -> list[str]:
-    """Return the detectable difference in points, questions down and epochs across."""
+def _sizes(source: VarianceSource, plan: PowerGrid) -> list[tuple[str, int]]:
+    """Return the numbers of questions of a table with their names, the fewest first."""
     sizes = {str(n): n for n in plan.questions or USUAL}
     if not plan.questions:
         sizes = {f"{n} ({name})": n for name, n in SIZES.items()} | {
             str(n): n for n in (*USUAL, *([source.questions] if source.questions else []))
             if n not in SIZES.values()
         }  # fmt: skip
-    heads = ("questions", *(f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs))
-    rows = [
-        (name, *(f"{100 * detectable(source.variance.at(k), n):.1f}" for k in plan.epochs))
-        for name, n in sorted(sizes.items(), key=lambda item: item[1])
-    ]
-    return [
-        "detectable difference in points (80 % power, 5 % two-sided):",
-        *aligned([heads, *rows]),
-    ]
+    return sorted(sizes.items(), key=lambda item: item[1])

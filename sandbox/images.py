@@ -394,8 +394,14 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
 def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
     """Ask an image which Python it has; SandboxError when it has none that we can use."""
     with explained():
-        alone: dict[str, Any] = {"network_mode": "none", "labels": labels(), "remove": True}
-        said = client.containers.run(image, ["-c", _DESCRIBE], entrypoint="python3", **alone)
+        said = client.containers.run(
+            image,
+            ["-c", _DESCRIBE],
+            entrypoint="python3",
+            network_mode="none",
+            labels=labels(),
+            remove=True,
+        )
     return WheelTarget(**json.loads(said))
 
 
