@@ -98,11 +98,9 @@ class Spend:
         return price_ref in self._passed
 
     def kept(self, price_ref: str) -> bool:
-        """Return whether there were replies of this price, and all took what their requests could.
-
-        Before the first one nobody knows: it goes alone, or a provider that lies from the start
-        would have as many lies in flight as the limit has room for.
-        """
+        """Return whether replies of this price came, and all took what their requests could."""
+        # Before the first one nobody knows: it goes alone, or a provider that lies from the start
+        # would have as many lies in flight as the limit has room for.
         return price_ref in self._dearest and price_ref not in self._passed
 
     def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
@@ -116,10 +114,8 @@ class Spend:
             getLogger(__name__).warning("%s %s", said, then)
 
     def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
-        """Return what a call holds back: the most it can cost; None where nobody can tell.
-
-        The past counts where the bound says nothing: none is known, or a reply has passed one.
-        """
+        """Return what a call holds back: the most it can cost; None where nobody can tell."""
+        # The past counts where the bound says nothing: none is known, or a reply has passed one.
         dearest = self._dearest.get(price_ref)
         if most is None:
             return dearest
@@ -193,11 +189,9 @@ class Spend:
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
 
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
-        """Count one finished call, and return its price; None when it has none.
-
-        With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
-        that was `cached` here has a price, and nobody is paid.
-        """
+        """Count one finished call, and return its price; None when it has none."""
+        # With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
+        # that was `cached` here has a price, and nobody is paid.
         usd = price.usd
         if usd is not None:
             self.spent += ZERO if cached else usd
@@ -292,11 +286,9 @@ class QuestionSpend(Spend):
         return (self, self._of_run)
 
     def add(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
-        """Count one finished call in both meters; None when it has no price.
-
-        Here one that was `cached` counts as well: what a question may cost, and so what becomes of
-        it, does not depend on who asked before.
-        """
+        """Count one finished call in both meters; None when it has no price."""
+        # Here one that was `cached` counts as well: what a question may cost, and so what becomes
+        # of it, does not depend on who asked before.
         self._of_run.add(price, cached=cached)
         return Spend.add(self, price)
 
@@ -355,10 +347,8 @@ class QuestionSpend(Spend):
 
 
 def _by(needed: Decimal | None) -> str:
-    """Say what a call that is not made could cost, where that is known.
-
-    In two digits, rounded up: questions that stop for the same reason are counted in one line.
-    """
+    """Say what a call that is not made could cost, where that is known."""
+    # In two digits, rounded up: questions that stop for the same reason are counted in one line.
     if needed is None:
         return ""
     return f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"

@@ -92,7 +92,7 @@ def test_a_call_that_got_no_answer_is_a_range_that_a_strict_audit_does_not_accep
     moody.sat(tmp_path, ["q1: die", "q2: answer"])
     found = audit(tmp_path)
     assert found.table.counts["unknown"] == 1
-    assert found.table.dollars["live inference"].total is None
+    assert found.table.dollars["live inference"].billed is None
     assert "attempts that may have been billed" in said(found, "I9")
     assert said(audit(tmp_path, strict=True), "I9").startswith("fail")
 
@@ -106,8 +106,8 @@ def test_cache_hits_are_in_the_ledger_and_in_none_of_inspects_totals(
     found = audit(logs)
     assert (found.ok, found.table.counts["cached"]) == (True, 4)
     dollars = found.table.dollars["live inference"]
-    assert dollars.total is not None
-    assert dollars.listed == 2 * dollars.total
+    assert dollars.billed is not None
+    assert dollars.listed == 2 * dollars.billed
 
 
 def test_graders_are_a_scope_of_their_own(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_log_that_inspect_wrote_alone_can_be_audited(tmp_path: Path) -> None:
     assert found.ok
     assert said(found, "I2").startswith("pass")
     assert "not a run of podium" in said(found, "I13")
-    assert found.table.dollars["unlabelled inference"].total is None
+    assert found.table.dollars["unlabelled inference"].billed is None
     assert "unlabelled: podium did not run it" in as_text(found)
     assert "older than journals" not in as_text(found)
     assert "no journal: podium did not run it" in said(found, "I4")
@@ -211,7 +211,7 @@ def test_one_call_without_a_price_leaves_no_total(tmp_path: Path) -> None:
     prices = {**BOOK.as_json(), "usd_per_mtok": {"scripted/sage": {"input": "2", "output": "10"}}}
     sit(tmp_path, "pair", steps("sage", "clerk"), prices=prices)
     found = audit(tmp_path)
-    assert found.table.dollars["live inference"].total is None
+    assert found.table.dollars["live inference"].billed is None
     assert found.table.dollars["live inference"].listed is None
     assert "calls without a price of scripted/clerk" in said(found, "I6")
     assert "I6" in failing(tmp_path, strict=True)

@@ -33,7 +33,7 @@ from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, SampleRecord
 from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
-from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
+from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
@@ -53,7 +53,7 @@ COUNTS = (
 
 
 def token_partition(evidence: Evidence) -> InvariantCheck:
-    """I1: a call's parts are its total, none is negative, and its provider counted the same."""
+    """A call's parts are the total that its provider reports, and its provider's own counts."""
     found = InvariantCheck()
     for row in evidence.rows:
         usage = row.usage
@@ -95,7 +95,8 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
     if dialect is None or theirs is None or several:
         found.weak[UNREADABLE] += 1
         return []
-    theirs = _as_inspect(dialect, theirs)
+    if dialect == "google":  # Inspect takes its input for none where more was cached than asked
+        theirs = replace(theirs, input=max(theirs.input, 0))
     return [
         f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
         for name in COUNTS
@@ -104,24 +105,14 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
-    """Whether Inspect added up requests of one call, or their parts; the last one's usage is left.
-
-    It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
-    `iterations`, which its own counts leave out.
-    """
+    """Whether Inspect added up requests of a call, or their parts; the last one's usage is left."""
+    # It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
+    # `iterations`, which its own counts leave out.
     seen = evidence.seen.get(row.event or "")
     if seen is None:
         return False
     answered = [one for one in seen.event.request_ids if one.get("status") == 200]
     return len(answered) > 1 or bool((seen.event.raw_usage or {}).get("iterations"))
-
-
-def _as_inspect(dialect: Dialect, usage: Usage) -> Usage:
-    """Return a provider's counts with what Inspect puts right on purpose.
-
-    It takes Google's input for none where more was cached than asked; the total then tells.
-    """
-    return replace(usage, input=max(usage.input, 0)) if dialect == "google" else usage
 
 
 MOST = 10
@@ -132,7 +123,7 @@ Adder = Callable[[Iterable[Call]], Sums]
 
 
 def sample_sums(evidence: Evidence) -> InvariantCheck:
-    """I2: the calls of a sample's last attempt add up to its total, by model and by role."""
+    """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
     found = InvariantCheck(
         skipped="" if evidence.logs else "no log: nothing finished, or not an eval"
     )
@@ -218,7 +209,7 @@ class Explained:
 
 
 def run_sums(evidence: Evidence) -> InvariantCheck:
-    """I3: all attempts add up to the run's totals; what they leave out or carry over has a name."""
+    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
     found = InvariantCheck(skipped="" if logs else reason)
@@ -281,11 +272,9 @@ def _group(
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest that has it, or by time.
-
-    Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
-    can be later than the calls that it has.
-    """
+    """Return the log of the run that made a call: the oldest that has it, or by time."""
+    # Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
+    # can be later than the calls that it has.
     made = evidence.first_log.get(row.event or "")
     by_time = (one for one in evidence.logs if one.created <= row.started)
     return made or next(by_time, evidence.logs[-1])
@@ -329,7 +318,7 @@ def _total(parts: Iterable[Sums]) -> Sums:
 
 
 def pricing(evidence: Evidence) -> InvariantCheck:
-    """I5: tokens at the embedded book give the dollars that were written down, digit by digit."""
+    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
     found = InvariantCheck()
     found.faults += [AuditFault("I5", evidence.name, *said) for said in _books(evidence)]
     stored, gaps, last = 0, 0, _last_attempts(evidence)
@@ -397,15 +386,13 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     if one is other:
         return False
     if not whole:
-        return _rates(one) != _rates(other)
+        rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
+        first, second = (
+            {ref: [getattr(price, rate) for rate in rates] for ref, price in book.prices.items()}
+            for book in (one, other)
+        )
+        return first != second
     return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
-
-
-def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
-    return {
-        ref: (price.input, price.output, price.cache_read, price.cache_write)
-        for ref, price in book.prices.items()
-    }
 
 
 _SHIPPED: dict[str, Book | None] = {}
@@ -435,7 +422,7 @@ def _parts(row: Call) -> Iterator[str]:
 
 
 def nothing_unpriced(evidence: Evidence) -> InvariantCheck:
-    """I6: what has no price is NULL up to the table, never 0 and never left out of a sum."""
+    """A call without a price has no dollars, and no sum passes over it."""
     found, last = InvariantCheck(), _last_attempts(evidence)
     for row in evidence.rows:
         uncounted = row.input_uncached is None
@@ -464,7 +451,7 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
 
 
 def cache_reads(evidence: Evidence) -> InvariantCheck:
-    """I8: a reply from the local cache is paid 0 and keeps its price as would-be."""
+    """A reply from the local cache is paid 0 and keeps its would-be price."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _cache_fault(evidence, row)
@@ -495,7 +482,7 @@ def _priced(evidence: Evidence) -> set[str]:
 
 
 def failed_attempts(evidence: Evidence) -> InvariantCheck:
-    """I9: a refused attempt costs 0; one that got no answer is a range, never a point."""
+    """A refused attempt costs 0; one without an answer is a range, never a point."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _failure_fault(row)
@@ -525,7 +512,7 @@ def _failure_fault(row: Call) -> str:
 
 
 def scopes_apart(evidence: Evidence) -> InvariantCheck:
-    """I12: what grading, training and serving cost is in no figure of inference."""
+    """What grading, training and serving cost is in no figure of inference."""
     found = InvariantCheck()
     for row in evidence.rows:
         seen = evidence.seen.get(row.event) if row.event else None

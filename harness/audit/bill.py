@@ -7,8 +7,8 @@ Calls of which nobody knows what they cost are bounds: they can explain a differ
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -47,9 +47,12 @@ class InvoiceOptions:
     """The same in dollars, beside the rounding of the invoice's own amounts."""
 
 
-@dataclass(frozen=True, slots=True)
+MEASURES = ("requests", "input", "cache_read", "cache_write", "output", "usd")
+
+
+@dataclass(slots=True)
 class Amounts:
-    """One side of a comparison; None where it does not say."""
+    """Calls, tokens (input: the prompt, cached or not) and dollars; None where nobody says."""
 
     requests: int | None = None
     input: int | None = None
@@ -57,6 +60,37 @@ class Amounts:
     cache_write: int | None = None
     output: int | None = None
     usd: Decimal | None = None
+
+    def add(self, more: "Amounts") -> None:
+        """Add what is said."""
+        for measure in MEASURES:
+            value = getattr(more, measure)
+            if value is not None:
+                setattr(self, measure, (getattr(self, measure) or 0) + value)
+
+    @property
+    def amounts(self) -> "Amounts":
+        """These alone, without what else is known of a bill."""
+        return Amounts(*(getattr(self, measure) for measure in MEASURES))
+
+
+def none_yet() -> Amounts:
+    """Return amounts that are known to be 0."""
+    return Amounts(0, 0, 0, 0, 0, Decimal(0))
+
+
+def call_amounts(row: Call) -> Amounts:
+    """Return what a call whose tokens are known comes to."""
+    tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
+    return Amounts(1, *tokens, row.usd or Decimal(0))
+
+
+def line_amounts(line: InvoiceLine) -> Amounts:
+    """Return what a line of an invoice says."""
+    parts = (line.input_uncached, line.cache_read, line.cache_write)
+    said = [part for part in parts if part is not None]
+    prompt = sum(said) if said else None
+    return Amounts(line.requests, prompt, line.cache_read, line.cache_write, line.output, line.usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +157,7 @@ def _plain(value: Any) -> Any:
     return plain(value)
 
 
-TOKENS = ("input", "cache_read", "cache_write", "output")
 CENT_HALF = Decimal("0.005")
-
-
-@dataclass(slots=True)
-class KnownUsage:
-    """Tokens, dollars and calls that are known."""
-
-    requests: int = 0
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    output: int = 0
-    usd: Decimal = Decimal(0)
-
-    def add(self, row: Call) -> None:
-        """Add a call whose tokens are known."""
-        self.requests += 1
-        self.input += row.input_total or 0
-        self.cache_read += row.cache_read or 0
-        self.cache_write += row.cache_write or 0
-        self.output += row.output or 0
-        self.usd += row.usd or Decimal(0)
 
 
 @dataclass(slots=True)
@@ -185,14 +197,14 @@ def _plus(sum: int | None, more: int | None) -> int | None:
 class Side:
     """What the ledger has of one bucket and model."""
 
-    known: KnownUsage = field(default_factory=KnownUsage)
+    known: Amounts = field(default_factory=none_yet)
     open: OpenCalls = field(default_factory=OpenCalls)
     unpriced: int = 0
     refused: int = 0
     """Attempts that the provider refused: no tokens, but it may count them as requests."""
-    began_here: KnownUsage = field(default_factory=KnownUsage)
+    began_here: Amounts = field(default_factory=none_yet)
     """Calls that ended in a later bucket: a provider may count them there."""
-    ended_here: KnownUsage = field(default_factory=KnownUsage)
+    ended_here: Amounts = field(default_factory=none_yet)
 
     def add(self, row: Call) -> None:
         """Add one attempt."""
@@ -201,54 +213,33 @@ class Side:
         elif row.billable == "unknown" or row.input_total is None or row.output is None:
             self.open.add(row)
         else:
-            self.known.add(row)
+            self.known.add(call_amounts(row))
             self.unpriced += row.usd is None
 
     @property
     def amounts(self) -> Amounts:
         """What is known of it; dollars are None when a call has no price."""
-        known = self.known
-        usd = None if self.unpriced else known.usd
-        return Amounts(
-            known.requests, known.input, known.cache_read, known.cache_write, known.output, usd
-        )
+        return replace(self.known, usd=None if self.unpriced else self.known.usd)
 
 
 @dataclass(slots=True)
-class Billed:
+class Billed(Amounts):
     """What an invoice has of one bucket and model: the sum of the lines that say it."""
 
-    requests: int | None = None
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    usd: Decimal | None = None
     place: Decimal = CENT_HALF
     """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
-    lines: int = 0
 
-    def add(self, line: InvoiceLine) -> None:
+    def take(self, line: InvoiceLine) -> None:
         """Add one line."""
-        self.lines += 1
-        self.requests = _said(self.requests, line.requests)
-        self.input = _said(self.input, prompt_of(line))
-        self.cache_read = _said(self.cache_read, line.cache_read)
-        self.cache_write = _said(self.cache_write, line.cache_write)
-        self.output = _said(self.output, line.output)
+        self.add(line_amounts(line))
         if line.usd is not None:
-            self.usd = (self.usd or Decimal(0)) + line.usd
             self.place = min(self.place, last_place(line.usd))
             self.priced += 1
 
     def join(self, other: "Billed") -> None:
         """Add the lines of another account."""
-        self.lines += other.lines
-        for measure in ("requests", *TOKENS):
-            setattr(self, measure, _said(getattr(self, measure), getattr(other, measure)))
-        if other.usd is not None:
-            self.usd = (self.usd or Decimal(0)) + other.usd
+        self.add(other)
         self.place = min(self.place, other.place)
         self.priced += other.priced
 
@@ -256,26 +247,6 @@ class Billed:
     def rounding(self) -> Decimal:
         """How far its amounts may be off together."""
         return self.place * self.priced
-
-    @property
-    def amounts(self) -> Amounts:
-        """The sums, as a record."""
-        return Amounts(
-            self.requests, self.input, self.cache_read, self.cache_write, self.output, self.usd
-        )
-
-    def said(self) -> Iterator[str]:
-        """Yield the measures that the invoice has."""
-        for measure in ("requests", *TOKENS, "usd"):
-            if getattr(self, measure) is not None:
-                yield measure
-
-
-def prompt_of(line: InvoiceLine) -> int | None:
-    """Return a line's prompt, cached or not."""
-    parts = (line.input_uncached, line.cache_read, line.cache_write)
-    said = [part for part in parts if part is not None]
-    return sum(said) if said else None
 
 
 def last_place(amount: Decimal) -> Decimal:
@@ -290,10 +261,6 @@ def last_place(amount: Decimal) -> Decimal:
     return min(CENT_HALF, Decimal(5).scaleb(exponent - 1))
 
 
-def _said(sum: int | None, more: int | None) -> int | None:
-    return sum if more is None else (sum or 0) + more
-
-
 Account = tuple[str | None, str | None]
 
 
@@ -306,7 +273,12 @@ def chosen(
     _refuse_absent(options.project, projects, "--project", path)
     _refuse_absent(options.key, keys, "--key", path)
     if options.project or options.key:
-        return _named(options), _title(options.project, options.key)
+        wanted = options.project, options.key
+
+        def fits(one: Account) -> bool:
+            return all(said in (None, has) for said, has in zip(wanted, one, strict=True))
+
+        return fits, _title(*wanted)
     if options.whole_account:
         return (lambda account: True), "the whole account, said to be this run's alone"
     if not projects and not keys:
@@ -322,14 +294,6 @@ def chosen(
         )
     only = next(iter(accounts))
     return (lambda account: account == only), f"{_title(*only)}, the only one in the export"
-
-
-def _named(options: InvoiceOptions) -> Callable[[Account], bool]:
-    def fits(account: Account) -> bool:
-        project, key = account
-        return options.project in (None, project) and options.key in (None, key)
-
-    return fits
 
 
 def _title(project: str | None, key: str | None) -> str:
@@ -430,7 +394,7 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
     key = ((line.start, line.end), line.model or line.item)
     if key not in pile.buckets:
         pile.buckets[key] = Billed()
-    pile.buckets[key].add(line)
+    pile.buckets[key].take(line)
     if line.request_id:
         pile.requests.setdefault(line.request_id, line)
     else:
@@ -438,11 +402,10 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
 
 
 def _joined(piles: list[_Pile]) -> _Pile:
-    whole = piles[0] if piles else _Pile()
-    for pile in piles[1:]:
+    whole = _Pile()
+    for pile in piles:
         for key, billed in pile.buckets.items():
-            kept = whole.buckets.setdefault(key, Billed())
-            kept.join(billed)
+            whole.buckets.setdefault(key, Billed()).join(billed)
         whole.requests.update(pile.requests)
         whole.nameless += pile.nameless
     return whole

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from operator import add, sub
+from typing import Literal, cast
 
 from harness.ledger.call import Call
 from harness.ledger.join import LoggedEvent, Merged
@@ -89,12 +90,8 @@ class Findings:
 
     def join(self, other: "Findings") -> None:
         """Add what another process found."""
-        self.checked += other.checked
-        self.skipped += other.skipped
-        self.gaps += other.gaps
-        self.weak += other.weak
-        self.notes += other.notes
-        self.faults += other.faults
+        for name in ("checked", "skipped", "gaps", "weak", "notes", "faults"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def status(self, *, strict: bool) -> Status:
         """Return the verdict; a strict one takes gaps in the record for failures."""
@@ -107,11 +104,6 @@ class Findings:
     def reasons(self) -> tuple[tuple[str, int], ...]:
         """Return why it was not checked everywhere, and what is weak."""
         return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
-
-
-def ordered(faults: Iterable[AuditFault]) -> tuple[AuditFault, ...]:
-    """Return faults in their one order, each once."""
-    return tuple(sorted(set(faults)))
 
 
 Tokens = tuple[int, int, int, int, int]
@@ -166,10 +158,8 @@ class Evidence:
 
     @cached_property
     def counted(self) -> list[Call]:
-        """All rows with the tokens that Inspect counted, which its totals have.
-
-        They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
-        """
+        """All rows with the tokens that Inspect counted, which its totals have."""
+        # They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
         return [self._as_counted(row) for row in self.rows]
 
     def _as_counted(self, row: Call) -> Call:
@@ -219,10 +209,8 @@ class Evidence:
 
     @cached_property
     def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
-        """Logs by Inspect's id of their run and by when they were written: each is one file.
-
-        Of a run that was killed Inspect recovers what it can into another file.
-        """
+        """Logs by Inspect's id of their run and by when they were written: each is one file."""
+        # Of a run that was killed Inspect recovers what it can into another file.
         found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
         for log in self.logs:
             if log.eval_id and log.status != "started":
@@ -251,30 +239,17 @@ def told(usage: Json | None) -> Tokens:
     """Return the tokens of one of Inspect's totals."""
     if not usage:
         return NO_TOKENS
-    one, two, three, four, five = (int(usage.get(key) or 0) for key in KEYS)
-    return (one, two, three, four, five)
+    return cast(Tokens, tuple(int(usage.get(key) or 0) for key in KEYS))
 
 
 def plus(left: Tokens, right: Tokens) -> Tokens:
     """Add tokens, kind by kind."""
-    return (
-        left[0] + right[0],
-        left[1] + right[1],
-        left[2] + right[2],
-        left[3] + right[3],
-        left[4] + right[4],
-    )
+    return cast(Tokens, tuple(map(add, left, right)))
 
 
 def minus(left: Tokens, right: Tokens) -> Tokens:
     """Subtract tokens, kind by kind."""
-    return (
-        left[0] - right[0],
-        left[1] - right[1],
-        left[2] - right[2],
-        left[3] - right[3],
-        left[4] - right[4],
-    )
+    return cast(Tokens, tuple(map(sub, left, right)))
 
 
 def spent(rows: Iterable[Call]) -> dict[str, Tokens]:

@@ -7,7 +7,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
+from inspect import getdoc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -34,8 +36,10 @@ from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
-from harness.regrade import Remade
 from harness.run.experiment import FILE, Experiment, read_experiment
+
+if TYPE_CHECKING:  # who grades again asks models, and an audit does not
+    from harness.regrade import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"
@@ -44,7 +48,7 @@ UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them an
 
 
 def grades_agree(evidence: Evidence) -> InvariantCheck:
-    """I16: each verdict is the one that its journal has, or one that was given anew since."""
+    """A log's verdicts are those that were written down, or (--regrade) those given anew."""
     found = InvariantCheck()
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.has_journal:
@@ -61,7 +65,7 @@ def grades_agree(evidence: Evidence) -> InvariantCheck:
     return found
 
 
-def given_anew(logs: Iterable[Remade]) -> InvariantCheck:
+def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
     """I16, as far as grading again tells: verdicts that came out otherwise, and those left out."""
     found = InvariantCheck()
     for log in logs:
@@ -116,7 +120,7 @@ NO_MANIFEST = (
 
 
 def self_contained(evidence: Evidence) -> InvariantCheck:
-    """I13: prices and facts of the run are in its own files, so that they alone give the result."""
+    """The files alone give every figure, and the same bytes each time."""
     found = InvariantCheck()
     for log in evidence.logs:
         if log.facts is None:
@@ -160,7 +164,9 @@ def table_again(run: Path, name: str, tasks: Container[str]) -> InvariantCheck:
 
 
 def integrity(evidence: Evidence) -> InvariantCheck:
-    """I14: journals are unbroken and whole, logs are as Inspect writes them, and belong here."""
+    """Journals are unbroken chains with all their lines, logs are as Inspect writes them, and
+    the files are those of the run's experiment and manifest.
+    """  # noqa: D205
     found = _chains(evidence)
     found.add(_ends(evidence))
     found.add(_archives(evidence))
@@ -270,116 +276,40 @@ def _history(run: Path) -> tuple[EarlierRoot, ...]:
 
 
 def _elsewhere(evidence: Evidence) -> InvariantCheck:
-    """I10: a bill is of an account, not of a sitting; harness/audit/run.py compares it."""
+    """What providers bill is what the ledger says, within the tolerance."""
+    # A bill is of an account, not of a sitting: harness/audit/run.py compares it.
     return InvariantCheck(skipped="no invoice was given (--invoice FILE)")
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One promise."""
+    """One promise; the sentence that its check's docstring is says which."""
 
     id: str
     title: str
-    meaning: str
     check: Callable[[Evidence], InvariantCheck]
+
+    @property
+    def meaning(self) -> str:
+        """What is promised."""
+        return " ".join((getdoc(self.check) or "").split())
 
 
 INVARIANTS = (
-    Invariant(
-        "I1",
-        "token partition",
-        "A call's parts are the total that its provider reports, and its provider's own counts.",
-        token_partition,
-    ),
-    Invariant(
-        "I2",
-        "calls = sample",
-        "The calls of a sample's last attempt add up to Inspect's total, by model and by role.",
-        sample_sums,
-    ),
-    Invariant(
-        "I3",
-        "samples = run",
-        "All attempts add up to Inspect's totals of the run; each group it leaves out has a name.",
-        run_sums,
-    ),
-    Invariant(
-        "I4",
-        "log = ledger",
-        "Every call of a log is one call of a journal and the other way round, with equal tokens.",
-        records_agree,
-    ),
-    Invariant(
-        "I5",
-        "pricing",
-        "Tokens at the embedded book give the dollars that were written down, digit by digit.",
-        pricing,
-    ),
-    Invariant(
-        "I6",
-        "nothing unpriced",
-        "A call without a price has no dollars, and no sum passes over it.",
-        nothing_unpriced,
-    ),
-    Invariant(
-        "I7",
-        "completeness",
-        "Steps are calls, as many as the manifest says, and a conductor's own calls are counted.",
-        complete,
-    ),
-    Invariant(
-        "I8",
-        "cache",
-        "A reply from the local cache is paid 0 and keeps its would-be price.",
-        cache_reads,
-    ),
-    Invariant(
-        "I9",
-        "failed attempts",
-        "A refused attempt costs 0; one without an answer is a range, never a point.",
-        failed_attempts,
-    ),
-    Invariant(
-        "I10",
-        "invoice",
-        "What providers bill is what the ledger says, within the tolerance.",
-        _elsewhere,
-    ),
-    Invariant(
-        "I11",
-        "plausibility",
-        "Counts differ as prompts do, replies have tokens as their texts have, time runs forward.",
-        plausible,
-    ),
-    Invariant(
-        "I12",
-        "scopes apart",
-        "What grading, training and serving cost is in no figure of inference.",
-        scopes_apart,
-    ),
-    Invariant(
-        "I13",
-        "replay",
-        "The files alone give every figure, and the same bytes each time.",
-        self_contained,
-    ),
-    Invariant(
-        "I14",
-        "integrity",
-        "Journals are unbroken chains with all their lines, logs are as Inspect writes them, and "
-        "the files are those of the run's experiment and manifest.",
-        integrity,
-    ),
-    Invariant(
-        "I15",
-        "texts",
-        "Requests, replies and answers in a log are those whose digests the journal holds.",
-        texts_agree,
-    ),
-    Invariant(
-        "I16",
-        "grades",
-        "A log's verdicts are those that were written down, or (--regrade) those given anew.",
-        grades_agree,
-    ),
+    Invariant("I1", "token partition", token_partition),
+    Invariant("I2", "calls = sample", sample_sums),
+    Invariant("I3", "samples = run", run_sums),
+    Invariant("I4", "log = ledger", records_agree),
+    Invariant("I5", "pricing", pricing),
+    Invariant("I6", "nothing unpriced", nothing_unpriced),
+    Invariant("I7", "completeness", complete),
+    Invariant("I8", "cache", cache_reads),
+    Invariant("I9", "failed attempts", failed_attempts),
+    Invariant("I10", "invoice", _elsewhere),
+    Invariant("I11", "plausibility", plausible),
+    Invariant("I12", "scopes apart", scopes_apart),
+    Invariant("I13", "replay", self_contained),
+    Invariant("I14", "integrity", integrity),
+    Invariant("I15", "texts", texts_agree),
+    Invariant("I16", "grades", grades_agree),
 )

@@ -34,10 +34,8 @@ FORMATS = (
 
 
 def read_invoice(path: Path) -> Invoice:
-    """Return an export with its format; UserError for a file that is none, or one page of several.
-
-    Lines that are malformed are refused when they are read.
-    """
+    """Return an export with its format; UserError for no such file, or one page of several."""
+    # Lines that are malformed are refused when they are read.
     try:
         with path.open(encoding="utf-8-sig") as file:
             first = _first_line(lines_of(file))

@@ -8,14 +8,14 @@ last places of the invoice's amounts. Everything else is wrong.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 from harness.audit.bill import (
     LISTED,
-    TOKENS,
+    MEASURES,
     Amounts,
     Bill,
     Billed,
@@ -26,8 +26,9 @@ from harness.audit.bill import (
     ReconciledBucket,
     Reconciliation,
     Side,
+    call_amounts,
     last_place,
-    prompt_of,
+    line_amounts,
     read_bill,
 )
 from harness.audit.invoice_files import Names, read_invoice
@@ -46,13 +47,8 @@ UNITS = {
 Number = int | Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class BucketVerdict:
-    """What a comparison found."""
-
-    explained: tuple[str, ...]
-    wrong: tuple[str, ...]
-    kind: InvoiceFaultKind = "difference"
+Verdict = tuple[tuple[str, ...], tuple[str, ...], InvoiceFaultKind]
+"""What is explained, what is wrong, and of what kind that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +62,12 @@ class BucketPair:
     """Measures on which all buckets together agree."""
 
 
-def compare(bucket: BucketPair) -> BucketVerdict:
-    """Compare the two sides of a bucket."""
+def _compare(bucket: BucketPair) -> Verdict:
     side, billed = bucket.side, bucket.billed
     explained: dict[str, None] = {}
     wrong: list[str] = []
-    measures = [one for one in billed.said() if one != "usd" or not side.unpriced]
+    said = [one for one in MEASURES if getattr(billed, one) is not None]
+    measures = [one for one in said if one != "usd" or not side.unpriced]
     for measure in measures:
         why, ok = _measure(measure, bucket)
         if not ok:
@@ -81,8 +77,8 @@ def compare(bucket: BucketPair) -> BucketVerdict:
     if side.unpriced and billed.usd is not None:
         explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
     if not measures:
-        return BucketVerdict(tuple(explained), ("nothing could be compared",), "nothing compared")
-    return BucketVerdict(tuple(explained), tuple(wrong))
+        return tuple(explained), ("nothing could be compared",), "nothing compared"
+    return tuple(explained), tuple(wrong), "difference"
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
@@ -100,7 +96,7 @@ def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
         return f"{side.refused} refused attempts may count as requests", True
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in bucket.agreeing and -low - slack <= over <= high + slack:
-        crossed = side.began_here.requests + side.ended_here.requests
+        crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
         return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
     return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
@@ -159,7 +155,7 @@ class Count:
     names: Names
     options: InvoiceOptions
     providers: tuple[str, ...]
-    sides: dict[Key, Side] = field(default_factory=dict[Key, Side])
+    sides: defaultdict[Key, Side] = field(default_factory=lambda: defaultdict[Key, Side](Side))
     left_out: Counter[str] = field(default_factory=Counter[str])
     unmatched: Counter[str] = field(default_factory=Counter[str])
     faults: dict[InvoiceFaultKind, list[InvoiceFault]] = field(
@@ -192,12 +188,12 @@ class Count:
         start = self._noted(row)
         for layer in self.bill.layers:
             span = layer.span(start)
-            side = self._side((span, model))
+            side = self.sides[span, model]
             side.add(row)
             later = layer.span(start + timedelta(seconds=row.latency_s or 0))
             if later != span and row.billable == "yes" and row.output is not None:
-                side.began_here.add(row)
-                self._side((later, model)).ended_here.add(row)
+                side.began_here.add(call_amounts(row))
+                self.sides[later, model].ended_here.add(call_amounts(row))
         if self.bill.requests and row.request_id and row.billable == "yes":
             self._fault(
                 "not in the invoice", row.request_id, f"a call of {row.model}, {row.started}"
@@ -210,10 +206,10 @@ class Count:
             self._fault("repeated request id", request, "the ledger has it more than once")
             return
         self.seen.add(request)
-        side = self._side(((line.start, line.end), line.model or line.item))
+        side = self.sides[(line.start, line.end), line.model or line.item]
         if row.billable == "unknown":
             self.resolved += 1
-            _take(side, line)
+            side.known.add(replace(line_amounts(line), requests=1))  # the invoice knows
             return
         side.add(row)
         if said := _differences(row, line, self.options):
@@ -232,32 +228,15 @@ class Count:
         self.last = end if self.last is None else max(self.last, end)
         return start
 
-    def _side(self, key: Key) -> Side:
-        found = self.sides.get(key)
-        if found is None:
-            found = self.sides[key] = Side()
-        return found
-
     def _fault(self, kind: InvoiceFaultKind, where: str, said: str) -> None:
         self.faults[kind].append(InvoiceFault(kind, where, said))
-
-
-def _take(side: Side, line: InvoiceLine) -> None:
-    """Count a call in flight as the invoice has it: that is who knows."""
-    side.known.requests += 1
-    side.known.input += prompt_of(line) or 0
-    side.known.cache_read += line.cache_read or 0
-    side.known.cache_write += line.cache_write or 0
-    side.known.output += line.output or 0
-    if line.usd is not None:
-        side.known.usd += line.usd
 
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
     if row.billable == "no":
         return "the ledger says that the provider refused it, the invoice bills it"
     pairs = (
-        ("input tokens", row.input_total, prompt_of(line)),
+        ("input tokens", row.input_total, line_amounts(line).input),
         ("cached tokens", row.cache_read, line.cache_read),
         ("output tokens", row.output, line.output),
     )
@@ -292,8 +271,16 @@ def reconcile(
     inside, outside = _within_the_run(ledger)
     agreeing = _agreeing(ledger, inside)
     found = [_reconciled(ledger, key, agreeing[key[1]]) for key in inside]
-    faults = [*bill.repeated, *_listed(ledger), *_unmatched_faults(ledger)]
-    faults += [fault for one in found for fault in _bucket_faults(one)]
+    faults = [
+        *bill.repeated,
+        *(fault for faults in ledger.faults.values() for fault in _most(faults)),
+        *_unmatched_faults(ledger),
+    ]
+    faults += [
+        InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
+        for one in found
+        for said in one.wrong
+    ]
     faults += _unknown_requests(ledger)
     return Reconciliation(
         file=Path(invoice.path).name,
@@ -325,7 +312,7 @@ def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
     ours: dict[str, Counter[str]] = defaultdict(Counter)
     for key in keys:
         side, billed = ledger.sides.get(key, Side()), ledger.bill.buckets.get(key, Billed())
-        for measure in ("requests", *TOKENS, "usd"):
+        for measure in MEASURES:
             theirs = getattr(billed, measure) or 0
             ours[key[1]][measure] += theirs - getattr(side.known, measure)
     return {
@@ -337,37 +324,30 @@ def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
 def _reconciled(ledger: Count, key: Key, agreeing: frozenset[str]) -> ReconciledBucket:
     side, billed = ledger.sides.get(key), ledger.bill.buckets.get(key)
     if side is not None and billed is not None:
-        verdict = compare(BucketPair(side, billed, ledger.options, agreeing))
-    elif billed is not None:
-        verdict = BucketVerdict((), ("the ledger has no such call",), "not in the ledger")
+        explained, wrong, kind = _compare(BucketPair(side, billed, ledger.options, agreeing))
+    elif side is None:
+        explained, wrong, kind = (), ("the ledger has no such call",), "not in the ledger"
     else:
-        assert side is not None, "a key comes from one side or the other"
-        verdict = _absent(side, agreeing)
+        explained, wrong, kind = _absent(side, agreeing)
     return ReconciledBucket(
         bucket=span_text(*key[0]),
         model=key[1],
         ledger=side.amounts if side else Amounts(),
         invoice=billed.amounts if billed else Amounts(),
-        explained_by=verdict.explained,
-        wrong=verdict.wrong,
-        kind=verdict.kind,
+        explained_by=explained,
+        wrong=wrong,
+        kind=kind,
     )
 
 
-def _absent(side: Side, agreeing: frozenset[str]) -> BucketVerdict:
+def _absent(side: Side, agreeing: frozenset[str]) -> Verdict:
     """Say what it means that the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
-        return BucketVerdict(("nothing was billed for refused calls and calls in flight",), ())
+        return ("nothing was billed for refused calls and calls in flight",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
         said = "all its calls ended in the next bucket; all buckets together agree"
-        return BucketVerdict((said,), ())
-    said = f"the invoice has none of {side.known.requests} calls"
-    return BucketVerdict((), (said,), "not in the invoice")
-
-
-def _bucket_faults(one: ReconciledBucket) -> list[InvoiceFault]:
-    where = f"{one.bucket} {one.model or 'all models'}"
-    return [InvoiceFault(one.kind, where, said) for said in one.wrong]
+        return (said,), (), "difference"
+    return (), (f"the invoice has none of {side.known.requests} calls",), "not in the invoice"
 
 
 def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
@@ -381,31 +361,16 @@ def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
 
 
 def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
-    lost: list[InvoiceLine] = []
+    lost: list[InvoiceFault] = []
+    first, last = ledger.first, ledger.last
     for request, line in ledger.bill.requests.items():
-        if request in ledger.seen or _is_outside(ledger, line):
+        outside = first and last and (line.start > last or line.end <= first)
+        if request in ledger.seen or outside:
             continue
         side = ledger.sides.get(((line.start, line.end), line.model or line.item), Side())
-        if not side.open.calls and side.known.requests == 0:
-            continue  # the whole bucket is named already
-        if not side.open.calls:
-            lost.append(line)
-    return _most(
-        [
-            InvoiceFault("not in the ledger", line.request_id or "", f"a request of {line.model}")
-            for line in lost
-        ]
-    )
-
-
-def _is_outside(ledger: Count, line: InvoiceLine) -> bool:
-    if ledger.first is None or ledger.last is None:
-        return False
-    return line.start > ledger.last or line.end <= ledger.first
-
-
-def _listed(ledger: Count) -> list[InvoiceFault]:
-    return [fault for faults in ledger.faults.values() for fault in _most(faults)]
+        if side.known.requests and not side.open.calls:  # else the whole bucket is named already
+            lost.append(InvoiceFault("not in the ledger", request, f"a request of {line.model}"))
+    return _most(lost)
 
 
 def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
@@ -434,23 +399,12 @@ def _notes(ledger: Count, keys: list[Key]) -> list[str]:
     return notes
 
 
-COLUMNS = (
-    "bucket",
-    "model",
-    "requests",
-    "input",
-    "cached",
-    "output",
-    "usd",
-    "said",
-)
+COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "said")
 
 
 def reconciliation_text(found: Reconciliation) -> str:
-    """Return the table of a reconciliation; each cell is ledger / invoice, one figure when equal.
-
-    A dash is "not said".
-    """
+    """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
+    # A dash is "not said".
     return "\n".join(_lines(found)) + "\n"
 
 

@@ -48,11 +48,15 @@ GONE = (
 
 
 def records_agree(evidence: Evidence) -> InvariantCheck:
-    """I4: every event of a log is one call of a journal and the other way round."""
+    """Every call of a log is one call of a journal and the other way round, with equal tokens."""
     found = InvariantCheck()
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
-        faults += _gone(evidence)
+        faults += [
+            (f"log {log.name}", GONE)
+            for log in evidence.logs
+            if _journaled(log.facts) and any(one.events or one.lost for one in log.samples)
+        ]
         if not faults:
             found.skipped, found.matters = evidence.why_no_journal(), True
         found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
@@ -77,12 +81,6 @@ def _twice(evidence: Evidence) -> Iterator[Said]:
 
 def _journaled(facts: RunFacts | None) -> bool:
     return facts is not None and facts.journal is not None and not facts.redacted
-
-
-def _gone(evidence: Evidence) -> Iterator[Said]:
-    for log in evidence.logs:
-        if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
-            yield f"log {log.name}", GONE
 
 
 def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
@@ -132,7 +130,7 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
-        theirs = _as_told(theirs, ours)
+        theirs = replace(theirs, **{name: getattr(ours, name) for name in OWN})
     if _five(ours) != _five(theirs):
         rest = minus(_five(ours), _five(theirs))
         yield f"the journal's tokens less the log's: {said_tokens(rest)}"
@@ -174,11 +172,6 @@ def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None
     except (KeyError, ValueError, TypeError):  # what is no time is named elsewhere
         return None
     return max(ended, begun, dispatched)
-
-
-def _as_told(usage: Usage, journal: Usage) -> Usage:
-    """Return a log's counts with those that only a provider's own usage has, which it lost."""
-    return replace(usage, **{name: getattr(journal, name) for name in OWN})
 
 
 def _others(usage: Usage | None) -> str:
@@ -256,7 +249,7 @@ LACKING = "answers that no journal has, though it has their calls"
 
 
 def texts_agree(evidence: Evidence) -> InvariantCheck:
-    """I15: prompts, replies and answers in the log are those of the journal's digests."""
+    """Requests, replies and answers in a log are those whose digests the journal holds."""
     found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True
@@ -359,7 +352,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence) -> InvariantCheck:
-    """I7: steps are calls, as many as the manifest says, and a conductor's own are counted."""
+    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if facts is None:
         return InvariantCheck(
@@ -385,7 +378,7 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
     exact = sample.plan.get("stopped") is None
     if isinstance(steps, int) and (len(answered) < steps or (exact and len(answered) > steps)):
         yield f"{steps} replies of workers in its answer, and {len(answered)} calls with a reply"
-    if not facts.system.startswith(CONDUCTOR) or _replayed(facts):
+    if not facts.system.startswith(CONDUCTOR) or "plans" in facts.args:
         return
     planned = [row for row in rows if row.role == CONDUCTOR]
     if not any(row.input_total or row.output for row in planned):
@@ -393,10 +386,8 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
 
 
 def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
-    """Yield calls outside what the system's manifest says, as the header repeats it.
-
-    What a limit has stopped, or a call that got no reply, may leave fewer.
-    """
+    """Yield calls outside what the system's manifest says, as the header repeats it."""
+    # What a limit has stopped, or a call that got no reply, may leave fewer.
     if facts.calls_expected is None:
         return
     least, most = facts.calls_expected
@@ -408,12 +399,8 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
         yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
 
 
-def _replayed(facts: RunFacts) -> bool:
-    return "plans" in facts.args
-
-
 def plausible(evidence: Evidence) -> InvariantCheck:
-    """I11: counts differ as prompts do, replies have as many tokens as text, time runs on."""
+    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
     found = InvariantCheck()
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:

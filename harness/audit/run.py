@@ -21,7 +21,6 @@ from harness.audit.evidence import (
     InvariantVerdict,
     Tokens,
     minus,
-    ordered,
     plus,
     spent,
     tokens_of,
@@ -30,6 +29,7 @@ from harness.audit.evidence import (
 from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
+from harness.ledger.hooks import SampleDigests
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
@@ -139,7 +139,11 @@ def _samples(evidence: Evidence) -> Told:
 def _runs(evidence: Evidence) -> Told:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
-        return "runs", NO_TOKENS, {"runs that were stopped have no total": _ledger(evidence)}
+        return (
+            "runs",
+            NO_TOKENS,
+            {"runs that were stopped have no total": _sum(spent(evidence.counted).values())},
+        )
     parts = run_parts(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
     result = explain(theirs, parts, spent)
@@ -162,10 +166,6 @@ def _hooks(evidence: Evidence) -> Told:
             cause = "processes that were killed" if row.journal else "calls without a journal"
             causes[cause] = plus(causes[cause], tokens_of(row))
     return "hooks", theirs, causes
-
-
-def _ledger(evidence: Evidence) -> Tokens:
-    return _sum(spent(evidence.counted).values())
 
 
 def _sum(parts: Iterable[Tokens]) -> Tokens:
@@ -237,7 +237,7 @@ def audit(
             status=whole.findings[one.id].status(strict=strict),
             checked=whole.findings[one.id].checked,
             reasons=whole.findings[one.id].reasons(),
-            faults=ordered(whole.findings[one.id].faults),
+            faults=tuple(sorted(set(whole.findings[one.id].faults))),
         )
         for one in INVARIANTS
     )
@@ -257,14 +257,11 @@ def of_sittings(sittings: Iterable[RunFiles]) -> AuditPart:
     with without_collector():
         for files in sittings:
             with naming_sitting(files):
-                _add_sitting(found, Evidence(merged(gather(files, digests=True)), name_of(files)))
+                evidence = Evidence(merged(gather(files, digests=SampleDigests)), name_of(files))
+                found.table.join(table_of(evidence))
+                for invariant in INVARIANTS:
+                    found.findings[invariant.id].add(invariant.check(evidence))
     return found
-
-
-def _add_sitting(found: AuditPart, evidence: Evidence) -> None:
-    found.table.join(table_of(evidence))
-    for invariant in INVARIANTS:
-        found.findings[invariant.id].add(invariant.check(evidence))
 
 
 def name_of(files: RunFiles) -> str:
@@ -427,15 +424,11 @@ def _faults(audit: Audit) -> Iterator[str]:
         if verdict.faults:
             yield ""
             yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
-            yield from _some(verdict)
-
-
-def _some(verdict: InvariantVerdict) -> Iterator[str]:
-    for fault in verdict.faults[:SHOWN]:
-        said = f"  {fault.task}, {fault.where}: {fault.said}"
-        yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
-    if len(verdict.faults) > SHOWN:
-        yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"
+            for fault in verdict.faults[:SHOWN]:
+                said = f"  {fault.task}, {fault.where}: {fault.said}"
+                yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
+            if more := verdict.faults[SHOWN:]:
+                yield f"  and {len(more):,} more; --json FILE has all of them"
 
 
 SCHEMA = "podium-audit-1"

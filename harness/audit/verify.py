@@ -230,10 +230,8 @@ def make_key(path: Path) -> Path:
 
 
 def sign(log_dir: Path, key_file: Path) -> Path:
-    """Sign a directory's manifest as it is; return the signature's file, beside it.
-
-    A signature of an earlier manifest is replaced: it vouches for bytes that are gone.
-    """
+    """Sign a directory's manifest as it is; return the signature's file, beside it."""
+    # A signature of an earlier manifest is replaced: it vouches for bytes that are gone.
     key = _private_key(key_file)
     content = _manifest_bytes(log_dir)
     made = {

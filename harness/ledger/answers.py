@@ -95,12 +95,10 @@ def without_texts(plan: str) -> str:
 
 
 def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other.
-
-    The conductor's calls come before all steps, one after another. Time between HTTP attempts is in
-    it; waiting for a free connection before the first one is not. None when a latency is unknown,
-    or when calls of several steps cannot be put in order because there is no plan.
-    """
+    """Return the seconds of the longest chain of calls that waited for each other."""
+    # The conductor's calls come before all steps, one after another. Time between HTTP attempts is
+    # in it; waiting for a free connection before the first one is not. None when a latency is
+    # unknown, or when calls of several steps cannot be put in order because there is no plan.
     spans: dict[object, list[Call]] = {}
     for row in rows:
         key = row.step if row.role == CONDUCTOR else step_number(row) or row.step
@@ -143,12 +141,10 @@ DIGITS = 16
 
 
 def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
-    """Return a digest of what a grader found in a reply; None when it found nothing.
-
-    A letter stands for another option in another epoch, so options are counted by their place in
-    the alphabet (the `permutation` in a sample's metadata). None where that cannot be had, as in a
-    log without texts.
-    """
+    """Return a digest of what a grader found in a reply; None when it found nothing."""
+    # A letter stands for another option in another epoch, so options are counted by their place in
+    # the alphabet (the `permutation` in a sample's metadata). None where that cannot be had, as in
+    # a log without texts.
     if answer is None or answer == "":
         return None
     said = str(answer).rstrip()

@@ -284,13 +284,11 @@ the system text that some open weights have where nobody writes one."""
 
 
 def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
-    """Return the most that one HTTP request can cost: what an attempt without a reply can have.
-
-    A text has no more tokens than bytes, and each is billed at the dearest rate that it can have: a
-    provider may have written the prompt to its cache, a tier may hold, a service may cost more.
-    None without a price, without a limit on a reply that costs something, and where a product
-    spends tokens of its own, which nothing limits.
-    """
+    """Return the most that one HTTP request can cost: what an attempt without a reply can have."""
+    # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
+    # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
+    # None without a price, without a limit on a reply that costs something, and where a product
+    # spends tokens of its own, which nothing limits.
     if price is None or attempted.prompt_bytes is None:
         return None
     factor = Decimal(1)

@@ -131,29 +131,30 @@ class QueryRow:
     """The same of journals."""
 
 
+SAME = {
+    "gen_ai.request.max_tokens": "max_tokens",
+    "gen_ai.response.model": "served_model",
+    "gen_ai.usage.cache_read.input_tokens": "cache_read",
+    "gen_ai.usage.cache_creation.input_tokens": "cache_write",
+    "gen_ai.usage.output_tokens": "output",
+    "gen_ai.usage.reasoning.output_tokens": "reasoning",
+    "gen_ai.workflow.name": "system",
+    "gen_ai.agent.name": "role",
+    "http.response.status_code": "http_status",
+    "error.type": "error",
+}
+"""Attributes of the conventions that are a column of ours."""
 ATTRIBUTES = {
     "gen_ai.operation.name": "`chat`",
     "gen_ai.provider.name": "`model` up to its first `/`",
     "gen_ai.request.model": "`model` after its first `/`",
-    "gen_ai.request.max_tokens": "`max_tokens`",
-    "gen_ai.response.model": "`served_model`",
     "gen_ai.response.finish_reasons": "`[stop]`",
     "gen_ai.usage.input_tokens": "`input_uncached + cache_read + cache_write`: includes cached",
-    "gen_ai.usage.cache_read.input_tokens": "`cache_read`",
-    "gen_ai.usage.cache_creation.input_tokens": "`cache_write`",
+    **{name: f"`{column}`" for name, column in SAME.items()},
     "gen_ai.usage.output_tokens": "`output`: includes reasoning",
-    "gen_ai.usage.reasoning.output_tokens": "`reasoning`",
-    "gen_ai.workflow.name": "`system`",
-    "gen_ai.agent.name": "`role`",
-    "http.response.status_code": "`http_status`",
-    "error.type": "`error`",
 }
 """Attribute and the columns that it is made from; every other column is `podium.` and its name."""
-
-TAKEN = frozenset({
-    "max_tokens", "served_model", "stop", "cache_read", "cache_write",
-    "input_uncached", "output", "reasoning", "http_status", "error",
-})  # fmt: skip
+TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
 """Columns that an attribute of the conventions says in full."""
 
 
@@ -165,18 +166,9 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model or provider,
-        "gen_ai.request.max_tokens": row["max_tokens"],
-        "gen_ai.response.model": row["served_model"],
         "gen_ai.response.finish_reasons": [row["stop"]] if row["stop"] else None,
         "gen_ai.usage.input_tokens": None if None in parts else sum(parts),
-        "gen_ai.usage.cache_read.input_tokens": row["cache_read"],
-        "gen_ai.usage.cache_creation.input_tokens": row["cache_write"],
-        "gen_ai.usage.output_tokens": row["output"],
-        "gen_ai.usage.reasoning.output_tokens": row["reasoning"],
-        "gen_ai.workflow.name": row["system"],
-        "gen_ai.agent.name": row["role"],
-        "http.response.status_code": row["http_status"],
-        "error.type": row["error"],
+        **{name: row[column] for name, column in SAME.items()},
     }
     ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
     return {name: value for name, value in {**found, **ours}.items() if value is not None}
@@ -252,7 +244,10 @@ def columns_of(record: type) -> tuple[Column, ...]:
     hints, said = get_type_hints(record), _sentences(record)
     found: list[Column] = []
     for field in fields(record):
-        kinds = {_plain(one) for one in get_args(hints[field.name]) or (hints[field.name],)}
+        kinds = {
+            one if isinstance(one, type) else str
+            for one in get_args(hints[field.name]) or (hints[field.name],)
+        }
         (kind,) = kinds - {type(None)}
         meaning = said.get(field.name) or ALSO.get(field.name, "")
         found.append(
@@ -302,10 +297,6 @@ ARROW: dict[type, Any] = {
     float: pa.float64(),
     Decimal: pa.decimal128(DIGITS, PLACES),
 }
-
-
-def _plain(hint: Any) -> type:
-    return hint if isinstance(hint, type) else str
 
 
 def _unit(name: str, kind: type) -> str:
@@ -471,10 +462,8 @@ def _csv_line(row: Row) -> str:
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote before it.
-
-    Texts come from models. Numbers stay as they are, decimals as text among them.
-    """
+    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
+    # Texts come from models. Numbers stay as they are, decimals as text among them.
     if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value

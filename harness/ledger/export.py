@@ -34,7 +34,6 @@ from harness.ledger.columns import (
     SUFFIX,
     WHOLE,
     QueryRow,
-    Writer,
     schema_of,
     schema_page,
     shortest,
@@ -140,10 +139,8 @@ class Exported:
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
-    """Write the ledger of a directory's logs and journals; UserError before anything is replaced.
-
-    `format` is one of `FORMATS`.
-    """
+    """Write the ledger of a directory's files; UserError before anything is replaced."""
+    # `format` is one of `FORMATS`.
     sittings = sittings_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, LISTED])
@@ -162,7 +159,8 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
                 books.update(tables.books)
         finally:
             about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
-            _close(writers, about)
+            for writer in writers.values():
+                writer.close(about)
         (fresh / PAGE).write_text(schema_page())
         _list_files(fresh)
         files = _move(fresh, out)
@@ -186,15 +184,11 @@ def _names(format: str) -> dict[str, str]:
     return {table: f"{table}.{SUFFIX.get(format, format)}" for table in tables}
 
 
-def _close(writers: Mapping[str, Writer], metadata: Mapping[str, str]) -> None:
-    for writer in writers.values():
-        writer.close(metadata)
-
-
 def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is no directory: name another --out.")
-    if FOLDER in out.resolve().relative_to(folder.resolve()).parts if _within(out, folder) else ():
+    place, run = out.resolve(), folder.resolve()
+    if place.is_relative_to(run) and FOLDER in place.relative_to(run).parts:
         raise UserError(f"{out} is where journals lie: name another --out.")
     ours = _listed(out)
     for name in names:
@@ -203,10 +197,6 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
             raise UserError(f"{path} was not written by an export, or changed: name another --out.")
     if (out / LISTED).exists() and not ours:
         raise UserError(f"{out / LISTED} was not written by an export: name another --out.")
-
-
-def _within(out: Path, folder: Path) -> bool:
-    return out.resolve().is_relative_to(folder.resolve())
 
 
 def _listed(out: Path) -> dict[str, str]:
@@ -263,7 +253,7 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
-        return _checked({_table_of(source): source})
+        return _checked({source.stem if source.stem in TABLES else TABLES[0]: source})
     if has_sittings(source):  # a run's own directory may hold an export as well
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
@@ -284,10 +274,6 @@ def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
         if schema != SCHEMA:
             raise UserError(f"{path} is no export of this version ({schema or 'foreign'}).")
     return found
-
-
-def _table_of(path: Path) -> str:
-    return path.stem if path.stem in TABLES else TABLES[0]
 
 
 def _made(source: Path) -> Path:
@@ -450,7 +436,8 @@ def as_csv(result: Result) -> Iterator[str]:
 def as_json(result: Result) -> Iterator[str]:
     """Yield one JSON object per row; decimals are strings."""
     for row in result.rows:
-        found = dict(zip(result.names, map(_json, row), strict=True))
+        plain = (str(one) if isinstance(one, float) and not isfinite(one) else one for one in row)
+        found = dict(zip(result.names, plain, strict=True))
         yield json.dumps(found, ensure_ascii=False, default=str)
 
 
@@ -472,10 +459,6 @@ def _is_number(value: object) -> bool:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return True
     return isinstance(value, str) and value.replace(".", "", 1).removeprefix("-").isdecimal()
-
-
-def _json(value: object) -> object:
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True)

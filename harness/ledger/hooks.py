@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from math import isfinite
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
@@ -32,35 +32,13 @@ from harness.records import PODIUM
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
+if TYPE_CHECKING:
+    from harness.ledger.recorder import JournalledCall, Payment
 
-class Announced(Protocol):
-    """A call of which Inspect announces what happens, as harness/ledger/recorder.py has one."""
-
-    def goes_out(self) -> None:
-        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
-        ...
-
-    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
-        ...
-
-
-class Paying(Protocol):
-    """A call that needs an allowance for each of its attempts."""
-
-    async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
-        ...
-
-    def failed(self, status: int | None) -> None:
-        """Count an attempt that failed and is to be made again, and give back what it held."""
-        ...
-
-
-PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
+PAYING: ContextVar["Payment | None"] = ContextVar("podium_paying", default=None)
 """What pays for the call that this context waits for; None where nobody counts dollars."""
 
-WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
+WAITING: ContextVar["JournalledCall | None"] = ContextVar("podium_waiting", default=None)
 
 
 class Unwritten(BaseException):
@@ -168,11 +146,9 @@ COUNTED = HookTotals()
 
 @cache
 def listen() -> None:
-    """Make the hooks known to Inspect, once, when the first call needs them.
-
-    Not through an entry point: Inspect would then greet every command of a user with a count of
-    hooks, podium's own included, where nothing is counted.
-    """
+    """Make the hooks known to Inspect, once, when the first call needs them."""
+    # Not through an entry point: Inspect would then greet every command of a user with a count of
+    # hooks, podium's own included, where nothing is counted.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(LedgerHooks)
 
@@ -409,10 +385,8 @@ _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 
 
 def last_event(span: str | None) -> ModelEvent | None:
-    """Return the last model event of a span; None when nothing was dispatched in it.
-
-    No further back than to where the span began, however long the history is.
-    """
+    """Return the last model event of a span; None when nothing was dispatched in it."""
+    # No further back than to where the span began, however long the history is.
 
     def is_ours(event: Event) -> bool:
         if isinstance(event, SpanBeginEvent):
@@ -425,11 +399,9 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Let calls made within be events of a transcript of their own, which is then forgotten.
-
-    Outside an eval all calls of a process share one, which keeps every request and reply: a long
-    training would not fit into memory.
-    """
+    """Let calls made within be events of a transcript of their own, which is then forgotten."""
+    # Outside an eval all calls of a process share one, which keeps every request and reply: a long
+    # training would not fit into memory.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -438,10 +410,8 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold, before anybody reads it.
-
-    In place: the log gets the event from Inspect, and the caller has the output already.
-    """
+    """Rewrite what a provider sent and no file can hold, before anybody reads it."""
+    # In place: the log gets the event from Inspect, and the caller has the output already.
     make_storable(output)
     if event is None:
         return
@@ -479,12 +449,10 @@ def outcome_of(
 
 
 def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> CallOutcome:
-    """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
-
-    A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
-    One that has no event was refused by us or cancelled while it waited to be sent.
-    """
+    """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
+    # A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
+    # reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
+    # One that has no event was refused by us or cancelled while it waited to be sent.
     kind, status = kind_and_status(error)
     if event and not event.error and not event.pending:
         ended = outcome_of(event.output, event, latency_s, refused=False)

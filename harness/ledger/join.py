@@ -104,11 +104,9 @@ def tries_within(event: CallEvent) -> int:
 
 
 def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
-    """Yield the HTTP tries inside one event before its last, the first as number `attempt`.
-
-    Inspect counts them, and has the status of those that were answered. One that was answered with
-    200 broke off later; nobody knows whether it was billed.
-    """
+    """Yield the HTTP tries inside one event before its last, the first as number `attempt`."""
+    # Inspect counts them, and has the status of those that were answered. One that was answered
+    # with 200 broke off later; nobody knows whether it was billed.
     if event is None:
         return
     answered = [*event.request_ids]
@@ -334,10 +332,8 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
-    """Say whether a log embeds a book that is not known yet, or its built-in prices.
-
-    A run that an older version began embeds none in its first logs.
-    """
+    """Say whether a log embeds a book that is not known yet, or its built-in prices."""
+    # A run that an older version began embeds none in its first logs.
     known = found.get(str(prices.get("sha256")))
     return known is None or (bool(prices.get("built_in")) and not known.built_in)
 
@@ -380,10 +376,8 @@ def _claims(found: Merged) -> set[str]:
 
 
 def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
-    """Return where an event stands among the tries of its call.
-
-    Times alone do not say: Inspect dates the try that succeeded back to the call's beginning.
-    """
+    """Return where an event stands among the tries of its call."""
+    # Times alone do not say: Inspect dates the try that succeeded back to the call's beginning.
     event = one.event
     return event.id == last, event.error is None, event.started, event.id
 

@@ -153,10 +153,8 @@ class Journal:
         self.write("retry", {"call": call, **failed})
 
     def again(self, call: str, after_s: float | None = None) -> None:
-        """Write down that the attempt after a failed one is about to be dispatched.
-
-        `after_s` is how long after the first, by a steady clock.
-        """
+        """Write down that the attempt after a failed one is about to be dispatched."""
+        # `after_s` is how long after the first, by a steady clock.
         self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
@@ -216,11 +214,9 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
 
 
 def mend(log_dir: Path) -> None:
-    """End the lines that processes left torn in a run's journals, and name each in a line behind.
-
-    A journal without a whole line is removed: no call goes out before there is one. One that a
-    process still writes is left alone.
-    """
+    """End lines that processes left torn in a run's journals, and name each in a line behind."""
+    # A journal without a whole line is removed: no call goes out before there is one. One that a
+    # process still writes is left alone.
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         with path.open("rb+") as file:
             try:
@@ -271,11 +267,9 @@ def folder_of(log_dir: Path, task: str) -> Path:
 
 
 def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield a journal's lines; a last line that was cut short, by a full disk say, is left out.
-
-    A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
-    breaks the chain (harness/ledger/journal.py), which is how an audit knows of it.
-    """
+    """Yield a journal's lines; a last line that was cut short, by a full disk say, is left out."""
+    # A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
+    # breaks the chain (harness/ledger/journal.py), which is how an audit knows of it.
     regular_size(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -383,11 +377,9 @@ def names_torn(line: bytes, before: bytes) -> bool:
 
 
 def faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
-    """Return what is wrong with a chain, by its lines.
-
-    A line that names another one than its predecessor is where lines are missing, unless both are
-    here in another order, or the lines between them were put in.
-    """
+    """Return what is wrong with a chain, by its lines."""
+    # A line that names another one than its predecessor is where lines are missing, unless both are
+    # here in another order, or the lines between them were put in.
     places = {link.own: at for at, link in enumerate(links) if link.own}
     if _is_shuffled(links):
         at = next(at for at in range(len(links)) if not _follows(links, at))

@@ -62,10 +62,8 @@ class RawLog:
     file: BinaryIO = field(repr=False)
 
     def samples(self) -> Iterator[Json]:
-        """Yield the samples as `EvalSample` names their fields, one at a time, in file order.
-
-        Of a sample that was written twice the last one counts, as for every reader of zip files.
-        """
+        """Yield the samples as `EvalSample` names their fields, one at a time, in file order."""
+        # Of a sample that was written twice the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
@@ -103,19 +101,15 @@ def naming(path: Path) -> Generator[None]:
 
 
 def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
-    """Raise UserError for a log that Inspect's readers had better not unpack.
-
-    They take an archive at its word. What is unpacked here is counted and thrown away: of a log
-    whose header alone is wanted, the members that go with it.
-    """
+    """Raise UserError for a log that Inspect's readers had better not unpack."""
+    # They take an archive at its word. What is unpacked here is counted and thrown away: of a log
+    # whose header alone is wanted, the members that go with it.
     try:
-        refuse_false_sizes(path, _is_of_header if header_only else bool)
+        refuse_false_sizes(
+            path, (lambda name: not name.startswith("samples/")) if header_only else bool
+        )
     except UNREADABLE as error:
         raise damaged(path, str(error)) from error
-
-
-def _is_of_header(name: str) -> bool:
-    return not name.startswith("samples/")
 
 
 def damaged(path: Path, why: str) -> UserError:
@@ -214,18 +208,14 @@ class CallEvent:
 
 
 def events_of(sample: Json) -> Iterator[CallEvent]:
-    """Yield the calls of a sample's newest attempt, in the order in which they began.
-
-    A pending call of a sample without an error is left out: the sample may still be running.
-    """
+    """Yield the calls of a sample's newest attempt, in the order in which they began."""
+    # A pending call of a sample without an error is left out: the sample may still be running.
     return _calls(sample, cast(list[Json], sample.get("events") or []))
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield what is left of attempts that failed and were made again within the run.
-
-    Inspect keeps only the events from such an attempt's last model call on.
-    """
+    """Yield what is left of attempts that failed and were made again within the run."""
+    # Inspect keeps only the events from such an attempt's last model call on.
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
 
@@ -277,11 +267,10 @@ def _raw(event: Json, output: Json) -> Raw | None:
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
-    """Yield one id for each HTTP response: its provider's own, where a gateway has added others.
-
-    Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: what
-    does not come later in it than the id before, or has another status, is of the next response.
-    """
+    """Yield one id for each HTTP response: its provider's own, where a gateway has added others."""
+    # Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response:
+    # what does not come later in it than the id before, or has another status, is of the next
+    # response.
     own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
     one: Json | None = None
     place = -1
@@ -349,12 +338,10 @@ class Places:
 
 
 def solver_seconds(sample: Json) -> float | None:
-    """Return how long the solvers took; None for a sample that did not get through them.
-
-    Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies were
-    read from the store. Older logs have only times of day: what is longer than the whole sample, by
-    Inspect's steady clock, is a clock that was set.
-    """
+    """Return how long the solvers took; None for a sample that did not get through them."""
+    # Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies
+    # were read from the store. Older logs have only times of day: what is longer than the whole
+    # sample, by Inspect's steady clock, is a clock that was set.
     shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
     if SECONDS in shape:
         return shape[SECONDS]
@@ -430,10 +417,8 @@ def oddities(log: RawLog) -> Iterator[Oddity]:
 
 
 def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
-    """Say whether all copies of a sample but the last ended in an error.
-
-    A run that goes on copies those, and Inspect packs the log anew only if it ends well.
-    """
+    """Say whether all copies of a sample but the last ended in an error."""
+    # A run that goes on copies those, and Inspect packs the log anew only if it ends well.
     earlier = [one for one in archive.infolist() if one.filename == name][:-1]
     copies = [_read(archive, one) for one in earlier]
     return name.startswith(SAMPLES) and all(

@@ -44,11 +44,9 @@ def node(left: bytes, right: bytes) -> bytes:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root over digests of leaves, in their order.
-
-    The left half of every subtree has the largest power of two of leaves that leaves something to
-    the right: the same tree as pairing neighbours level by level and lifting the odd one.
-    """
+    """Return the root over digests of leaves, in their order."""
+    # The left half of every subtree has the largest power of two of leaves that leaves something to
+    # the right: the same tree as pairing neighbours level by level and lifting the odd one.
     level = list(leaves)
     while len(level) > 1:
         paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
@@ -131,11 +129,9 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 
 def uncovered(log_dir: Path) -> list[str]:
-    """Return the files below a directory that no manifest is about, sorted, hidden ones last.
-
-    The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
-    So is the store of replies that no log has yet: a run that finishes leaves none.
-    """
+    """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
+    # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
+    # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
     files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
     kept = (path for path in files if not path.startswith(f"{STORE}/"))
     outside = {*kept} - covered(log_dir).keys() - set(OWN)
@@ -172,20 +168,11 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
 
 
 def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
-    size = file.stat().st_size
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=file.stat().st_size)
     if kind == "journal":
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
-        return FileEntry(
-            path=path,
-            kind=kind,
-            sha256=digest,
-            size=size,
-            rows=chain.lines,
-            last=chain.last,
-            faults=faults,
-        )
-    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
+        return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if path.endswith(".json"):
         return replace(plain, samples=tuple(_parts(file)))
     return _read_log(file, plain) if kind == "log" else plain
@@ -202,10 +189,8 @@ def _parts(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
-
-    What is empty holds nothing that could be changed later, only added to.
-    """
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
+    # What is empty holds nothing that could be changed later, only added to.
     inside: Mapping[str, object] = EMPTY
     if isinstance(value, dict):
         inside = cast(Mapping[str, object], value)
@@ -236,16 +221,7 @@ def _read_log(file: Path, plain: FileEntry) -> FileEntry:
         return plain
     samples = tuple(one for one in members if one[0].startswith(SAMPLES))
     others = [one for one in members if not one[0].startswith(SAMPLES)]
-    return FileEntry(
-        path=plain.path,
-        kind="log",
-        sha256=plain.sha256,
-        size=plain.size,
-        rows=len(samples),
-        samples=samples,
-        rest=rest_digest(others),
-        about=about,
-    )
+    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest(others), about=about)
 
 
 def rest_digest(members: Sequence[tuple[str, str]]) -> str:
@@ -312,10 +288,8 @@ class EarlierRoot:
     """Files that go on where it ends, as a run that goes on makes them."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values; what was not told in older manifests only where there is any.
-
-        The root of an older manifest stays what it was.
-        """
+        """Return it as plain values; what older manifests did not tell only where there is any."""
+        # The root of an older manifest stays what it was.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
     def __str__(self) -> str:
@@ -386,11 +360,9 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is.
-
-    The manifest that stood here before goes into the history, with what was changed since then
-    apart from files that were added and journals that have grown.
-    """
+    """Write what a directory holds now; a manifest that still says so is left as it is."""
+    # The manifest that stood here before goes into the history, with what was changed since then
+    # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
     files = inventory(log_dir, known)
@@ -472,11 +444,9 @@ def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
 
 
 def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
-    """Say whether a file differs as a run makes it differ.
-
-    Journals and openings grow at their end; an experiment takes in more systems, an oracle more
-    plans. Of what older manifests say of those two, nothing tells that from a change.
-    """
+    """Say whether a file differs as a run makes it differ."""
+    # Journals and openings grow at their end; an experiment takes in more systems, an oracle more
+    # plans. Of what older manifests say of those two, nothing tells that from a change.
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256

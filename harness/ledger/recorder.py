@@ -28,7 +28,7 @@ from time import monotonic
 from typing import Any, Literal, cast
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
+from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.budget import Allowance, CallPrice, Spend
@@ -89,20 +89,16 @@ class TaskJournal:
             return self._open
 
     def note(self, kind: Literal["answer", "grade"], fields: Mapping[str, Any]) -> None:
-        """Write down what became of a sample, where any call of this process was written down.
-
-        No answer is lost because it could not be: the audit then says what it cannot compare.
-        """
+        """Write down what became of a sample, where any call of this process was written down."""
+        # No answer is lost because it could not be: the audit then says what it cannot compare.
         with self._lock:
             if self._open is not None:
                 with suppress(OSError):
                     self._open.write(kind, fields)
 
     def close(self) -> None:
-        """Write down what Inspect's hooks counted meanwhile, and close the file.
-
-        The user is told of workers whose counts cannot be, once of each.
-        """
+        """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        # The user is told of workers whose counts cannot be, once of each.
         for worker, times in sorted(self.unbelieved.items()):
             sys.stderr.write(UNBELIEVED.format(pluralise(times, "call"), worker) + "\n")
         self.unbelieved.clear()
@@ -157,11 +153,9 @@ class CallInFlight:
 
     @property
     def too_long(self) -> bool:
-        """Return whether a provider refused a request for its length: it then generated nothing.
-
-        Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
-        that was cut there, for there was no more room, has tokens and is a reply.
-        """
+        """Return whether a provider refused a request for its length: it then generated nothing."""
+        # Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
+        # that was cut there, for there was no more room, has tokens and is a reply.
         if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
             return False
         return not (self.output.usage and self.output.usage.output_tokens)
@@ -207,10 +201,9 @@ class Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended: who raised, and what becomes of its reply, is no matter.
-
-        One that got no answer may have been billed; one that was refused as too long costs nothing.
-        """
+        """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
+        # One that got no answer may have been billed; one that was refused as too long costs
+        # nothing.
         if asked.ended is None:
             return
         billable, cached = asked.billable, asked.ended.cache == "read"
@@ -450,14 +443,13 @@ class ReplyDraw:
         return _recorded(request, ModelOutput.model_validate(output), call)
 
     def keep(self, output: ModelOutput) -> None:
-        """Keep a reply that has just come; OSError when it cannot be written.
-
-        Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
-        """
+        """Keep a reply that has just come; OSError when it cannot be written."""
+        # Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
         if output.empty:
             return
         event = last_event(current_span_id())
-        usage = _own_usage(event.call.response if event and event.call else None)
+        response = (event.call.response if event and event.call else None) or {}
+        usage = {name: response[name] for name in USAGES if name in response}
         try:
             said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
         except ValueError:
@@ -487,7 +479,9 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 def _asked(request: Request) -> tuple[object, ...]:
     offered = request.offered
     return (
-        *_model(request.model),
+        str(request.model),
+        request.model.model_args,
+        request.model.config.model_dump(exclude_none=True),
         request.config.model_dump(exclude_none=True),
         [_turn(message) for message in request.messages],
         [tool.model_dump(exclude_none=True) for tool in offered.tools],
@@ -495,19 +489,10 @@ def _asked(request: Request) -> tuple[object, ...]:
     )
 
 
-def _model(model: Model) -> tuple[object, ...]:
-    settings = model.config.model_dump(exclude_none=True)
-    return str(model), model.model_args, settings
-
-
 def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
         return [message.role, message.content]  # as nearly all
     return message.model_dump(exclude=UNSAID, exclude_none=True)
-
-
-def _own_usage(response: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: response[name] for name in USAGES if name in response} if response else {}
 
 
 def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:

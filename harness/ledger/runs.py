@@ -5,12 +5,12 @@ validated here. Files are read one run at a time: that bounds memory, and two pr
 """
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import GenerateConfig
@@ -20,7 +20,6 @@ from harness.boxes import BoxRecord
 from harness.errors import UserError
 from harness.files import first_line
 from harness.ledger.answers import AnswerRecord, answered, exam_of
-from harness.ledger.hooks import SampleDigests
 from harness.ledger.journal import (
     FOLDER,
     AttemptLines,
@@ -47,6 +46,11 @@ from harness.prices.cost import Service
 from harness.records import PODIUM
 from harness.request import service_tier
 from harness.suite import OFFICIAL, Prompt
+
+if TYPE_CHECKING:
+    from harness.ledger.hooks import SampleDigests
+
+    Digester = Callable[[dict[str, Any]], SampleDigests]
 
 
 class WorkerFacts(BaseModel):
@@ -159,10 +163,8 @@ def read_log(path: Path) -> EvalLog | None:
 
 
 def age(log: EvalLog, path: Path) -> tuple[str, str]:
-    """Return a sort key: of two logs of one task the greater one is the newer.
-
-    A regraded log repeats the old one's creation time, and has a later time in its name.
-    """
+    """Return a sort key: of two logs of one task the greater one is the newer."""
+    # A regraded log repeats the old one's creation time, and has a later time in its name.
     return (log.eval.created, path.name)
 
 
@@ -310,7 +312,7 @@ class SampleRecord:
     """What is left of those attempts."""
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
-    digests: SampleDigests | None = None
+    digests: "SampleDigests | None" = None
 
 
 @dataclass(slots=True)
@@ -333,7 +335,11 @@ class LogRecord:
 
 
 def read_log_record(
-    path: Path, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool = False
+    path: Path,
+    seen: set[tuple[str, int]],
+    *,
+    answers: bool = False,
+    digests: "Digester | None" = None,
 ) -> LogRecord:
     """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
 
@@ -360,7 +366,7 @@ def read_log_record(
                 if exam:
                     record.answers.append(answered(sample, exam))
                 if digests:
-                    made.digests = SampleDigests(sample)
+                    made.digests = digests(sample)
             if digests:
                 record.oddities = (*oddities(log), *disagreements(log, record.samples))
     seen.update((one.question, one.epoch) for one in record.samples)
@@ -459,7 +465,9 @@ class Gathered:
     """Sentences about calls that are written down twice, or end without having begun."""
 
 
-def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
+def gather(
+    files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
+) -> Gathered:
     """Read the files of one sitting, with each answer, and the digests of texts, where asked for.
 
     UserError for a damaged file.
@@ -532,10 +540,9 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
 
 
 def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
-    """Yield the calls of one journal, in the order of their intents; its first line goes to `head`.
-
-    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
-    """
+    """Yield a journal's calls, in the order of their intents; its first line goes to `head`."""
+    # Lines that are damaged, or belong to no call, are for the audit to name; here they are
+    # nothing.
     calls: dict[str, CallRecord] = {}
     first: dict[str, Any] = {} if head is None else head
     for line in read_lines(path):

@@ -31,6 +31,7 @@ from harness.ledger.runs import RunFiles, sittings_below
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
+from harness.text import pluralise
 from harness.workflow import Step
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
@@ -39,10 +40,8 @@ Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one sitting, sorted; `answers` may name a pair again: the last counts.
-
-    Rows outside a question (training, serving) belong to no query.
-    """
+    """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
+    # Rows outside a question (training, serving) belong to no query.
     last = {_pair(one.exam, one): one for one in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
     for row in rows:
@@ -84,16 +83,14 @@ def _pair(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Pair:
 
 
 def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
+    # What a run without a log was for, its task's name says (harness/run/lessons.py).
+    choosing = exam.task.endswith("(selection)")
     return {
         **{name: getattr(exam, name) for name in ("task", "suite", "system", "label")},
-        "purpose": exam.purpose if isinstance(exam, ExamHeader) else _purpose(exam.task),
+        "purpose": getattr(exam, "purpose", "selection" if choosing else "eval"),
         "question": asked.question,
         "epoch": asked.epoch,
     }
-
-
-def _purpose(task: str) -> str:
-    return "selection" if task.endswith("(selection)") else "eval"
 
 
 def _answer(answer: AnswerRecord | None) -> Mapping[str, Any]:
@@ -235,7 +232,8 @@ def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterat
     here = not files.logs
     for path in reversed(files.logs):
         with open_log(path) as log:
-            asked = _asked(log)
+            dataset: Json = log.header["eval"].get("dataset") or {}
+            asked = [str(one) for one in dataset.get("sample_ids") or ()]
             exam = exam_of(log.header)
             suite = exam.suite
             for one in asked:
@@ -254,11 +252,6 @@ def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterat
         found = _detail(own, *samples.get(pair, NOTHING))
         if wanted.system in (None, found.row.system) and wanted.epoch in (None, pair[1]):
             yield found
-
-
-def _asked(log: RawLog) -> list[str]:
-    dataset: Json = log.header["eval"].get("dataset") or {}
-    return [str(one) for one in dataset.get("sample_ids") or ()]
 
 
 def _samples(
@@ -371,7 +364,7 @@ def detail_text(detail: QueryDetail) -> str:
         if rows:
             lines += [f"  {title}", *(f"    {line}" for row in rows for line in _call(row, ""))]
     lines += _verdict(detail.row)
-    return "\n".join(_printable(line) for line in lines)
+    return "\n".join("".join(one if one.isprintable() else " " for one in line) for line in lines)
 
 
 def _head(row: QueryRow) -> Iterator[str]:
@@ -405,11 +398,7 @@ def _billed(row: QueryRow) -> str:
     if not row.n_unknown:
         return _usd(row.usd)
     bounds = f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
-    return f"{bounds} (nobody knows of {_attempts(row.n_unknown)})"
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
+    return f"{bounds} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
 
 
 def _section(title: str, steps: tuple[StepDetail, ...], detail: QueryDetail) -> Iterator[str]:
@@ -476,7 +465,3 @@ def _usd(value: Decimal | None) -> str:
 
 def _seconds(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.3f} s"
-
-
-def _printable(line: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in line)

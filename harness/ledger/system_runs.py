@@ -70,7 +70,10 @@ def load_runs(
             _join(groups, head)
     if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    once = {id(group): _by_age(group) for group in groups.values()}
+    once = {
+        id(group): sorted(group, key=lambda head: head.age, reverse=True)
+        for group in groups.values()
+    }
     sat = list(once.values())
     sums = map_in_processes(_sums, [[head.path for head in group] for group in sat])
     found = (_run(group, *each) for group, each in zip(sat, sums, strict=True))
@@ -108,10 +111,6 @@ def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
     group = [*together, head]
     for member in group:
         groups[member.task] = groups[member.identity] = group
-
-
-def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
-    return sorted(group, key=lambda head: head.age, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +266,9 @@ def _totals(entry: SampleCalls) -> QueryTotals:
 
 
 def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
-    """Return events without the tries over HTTP that failed and were followed by another.
-
-    Inspect writes an event for every try, all in the span of the call. What a call is without its
-    journal: `last_attempts` of what is joined.
-    """
+    """Return events without the tries over HTTP that failed and were followed by another."""
+    # Inspect writes an event for every try, all in the span of the call. What a call is without its
+    # journal: `last_attempts` of what is joined.
     if not any(event.error for event in events):
         return events  # as nearly always
     last: dict[tuple[str, str, str], str] = {}
@@ -291,7 +288,9 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
     found: Json = score.get("metadata") or NOTHING
     shape: Json = metadata.get(PODIUM) or NOTHING
     value = verdict(sample)
-    planned = any(_asks_for_plan(call) for call in entry.calls)
+    planned = any(
+        call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
+    )
     return QuestionResult(
         question=str(sample["id"]),
         epoch=sample["epoch"],
@@ -317,10 +316,6 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
     )
-
-
-def _asks_for_plan(call: CallEvent) -> bool:
-    return call.role == CONDUCTOR and (call.step or "").startswith(PLANNING)
 
 
 def _plan_fault(shape: Json) -> str | None:
@@ -386,11 +381,9 @@ def spent(log_dir: Path, book: Book) -> Decimal:
 
 
 def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
-    """Return the would-be dollars of all attempts below a run's directory, at the run's book.
-
-    Journals have every call, also those that no log kept; what only a log has, because it is older
-    or its journal is gone, counts as well, at the log's own book.
-    """
+    """Return the would-be dollars of all attempts below a run's directory, at the run's book."""
+    # Journals have every call, also those that no log kept; what only a log has, because it is
+    # older or its journal is gone, counts as well, at the log's own book.
     known: set[str] = set()
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))

@@ -234,11 +234,9 @@ ByScope = Mapping[Scope, Paid]
 
 
 def last_attempts(calls: Iterable[Call]) -> list[Call]:
-    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
-
-    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
-    what they may have cost is in the bounds of what was billed.
-    """
+    """Return each call once, by its last attempt: what was asked, whatever failed on the way."""
+    # Failures of a provider depend on its day, like its caches, so a comparison cannot count on
+    # them; what they may have cost is in the bounds of what was billed.
     last: dict[str, Call] = {}
     for call in calls:
         if call.call not in last or call.attempt > last[call.call].attempt:
@@ -397,6 +395,12 @@ class SystemTotals:
         return self.paid.low
 
 
+MEANS = (
+    "calls", "tokens_in", "tokens_out", "tokens_reasoning", "worker_tokens_out",
+    "conductor_tokens", "conductor_s",
+)  # fmt: skip
+
+
 def system_totals(run: SystemRun) -> SystemTotals:
     """Average a system's queries, and add up what all its attempts have spent."""
     graded = [attempt for attempt in run.attempts if attempt.graded]
@@ -408,12 +412,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_asked=run.asked,
         n_graded=len(graded),
         n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
-        calls=_mean([row.calls for row in rows]),
-        tokens_in=_mean([row.tokens_in for row in rows]),
-        tokens_out=_mean([row.tokens_out for row in rows]),
-        tokens_reasoning=_mean([row.tokens_reasoning for row in rows]),
-        worker_tokens_out=_mean([row.worker_tokens_out for row in rows]),
-        conductor_tokens=_mean([row.conductor_tokens for row in rows]),
+        **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
         usd=_mean_usd(rows),
         paid=answering,
         usd_paid=spent / begun if spent is not None and begun else None,
@@ -426,17 +425,14 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
-        conductor_s=_mean([row.conductor_s for row in rows]),
         n_failed=whole.failed,
     )
 
 
 def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
-    """Return what left a purse; by the logs for runs that are older than journals.
-
-    A call that failed without saying whether it was billed has no upper bound there. Journals that
-    have less than the logs are not all here, so what was paid has no upper bound either.
-    """
+    """Return what left a purse; by the logs for runs that are older than journals."""
+    # A call that failed without saying whether it was billed has no upper bound there. Journals
+    # that have less than the logs are not all here, so what was paid has no upper bound either.
     if run.facts.label != "live":
         return Paid()
     kinds = ((kind, one) for kind, one in run.spend.items() if kind.phase == phase)

@@ -392,10 +392,8 @@ def parse_book(content: bytes, path: Path) -> Book:
 
 
 def book_from_json(data: Mapping[str, object]) -> Book:
-    """Return the book that a log embeds; the inverse of `Book.as_json`.
-
-    Logs that are older than the question do not say what evidence a price has; neither do we.
-    """
+    """Return the book that a log embeds; the inverse of `Book.as_json`."""
+    # Logs that are older than the question do not say what evidence a price has; neither do we.
     try:
         prices = _prices(data["usd_per_mtok"], "")
         built_in = _prices(data.get("built_in") or {}, "")

@@ -88,10 +88,8 @@ class Price(Rates):
     """Where the numbers stand, where the book's own source does not say."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request with so long a prompt, and the tier's name.
-
-        Below every tier they are this object's own: a million calls need no million copies.
-        """
+        """Return the rates of a request with so long a prompt, and the tier's name."""
+        # Below every tier they are this object's own: a million calls need no million copies.
         found: Rates = self
         name = "base"
         for tier in self.tiers:
@@ -125,11 +123,9 @@ class CallCost:
 
 
 def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost | None:
-    """Return the parts of what a call cost, or None when a rate that it needs is unknown.
-
-    Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
-    its own, a call that does not say how much it was has no price.
-    """
+    """Return the parts of what a call cost, or None when a rate that it needs is unknown."""
+    # Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
+    # its own, a call that does not say how much it was has no price.
     listed, tier = price.rates_for(usage.input_total)
     rates = _served(listed, price, service)
     if rates is None:
@@ -195,11 +191,9 @@ def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal |
 
 
 def list_cost(usage: Usage, price: Price) -> Decimal | None:
-    """Return the headline price of a call: at list price, as if nothing had been cached anywhere.
-
-    Which prefixes a provider still has depends on who asked before, so a comparison of systems
-    cannot count on it.
-    """
+    """Return the headline of a call: at list price, as if nothing had been cached anywhere."""
+    # Which prefixes a provider still has depends on who asked before, so a comparison of systems
+    # cannot count on it.
     if not usage.is_cached:
         return cost(usage, price)
     uncached = replace(

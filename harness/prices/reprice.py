@@ -5,7 +5,7 @@ leaves no figure at that book: a smaller one would make its system look cheaper.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
@@ -66,10 +66,8 @@ class Repriced:
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return what a sitting's graded queries cost at the embedded book and at another one.
-
-    None for what `podium run` did not write, and for runs that only chose a worker.
-    """
+    """Return what a sitting's graded queries cost at the embedded book and at another one."""
+    # None for what `podium run` did not write, and for runs that only chose a worker.
     with naming_sitting(files):
         return _repriced(files, book)
 
@@ -171,11 +169,9 @@ def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
             yield f"  evidence: {', '.join(evidence) or 'no price of it was used'}"
-            yield from (f"  no price: {ref}" for ref in sorted({*_unpriced(same)}))
-
-
-def _unpriced(sides: Iterable[At]) -> Iterator[str]:
-    return (ref for at in sides for ref in at.unpriced)
+            yield from (
+                f"  no price: {ref}" for ref in sorted({one for at in same for one in at.unpriced})
+            )
 
 
 def _short(name: str) -> str:

@@ -169,10 +169,8 @@ def _found(ref: str, source: PriceSource) -> Any:
 
 
 def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
-    """Return the launch day that is on record; UserError for a day before it, or without one.
-
-    `described` is a day on which the package described the model for sure.
-    """
+    """Return the launch day that is on record; UserError for a day before it, or without one."""
+    # `described` is a day on which the package described the model for sure.
     record = record_of(ref)
     said = record.launched.isoformat() if record else wanted.launched.get(ref, "")
     if said and wanted.day.isoformat() < said:
@@ -250,7 +248,8 @@ def _services(model: Any, moment: datetime, listed: Price) -> _Services:
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
     """Return by what each rate changes; NaN where its tiers change by different factors."""
-    pairs = list(zip((listed.base, *_of(listed)), (served.base, *_of(served)), strict=False))
+    sides = ((price.base, *(tier.rates for tier in price.tiers)) for price in (listed, served))
+    pairs = list(zip(*sides, strict=False))
     found: dict[str, Decimal] = {}
     for name in RATES:
         rates = [(getattr(one, name), getattr(other, name)) for one, other in pairs]
@@ -258,10 +257,6 @@ def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
         if factors:
             found[name] = factors.pop() if len(factors) == 1 else Decimal("NaN")
     return found
-
-
-def _of(price: Price) -> tuple[Rates, ...]:
-    return tuple(tier.rates for tier in price.tiers)
 
 
 ABSENT = "—"
@@ -284,7 +279,10 @@ def changes(old: Book, new: Book) -> tuple[Change, ...]:
     for model in sorted({*old.prices, *new.prices}):
         before, after = old.prices.get(model), new.prices.get(model)
         if before is None or after is None:
-            said = [ABSENT if price is None else _brief(price) for price in (before, after)]
+            said = [
+                f"{number(price.input)} in, {number(price.output)} out" if price else ABSENT
+                for price in (before, after)
+            ]
             found.append(Change(model, "entry", *said))
         else:
             found += changed(model, before, after)
@@ -338,10 +336,6 @@ def _fields(price: Price) -> Mapping[str, str]:
     if price.gpu:
         found["gpu"] = f"{price.gpu.count} {price.gpu.type}, {number(price.gpu.usd_per_hour)}/h"
     return found | {"evidence": price.evidence or "not said"}
-
-
-def _brief(price: Price) -> str:
-    return f"{number(price.input)} in, {number(price.output)} out"
 
 
 def number(value: Decimal) -> str:
