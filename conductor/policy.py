@@ -261,11 +261,11 @@ def first_request(
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
-    asked = fit_prompt(form, question.text, legible, reading.fits)
+    chat, cut = fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
-    noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
+    noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
     seat = Conductor(form, pool, workers, constrained=reading.constrained)
-    return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
+    return PlanRequest(seat, chat, {name: held for name, held in noted.items() if held})
 
 
 ReplyStyle = Literal["lists", "json"]

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
@@ -338,29 +338,16 @@ def first_words(text: str, count: int) -> str:
     return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
 
 
-@dataclass(frozen=True, slots=True)
-class FittedPrompt:
-    """A request that fits, and what was left out of it."""
-
-    chat: list[ChatMessage]
-    card_signs: int | None = None  # characters that are left of each card at most; None: all
-    question_signs: int | None = None
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        """What a log shall say of it."""
-        cut = {"of each card": self.card_signs, "of the question": self.question_signs}
-        said = {part: f"{signs} characters" for part, signs in cut.items() if signs is not None}
-        return {"cut": said} if said else {}
-
-
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
-) -> FittedPrompt:
-    """Return a request that fits: cards are cut to one length first, then the question."""
+) -> tuple[list[ChatMessage], dict[str, str]]:
+    """Return a request that fits, and what was cut: cards to one length first, then the question.
+
+    Where nothing fits, the shortest one: whoever is asked then says so.
+    """
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
-        return FittedPrompt(whole)
+        return whole, {}
     cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
 
@@ -372,9 +359,10 @@ def fit_prompt(
 
     each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
     if each >= 0:
-        return FittedPrompt(made(each), each)
+        return made(each), {"of each card": f"{each} characters"}
     left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
-    return FittedPrompt(made(0, left), 0, left)
+    cut = {"of each card": "0 characters", "of the question": f"{left} characters"}
+    return made(0, left), cut
 
 
 def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:
