@@ -17,8 +17,7 @@ NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
 MAX_DIGITS = 6
-MAX_DRAFTS = 90
-"""Lists looked at, counted from the end of the text: bounds the work on hostile text."""
+MAX_DRAFTS = 90  # lists looked at, from the end of the text: bounds work on hostile text
 
 NOTHING_TO_DO = "three empty lists keep the earlier answer, so they are valid only in a later round"
 

@@ -57,8 +57,7 @@ class RoundLimits:
     further: int = 1
     """After the first round. The paper trains with one; it says of its test only that it needs
     less than twice the calls."""
-    max_calls: int | None = None
-    """Worker calls; None is one less than twice the calls of the longest first plan."""
+    max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
     max_usd: Decimal | None = None
     """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""
 
@@ -144,8 +143,7 @@ class ConductorRun:
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     forgave: list[str] = field(default_factory=list[str])
     answer: Answer = field(default_factory=lambda: Answer(""))
-    ended: str = "rounds"
-    """Why there was no further round: `kept`, `malformed`, or the limit that was reached."""
+    ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
 
     def heard(self, planned: PlanReply) -> None:
         """Take down what the conductor said."""

@@ -37,10 +37,8 @@ class CardReading:
     """First words of the cards that it learnt from, which a small one goes by: others say nothing
     to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
     most: int | None = None  # workers whose numbers it learnt to write; None: any
-    fits: Callable[[str], bool] | None = None
-    """Whether a prompt leaves it room for a plan; None: any does."""
-    constrained: bool = False
-    """Whether its decoder is told to write nothing but plans (`plan_regex`)."""
+    fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: any
+    constrained: bool = False  # whether its decoder writes nothing but plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
         """Say whether a card says anything to it."""
@@ -74,12 +72,10 @@ class CardReading:
 class ShownWorkers:
     """Whom a conductor is shown; the default is the whole pool in its own order."""
 
-    k: int | Literal["random"] | None = None
-    """How many, drawn anew for every question; None is all of them."""
+    k: int | Literal["random"] | None = None  # how many, drawn anew for each question; None: all
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
-    reading: CardReading | None = None
-    """Of a conductor that was trained on cards; None draws without a look at them."""
+    reading: CardReading | None = None  # of one trained on cards; None: drawn without a look
 
     @property
     def whole(self) -> bool:

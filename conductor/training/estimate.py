@@ -204,8 +204,7 @@ class SpeedAssumptions:
 
     card: str = "H100"
     flops: float = 989e12  # operations a second in bf16, without sparsity: its data sheet
-    memory: float = 80e9
-    """Bytes of a card: a model that does not fit on one is told for two and more."""
+    memory: float = 80e9  # bytes of a card: a larger model is told for two and more
     updating: float = 0.30  # share of that in updates
     by_vllm: float = 0.10  # share of that while plans are written
     by_transformers: float = 0.01
@@ -367,8 +366,7 @@ class DollarRange:
 
     least: Decimal | None  # one step a plan, the cheapest worker, short replies
     usual: Decimal | None  # three steps a plan, all workers alike, replies of half their limit
-    most: Decimal | None
-    """All steps a plan, the dearest worker, replies as long as allowed, all of them read again."""
+    most: Decimal | None  # all steps, the dearest worker, full replies that are read again
 
 
 def calls_of(training: TrainingJob) -> PlanCalls:

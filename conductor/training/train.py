@@ -75,8 +75,7 @@ class TrainingRun:
     out: Path
     rewards: TrainingRewards
     newest: Path | None
-    args: Any
-    """TRL's settings; made before a model is loaded, for DeepSpeed divides it while it loads."""
+    args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
     clock: CpuClock
     say: Say
 
