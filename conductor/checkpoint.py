@@ -20,7 +20,6 @@ INFO, STUDY = "podium.json", "study.json"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
-
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
 from recorded verdicts of an exam, so that exam says nothing about it any more."""

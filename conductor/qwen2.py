@@ -25,7 +25,6 @@ from harness.errors import UserError
 from harness.files import read_json
 
 Array = NDArray[np.float32]
-
 CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
 ADAPTERS = "adapter_config.json"
 ELSEWHERE = "serve it with vLLM or transformers instead"

@@ -50,7 +50,6 @@ from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
-
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
 
 

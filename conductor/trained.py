@@ -47,7 +47,6 @@ from harness.text import pluralise
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"  # in a price book, for whatever runs in this process
 MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
-
 PLAN_TOKENS = 256  # of a small model's context, kept for its plan; the longest has 130
 
 BY_CARDS = (

@@ -166,10 +166,8 @@ class PromptBuilder:
 
 
 Floats = NDArray[np.float64]
-
 STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
 MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
-
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
@@ -267,7 +265,6 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
 """What subtasks ask for, in our words; which ones is drawn without a look at the question."""
 
 ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
-
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -285,7 +282,6 @@ SHAPES: tuple[tuple[str, ...], ...] = (
 """Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
 
 FLOOR = 1e-6
-
 MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 
 

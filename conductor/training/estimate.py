@@ -194,7 +194,6 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
 # of a card's speed that reaches is assumed, as is how long a worker takes, and it is printed.
 
 HOUR_S = 3600.0
-
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 
 
@@ -344,9 +343,7 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
 # --- calls and dollars --------------------------------------------------------------------------
 
 BYTES_PER_TOKEN = 4  # of English text, roughly; a tokenizer trained on the spot has more
-
 SHORT = 100  # tokens of a short reply
-
 USUAL_STEPS = 3  # steps of a plan on average (arXiv 2512.04388, section 4.3)
 
 

@@ -24,11 +24,8 @@ from harness.errors import PodiumError, UserError
 from harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
-
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
-
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # what TRL 1.16 supports (trl/import_utils.py)
-
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
 """Fields of GRPOConfig that other sections decide."""
 
@@ -41,7 +38,6 @@ NUMBERS = (
 """Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
 
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
-
 WAITING_S = 7200
 """How long processes wait for the first one, which alone has validations and first plans carried
 out; torch's own limit is less than workers may take."""

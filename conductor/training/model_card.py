@@ -336,7 +336,6 @@ KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_co
 """Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
 """
 WEIGHTS = "model.safetensors"
-
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 
 RELEASE_NOTE = """

@@ -56,7 +56,6 @@ from conductor.training.run_folder import (
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
-
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 """What torch says, on a GPU and on a CPU, when there is none left."""
 
