@@ -23,9 +23,7 @@ class PoolLimits:
     """Limits on worker calls; None is no limit of ours."""
 
     at_once: int | None = None  # calls of all workers in flight in one event loop, so per process
-    per_minute: float | None = None
-    """Calls of one worker that are begun in a minute, evenly spread; per process, so that a
-    process of many may have less than one."""
+    per_minute: float | None = None  # begun in a minute by one worker, evenly; may be less than 1
 
     def __post_init__(self) -> None:
         for name, limit in (("calls at once", self.at_once), ("per minute", self.per_minute)):

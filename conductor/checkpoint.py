@@ -20,13 +20,11 @@ INFO, STUDY = "podium.json", "study.json"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
-
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
 from recorded verdicts of an exam, so that exam says nothing about it any more."""
 
-DIGEST_DIGITS = 16
-"""Hex digits of a taught question's digest that are kept: 64 bits, for thousands of questions."""
+DIGEST_DIGITS = 16  # hex digits of a taught question's digest that are kept: 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +40,10 @@ class CheckpointInfo:
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
     split: str = "train"
-    taught: tuple[str, ...] = ()
-    """Digests of the questions (`taught_digests`), so that one that an exam asks is known."""
+    taught: tuple[str, ...] = ()  # digests of the questions, so that one that is asked is known
     role: Role = "practice"
     seed: int = 0
-    reward: str = ""
-    """What it was rewarded for, e.g. `published` or `cost-aware`; empty for a warm start alone."""
+    reward: str = ""  # what it was rewarded for, e.g. `cost-aware`; empty for a warm start alone
     code: str = ""  # revision of podium that trained it
     prices: str = ""  # name of the price book that cost terms were counted with
     steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
@@ -86,8 +82,7 @@ class _Training:
 
 
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
-_MANIFEST = TypeAdapter(_Training)
-"""What is read here of a training's manifest (training/run_folder.py)."""
+_MANIFEST = TypeAdapter(_Training)  # what is read here of a training's manifest
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:

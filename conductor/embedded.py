@@ -112,8 +112,7 @@ def _normalised(template: str) -> str:
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
 
 
-QUICK = 20_000_000
-"""Parameters up to which a reply takes milliseconds, and a thread for it would only cost."""
+QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
 
 
 @dataclass(frozen=True, slots=True)

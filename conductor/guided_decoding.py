@@ -17,10 +17,7 @@ from harness.errors import UserError
 
 NEVER = 1 << 30  # what a token needs that may not be written, however much room is left
 MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expression cost
-
-MOST_GUIDES = 64
-"""Expressions whose states are kept for one tokenizer: a pool of each size has its own."""
-
+MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _UNREAD = "]{}*+?.^$)"  # signs that stand for themselves only after a backslash
 
@@ -231,8 +228,7 @@ class _Nodes:
 
 # --- states and tokens --------------------------------------------------------------------------
 
-State = frozenset[int]
-"""The nodes that a text may have led to and that read a sign, and the end where it may end."""
+State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
 
 
 class Automaton:

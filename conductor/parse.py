@@ -13,15 +13,11 @@ from typing import Any, TypeGuard, cast
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 NAMES = ("model_id", "subtasks", "access_list")
-
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
 MAX_DIGITS = 6
-MAX_DRAFTS = 90
-"""Lists looked at, counted from the end of the text: bounds the work on hostile text."""
-
+MAX_DRAFTS = 90  # lists looked at, from the end of the text: bounds work on hostile text
 NOTHING_TO_DO = "three empty lists keep the earlier answer, so they are valid only in a later round"
-
 _NAMED_LIST = re.compile(r"(?<![\w.])(model_id|subtasks|access_list)[ \t]*=[ \t]*(?=\[)")
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""'
@@ -212,7 +208,6 @@ MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
 MAX_JSON_DEPTH = 4
 STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
-
 _JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
 _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 """A complete string, a bracket, or the quote of a string that is never closed."""

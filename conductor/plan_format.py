@@ -39,8 +39,7 @@ def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
 KEEP = Keep()
 
 
-COMPACT_THOUGHT = " Ask: {}. Ask:"
-"""How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
 
 
 Layout = Literal["paper", "compact"]
@@ -57,17 +56,13 @@ class PlanFormat:
     """How a conductor is asked, and how its text becomes a workflow."""
 
     layout: Layout = "paper"
-    cards: bool = True
-    """Whether models are described by their role cards; the paper shows bare ordinals."""
+    cards: bool = True  # whether models are described by role cards; the paper has bare ordinals
     examples: bool = True  # whether the four worked examples are shown; `compact` has none
     reply: Literal["lists", "json"] = "lists"
-    lenient: bool = False
-    """Whether small faults of form are forgiven; training and the paper's numbers are strict."""
-    subtasks: bool = True
-    """False: every worker is asked to solve the question, whatever the plan's words (Table 9)."""
+    lenient: bool = False  # whether small faults are forgiven; training and the paper: strict
+    subtasks: bool = True  # False: every worker is asked to solve the question (Table 9)
     access: Access = "fine"
-    card_words: int | None = None
-    """First words of a role card that the conductor is shown; None: all of it."""
+    card_words: int | None = None  # first words of a role card that are shown; None: all of it
     words: int | None = None
     """First words of a question that the conductor is shown; None: all of it. Workers always see
     all of it. For models with little context, to whom a long problem's end says nothing more."""
@@ -92,8 +87,7 @@ class PlanReading:
     """What a text came to."""
 
     plan: Workflow | Malformed
-    forgave: tuple[str, ...] = ()
-    """What a lenient reader let pass, one sentence each, in words of ours."""
+    forgave: tuple[str, ...] = ()  # what a lenient reader let pass, one sentence each, our words
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:

@@ -57,8 +57,7 @@ class RoundLimits:
     further: int = 1
     """After the first round. The paper trains with one; it says of its test only that it needs
     less than twice the calls."""
-    max_calls: int | None = None
-    """Worker calls; None is one less than twice the calls of the longest first plan."""
+    max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
     max_usd: Decimal | None = None
     """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""
 
@@ -144,8 +143,7 @@ class ConductorRun:
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     forgave: list[str] = field(default_factory=list[str])
     answer: Answer = field(default_factory=lambda: Answer(""))
-    ended: str = "rounds"
-    """Why there was no further round: `kept`, `malformed`, or the limit that was reached."""
+    ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
 
     def heard(self, planned: PlanReply) -> None:
         """Take down what the conductor said."""
@@ -261,11 +259,11 @@ def first_request(
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
-    asked = fit_prompt(form, question.text, legible, reading.fits)
+    chat, cut = fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
-    noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
+    noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
     seat = Conductor(form, pool, workers, constrained=reading.constrained)
-    return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
+    return PlanRequest(seat, chat, {name: held for name, held in noted.items() if held})
 
 
 ReplyStyle = Literal["lists", "json"]

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
@@ -37,10 +37,8 @@ class CardReading:
     """First words of the cards that it learnt from, which a small one goes by: others say nothing
     to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
     most: int | None = None  # workers whose numbers it learnt to write; None: any
-    fits: Callable[[str], bool] | None = None
-    """Whether a prompt leaves it room for a plan; None: any does."""
-    constrained: bool = False
-    """Whether its decoder is told to write nothing but plans (`plan_regex`)."""
+    fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: any
+    constrained: bool = False  # whether its decoder writes nothing but plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
         """Say whether a card says anything to it."""
@@ -74,12 +72,10 @@ class CardReading:
 class ShownWorkers:
     """Whom a conductor is shown; the default is the whole pool in its own order."""
 
-    k: int | Literal["random"] | None = None
-    """How many, drawn anew for every question; None is all of them."""
+    k: int | Literal["random"] | None = None  # how many, drawn anew for each question; None: all
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
-    reading: CardReading | None = None
-    """Of a conductor that was trained on cards; None draws without a look at them."""
+    reading: CardReading | None = None  # of one trained on cards; None: drawn without a look
 
     @property
     def whole(self) -> bool:
@@ -308,9 +304,7 @@ leave all three lists empty, and it is returned as it is."""
 
 LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
 LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
-
 COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
-
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"
 
@@ -338,29 +332,16 @@ def first_words(text: str, count: int) -> str:
     return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
 
 
-@dataclass(frozen=True, slots=True)
-class FittedPrompt:
-    """A request that fits, and what was left out of it."""
-
-    chat: list[ChatMessage]
-    card_signs: int | None = None  # characters that are left of each card at most; None: all
-    question_signs: int | None = None
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        """What a log shall say of it."""
-        cut = {"of each card": self.card_signs, "of the question": self.question_signs}
-        said = {part: f"{signs} characters" for part, signs in cut.items() if signs is not None}
-        return {"cut": said} if said else {}
-
-
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
-) -> FittedPrompt:
-    """Return a request that fits: cards are cut to one length first, then the question."""
+) -> tuple[list[ChatMessage], dict[str, str]]:
+    """Return a request that fits, and what was cut: cards to one length first, then the question.
+
+    Where nothing fits, the shortest one: whoever is asked then says so.
+    """
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
-        return FittedPrompt(whole)
+        return whole, {}
     cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
 
@@ -372,9 +353,10 @@ def fit_prompt(
 
     each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
     if each >= 0:
-        return FittedPrompt(made(each), each)
+        return made(each), {"of each card": f"{each} characters"}
     left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
-    return FittedPrompt(made(0, left), 0, left)
+    cut = {"of each card": "0 characters", "of the question": f"{left} characters"}
+    return made(0, left), cut
 
 
 def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:

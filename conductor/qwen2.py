@@ -25,7 +25,6 @@ from harness.errors import UserError
 from harness.files import read_json
 
 Array = NDArray[np.float32]
-
 CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
 ADAPTERS = "adapter_config.json"
 ELSEWHERE = "serve it with vLLM or transformers instead"
@@ -373,8 +372,7 @@ Stop = Literal["stop", "max_tokens", "model_length"]
 class DecodeOptions:
     """How tokens are taken."""
 
-    temperature: float = 0.0
-    """0 takes the likeliest token, the first of equals, as transformers and vLLM do."""
+    temperature: float = 0.0  # 0: the likeliest token, the first of equals, as elsewhere
     seed: int = 0  # of draws at a temperature above 0
     max_tokens: int | None = None  # None: until the context is full
     guide: Guide | None = None  # what may be written; None: anything

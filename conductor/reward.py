@@ -52,9 +52,7 @@ from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
-
-DISCOUNT = 0.25
-"""Of the first round's reward where the policy is asked again (arXiv 2512.04388, appendix A.3)."""
+DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,7 @@ class CostAware:
     """
 
     weight: float  # what the dearest right answer loses
-    scale: float
-    """The cost, in dollars or calls, from which on a right answer loses all of `weight`."""
+    scale: float  # dollars or calls from which on a right answer loses all of `weight`
     by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
     margin: float = 0.05
     base: OutcomeValues = PAPER
@@ -126,23 +123,20 @@ class Discounted:
 class PlanSettings:
     """How workflows are carried out."""
 
-    budget: Budget = field(default_factory=Budget)
-    """Of one workflow. A workflow that it stops is graded as it stands, as in an evaluation."""
+    budget: Budget = field(default_factory=Budget)  # of one workflow; one that it stops is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
     """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
     and its item has no value."""
     seed: int = 0  # of rehearsal workers
     time_scale: float = 0.0  # rehearsal latency is slept times this
-    log_dir: Path | None = None
-    """Every call of a worker is written to a journal below it; None: nowhere."""
+    log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
     rates: PoolLimits = field(default_factory=PoolLimits)
     kept: frozenset[str] | None = None
     """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0  # which process of a training this is
-    processes: int = 1
-    """How many there are: each may spend an equal part of what is left of `max_usd`."""
+    processes: int = 1  # how many there are: each may spend an equal part of what is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +182,7 @@ class PlanAnswerer:
         )
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
-        self.firsts: dict[str, FirstRound] = {}
-        """By the id that items of later rounds name; whoever plans rounds adds to them."""
+        self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
         """Say how another process makes this answerer anew."""
@@ -334,15 +327,12 @@ class RewardConfig:
     cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see `CostAware`
     cost_scale: float = 0.0
     cost_by: CostBy = "usd"
-    recursive: bool = False
-    """Whether the run has later rounds: then first rounds are discounted."""
+    recursive: bool = False  # whether it has later rounds: first ones are discounted
     discount: float = DISCOUNT
     concurrency: int = 64  # plans that this process carries out at once
-    timeout_s: float = 120.0
-    """Seconds for one plan, on top of what the rates may make it wait."""
+    timeout_s: float = 120.0  # seconds for one plan, on top of what rates may make it wait
     max_masked: float = 0.3
-    deduplicate: bool = False
-    """Carry out equal completions of one step once; they share what it came to."""
+    deduplicate: bool = False  # carry out equal completions of one step once, for all
     plans: PlanSettings = field(default_factory=PlanSettings)
 
 

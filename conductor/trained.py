@@ -45,12 +45,9 @@ from harness.system import System, SystemCard
 from harness.text import pluralise
 
 PROVIDER = "embedded"
-PRICE = "embedded/conductor"
-"""Key in a price book for whatever runs in this process; a book without it has no price for it."""
+PRICE = "embedded/conductor"  # in a price book, for whatever runs in this process
 MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
-
-PLAN_TOKENS = 256
-"""Of a small model's context that are kept for its plan; the longest one met has 130."""
+PLAN_TOKENS = 256  # of a small model's context, kept for its plan; the longest has 130
 
 BY_CARDS = (
     "its decoder can write nothing but plans of the workers that it is shown (a regular "

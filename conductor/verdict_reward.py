@@ -232,8 +232,7 @@ class RecordedVerdicts:
 
     suite: str
     workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
-    scores: Mapping[str, tuple[float | None, ...]]
-    """By question id, one per worker; None was not measured."""
+    scores: Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
 
 
 def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
@@ -313,8 +312,7 @@ class VerdictReward:
         )
 
 
-NOBODY = -1
-"""Where a conductor's text is no plan: the model failed, so the question counts as wrong."""
+NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:

@@ -114,10 +114,8 @@ class ModelPart(ConfigSection):
 
     path: str = ""
     from_scratch: FromScratch | None = None
-    parameters: float | None = None
-    """Of a model at `path`, in 1e9, for the estimate only; None: read from its config."""
-    frozen: tuple[str, ...] = ()
-    """What GRPO leaves as the warm start made it: parts of parameters' names."""
+    parameters: float | None = None  # in 1e9, for the estimate only; None: read from its config
+    frozen: tuple[str, ...] = ()  # what GRPO leaves as it is: parts of parameters' names
 
 
 class PoolPart(ConfigSection):
@@ -163,10 +161,8 @@ class WarmStart(ConfigSection):
 class RecursionPart(ConfigSection):
     """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
 
-    share: float = Field(default=0.5, gt=0, lt=1)
-    """Of the rows; their first plans are those of the model that training begins with."""
-    discount: float = Field(default=0.25, gt=0, le=1)
-    """Of a first round's reward (arXiv 2512.04388, appendix A.3)."""
+    share: float = Field(default=0.5, gt=0, lt=1)  # of the rows; their first plans are the start's
+    discount: float = Field(default=0.25, gt=0, le=1)  # of a first round's reward (appendix A.3)
 
 
 class Lora(ConfigSection):
@@ -184,20 +180,16 @@ class RewardPart(ConfigSection):
     name: Literal["paper", "plain", "cost-aware"] = "paper"
     cost_weight: float = Field(default=0.0, ge=0, le=1)
     """`cost-aware` only: what the dearest right answer loses (`CostAware` in reward.py)."""
-    cost_scale: float = Field(default=0.0, ge=0)
-    """`cost-aware` only: dollars or calls from which on all of that is lost."""
+    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
     cost_by: Literal["usd", "calls"] = "usd"
-    concurrency: int = Field(default=64, ge=1)
-    """Plans carried out at once, by all processes; each has its part, and one at least."""
-    rpm: int | None = Field(default=None, ge=1)
-    """Requests per minute and worker, of all processes; None: no limit of ours."""
+    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
     max_usd: Decimal | None = Field(default=None, gt=0)
     """Of all processes; what is left is divided among them anew at every step."""
     timeout_s: float = Field(default=120.0, gt=0)
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # carry out equal plans of one group once instead of once each
-    resample: int = Field(default=0, ge=0, le=8)
-    """Rounds in which questions whose plans all got the same reward are replaced by others."""
+    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
 
 
 class ValidationPart(ConfigSection):
@@ -205,8 +197,7 @@ class ValidationPart(ConfigSection):
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
-    patience: int | None = Field(default=None, ge=1)
-    """Validations without a better one after which training ends; None: never."""
+    patience: int | None = Field(default=None, ge=1)  # validations without a better one; None: any
     batch: int = Field(default=64, ge=1)  # plans written at once
 
 
@@ -216,8 +207,7 @@ class RunPart(ConfigSection):
     seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)  # checkpoints kept, besides the best one
-    threads: int = Field(default=1, ge=1)
-    """Of torch on a CPU: more than one per process has cost a factor of twenty on busy cores."""
+    threads: int = Field(default=1, ge=1)  # of torch: more than one has cost a factor of twenty
     device: Literal["cpu", "gpu"] = "gpu"
     tensorboard: bool = True
 

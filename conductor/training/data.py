@@ -66,8 +66,7 @@ class ShownRow:
     row: TrainingRow
     question: str  # the question's text, as a worker is asked
     cards: tuple[str, ...]  # one per worker shown, empty where cards are hidden
-    known: tuple[str, ...]
-    """The same cards, whether or not the form hides them: a warm start may know them."""
+    known: tuple[str, ...]  # the same cards, even where the form hides them: a warm start may
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
     prompt: str  # the whole request, turns joined
 
@@ -77,11 +76,9 @@ class RowDraw:
     """How rows are drawn: exams, their weights, and which workers a row shows."""
 
     exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
-    weights: Mapping[str, float]
-    """Suite -> its share of the draws; a suite that is absent weighs what it has questions."""
+    weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
     workers: tuple[str, ...]
-    shown: ShownWorkers
-    """Drawn anew for every row, with the row's number; its own seed does not count."""
+    shown: ShownWorkers  # drawn anew for every row; its own seed does not count
     seed: int
 
 
@@ -169,11 +166,8 @@ class PromptBuilder:
 
 
 Floats = NDArray[np.float64]
-
 STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
-MOST_COMMON = 0.3
-"""A stem in more than this share of the questions is form ("give your answer"), not content."""
-
+MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
@@ -270,9 +264,7 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
 }
 """What subtasks ask for, in our words; which ones is drawn without a look at the question."""
 
-ROLES = ("gather", "check", "finish", "plan")
-"""Subtasks that are a role of their own: their words count as much as the question's."""
-
+ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -290,9 +282,7 @@ SHAPES: tuple[tuple[str, ...], ...] = (
 """Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
 
 FLOOR = 1e-6
-
-MOST_LINES, MOST_WORDS = 8, 12
-"""Of a made-up reply, and of each of its lines: as long as a short reply of a worker."""
+MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,14 +291,12 @@ class PlanRecipe:
 
     prior: Prior = "cards"
     kinds: int = 12  # kinds of question that are told apart
-    trust: float = 0.6
-    """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
+    trust: float = 0.6  # chance that a step's worker is drawn by the prior, not evenly
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
     what a model can learn to look up where the order of workers changes. Two cards that begin with
     one word are not told apart."""
-    later: float = 0.5
-    """Chance that a later round is drawn; none is where the training has no [recursion]."""
+    later: float = 0.5  # chance of a later round, where the training has such
     keep: float = 0.5  # chance that a later round keeps the answer that there is
 
     def __post_init__(self) -> None:
@@ -344,8 +332,7 @@ class PlanCorpus:
         self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities: dict[str, Floats] = {}
-        self.own: Mapping[TrainingRow, str] = {}
-        """Plans of the model itself: its first rounds, and half of those in later rounds."""
+        self.own: Mapping[TrainingRow, str] = {}  # the model's: first rounds, half of the later
 
     def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
         """Return a prompt and a completion to learn, of a first round or of a later one."""

@@ -194,7 +194,6 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
 # of a card's speed that reaches is assumed, as is how long a worker takes, and it is printed.
 
 HOUR_S = 3600.0
-
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 
 
@@ -204,8 +203,7 @@ class SpeedAssumptions:
 
     card: str = "H100"
     flops: float = 989e12  # operations a second in bf16, without sparsity: its data sheet
-    memory: float = 80e9
-    """Bytes of a card: a model that does not fit on one is told for two and more."""
+    memory: float = 80e9  # bytes of a card: a larger model is told for two and more
     updating: float = 0.30  # share of that in updates
     by_vllm: float = 0.10  # share of that while plans are written
     by_transformers: float = 0.01
@@ -345,9 +343,7 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
 # --- calls and dollars --------------------------------------------------------------------------
 
 BYTES_PER_TOKEN = 4  # of English text, roughly; a tokenizer trained on the spot has more
-
 SHORT = 100  # tokens of a short reply
-
 USUAL_STEPS = 3  # steps of a plan on average (arXiv 2512.04388, section 4.3)
 
 
@@ -367,8 +363,7 @@ class DollarRange:
 
     least: Decimal | None  # one step a plan, the cheapest worker, short replies
     usual: Decimal | None  # three steps a plan, all workers alike, replies of half their limit
-    most: Decimal | None
-    """All steps a plan, the dearest worker, replies as long as allowed, all of them read again."""
+    most: Decimal | None  # all steps, the dearest worker, full replies that are read again
 
 
 def calls_of(training: TrainingJob) -> PlanCalls:

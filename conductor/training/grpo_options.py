@@ -24,12 +24,8 @@ from harness.errors import PodiumError, UserError
 from harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
-
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
-
-VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)
-"""What TRL 1.16 supports (trl/import_utils.py warns outside 0.22.0-0.31.0)."""
-
+VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # what TRL 1.16 supports (trl/import_utils.py)
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
 """Fields of GRPOConfig that other sections decide."""
 
@@ -42,7 +38,6 @@ NUMBERS = (
 """Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
 
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
-
 WAITING_S = 7200
 """How long processes wait for the first one, which alone has validations and first plans carried
 out; torch's own limit is less than workers may take."""
@@ -50,8 +45,7 @@ out; torch's own limit is less than workers may take."""
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
 
-Group = dict[str, Any]
-"""The plans of one question, as TRL hands them to the update: tensors by name."""
+Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
 
 
 # --- the processes of one training ---------------------------------------------------------------
@@ -388,8 +382,7 @@ class Resampling:
     resumed run meets the same ones. `said` is what the latest batch came to, for the log.
     """
 
-    rows: Sequence[TrainingRow]
-    """All that may stand in, in order: `rounds` times a batch for every generation."""
+    rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each
     asking: PromptBuilder
     sizes: Mapping[str, int]  # as `batch_sizes` returns them
     rounds: int

@@ -102,8 +102,7 @@ class TrainingJob:
     spec: PoolSpec
     book: Book
     exams: Mapping[str, SuiteSplit]  # what teaches, by suite
-    held_out: Mapping[str, SuiteSplit]
-    """What says which checkpoint is best: validation splits, or the last train questions."""
+    held_out: Mapping[str, SuiteSplit]  # what picks the best: validation, or last train questions
     left_out: int  # questions that would teach and are asked in an exam, too
     study: VerdictDataset | None = None  # where recorded verdicts stand in for workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
@@ -319,8 +318,7 @@ class TrainingRewards:
 
     training: RewardRecorder
     validation: RewardRecorder
-    stopped: Callable[[], str] = str
-    """Why no worker is asked any more, as far as money goes; empty while there is some."""
+    stopped: Callable[[], str] = str  # why no worker is asked, for money; empty while there is
     spent: Callable[[], Decimal] = Decimal
     """Dollars that are gone in all processes, earlier sittings included. All processes call it
     together; it divides what is left of the limit among them anew."""

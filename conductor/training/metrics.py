@@ -12,8 +12,7 @@ from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardSco
 from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow
 
-ReadPlan = Callable[[RewardItem], Workflow | None]
-"""An item's workflow, None where its text is none."""
+ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
 
 
 @dataclass(slots=True)
@@ -152,10 +151,8 @@ class TrainingState:
     since: int = 0  # validations without a better one, of those graded whole
     validation: Validation | None = None  # the latest step's; None where none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
-    dearest: Decimal = Decimal(0)
-    """Dollars of the dearest step of this sitting, without its validation."""
-    validating: Decimal = Decimal(0)
-    """Dollars of the dearest validation so far, replies that were paid before at their price."""
+    dearest: Decimal = Decimal(0)  # dollars of this sitting's dearest step, not validated
+    validating: Decimal = Decimal(0)  # dollars of the dearest validation, at full price
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step

@@ -81,13 +81,10 @@ LINES = (0, 1)
 LISTS = (2, 3)
 """Compared by the other half: the number 2 back in `[3, ` with the one 3 back in `Looks3, Does4`,
 which is where the next number stands."""
-THETA = 1e6
-"""Base of the rotary angles: fast pairs of dimensions tell places, slow ones compare words."""
+THETA = 1e6  # base of the rotary angles: fast pairs tell places, slow ones compare words
 FAST = 6  # pairs of dimensions that tell places
-SHARP, COPIED = 8.0, 0.2
-"""How strictly a head keeps to its place; how large a copy is beside the word it lies next to."""
-ALIKE = {"word": 4.5, "copy": 1.8}
-"""How strongly a word, and a copy of one, looks for its like: alike is about 10 above unlike."""
+SHARP, COPIED = 8.0, 0.2  # how strictly a head keeps to its place; a copy's size beside its word
+ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for its like
 
 
 def look_up(model: Any) -> None:
@@ -211,8 +208,7 @@ FRAME = (
 )
 """What all prompts and plans have in common: a token each."""
 
-UNKNOWN = "<|endoftext|>"
-"""Never met by a byte-level tokenizer; Qwen2's class adds it where it is missing."""
+UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 
 def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:

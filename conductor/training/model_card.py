@@ -68,8 +68,7 @@ class SaidPlan:
 
     subtasks: tuple[str, ...]  # those with words
     right: float | None
-    leaked: bool | None
-    """Whether a subtask holds the answer; None where that cannot be told, as for programs."""
+    leaked: bool | None  # whether a subtask holds the answer; None where nobody can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,7 @@ class Wording:
     distinct: int
     new: int  # of the distinct ones, those that the warm start's grammar cannot have written
     share_new: float | None  # of all subtasks, those that are new; None where there are none
-    foreign: int
-    """Of the new ones, those with a word that the grammar does not have; the rest rearrange its
-    words."""
+    foreign: int  # of the new ones, those with a word that the grammar does not have
     commonest: tuple[str, ...]  # the new ones that are said most often, three at most
     leaked: float | None  # share of the plans that hold the answer, of those where it can be told
     right: float | None  # mean grade of the plans that were graded
@@ -333,16 +330,13 @@ def said_text(run: Path) -> str:
     )
 
 
-LOGS = (MANIFEST, METRICS, WARM, CPU)
-"""What is released of each seed; plans and the ledger stay with the run."""
+LOGS = (MANIFEST, METRICS, WARM, CPU)  # of each seed; plans and the ledger stay with the run
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 """Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
 """
 WEIGHTS = "model.safetensors"
-
-Prompts = Callable[[Path], Sequence[str]]
-"""A run's folder -> the prompts of its validation questions."""
+Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 
 RELEASE_NOTE = """
 ## Released

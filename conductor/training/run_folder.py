@@ -286,8 +286,7 @@ class CpuClock:
 
     def __init__(self) -> None:
         """Begin to count."""
-        self.folder: Path | None = None
-        """A run folder; None until it is known to be this training's."""
+        self.folder: Path | None = None  # None until it is known to be this training's
         self._noted, self._step = _used(), 0
 
     def note(self, step: int | None = None) -> None:

@@ -56,7 +56,6 @@ from conductor.training.run_folder import (
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
-
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 """What torch says, on a GPU and on a CPU, when there is none left."""
 
@@ -75,8 +74,7 @@ class TrainingRun:
     out: Path
     rewards: TrainingRewards
     newest: Path | None
-    args: Any
-    """TRL's settings; made before a model is loaded, for DeepSpeed divides it while it loads."""
+    args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
     clock: CpuClock
     say: Say
 

@@ -323,9 +323,7 @@ class StepCallback(Callback):
         self.state = TrainingState()
         self.trainer: Any = None
         self.clock = CpuClock()
-        self.owed: dict[str, Any] | None = None
-        """The line of a step whose validation the money did not last for; training begins with it.
-        """
+        self.owed: dict[str, Any] | None = None  # a step's line without its validation
         self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
         self._random: Any = None
