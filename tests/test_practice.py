@@ -86,7 +86,7 @@ def test_default_splits_have_their_sizes_and_distinct_ids(suite: PracticeSuite) 
 
 @named
 def test_an_unknown_split_and_an_impossible_size_are_refused(suite: PracticeSuite) -> None:
-    with pytest.raises(UserError, match="no split 'exam'"):
+    with pytest.raises(UserError, match="has no 'exam' split; it has: train, validation, eval"):
         suite.load("exam")  # pyright: ignore[reportArgumentType]  (a user's typing mistake)
 
 
