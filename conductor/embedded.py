@@ -42,8 +42,9 @@ from conductor.qwen2 import (
     one_thread,
     read_weights,
 )
-from harness.errors import TaskRefusal, UserError
+from harness.errors import UserError
 from harness.request import request_digest, sample_index
+from harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""

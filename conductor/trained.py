@@ -36,8 +36,8 @@ from conductor.prompt import (
     parse_shown,
     prompt_texts,
 )
-from harness.errors import TaskRefusal, UserError
-from harness.inspect_adapters import as_solver, named_pool
+from harness.errors import UserError
+from harness.inspect_adapters import TaskRefusal, as_solver, named_pool
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question

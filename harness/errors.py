@@ -17,11 +17,6 @@ A *model's* failure (no answer, a malformed plan, wrong code) is never an except
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inspect_ai._util.error import (
-    PrerequisiteError,  # not exported, yet what Inspect prints plainly
-)
-from rich.markup import escape
-
 
 class PodiumError(Exception):
     """Any failure that podium itself understands and can say in one sentence."""
@@ -57,16 +52,6 @@ class QuestionLimit(SpendLimit):
 
 class TooManyMasked(PodiumError):
     """Of the latest rewards too many have no value (a worker, the sandbox or a grader is down)."""
-
-
-class TaskRefusal(UserError, PrerequisiteError):
-    """A UserError that Inspect's command line prints as it prints its own."""
-
-    def __init__(self, said: str) -> None:
-        """Say this; Inspect reads its own copy as rich's markup."""
-        super().__init__(said)
-        self.args = (said,)
-        self.message = escape(said)
 
 
 def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
+from inspect_ai._util.error import (
+    PrerequisiteError,  # not exported, yet what Inspect prints plainly
+)
 from inspect_ai.solver import TaskState
+from rich.markup import escape
 
 from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
@@ -285,3 +289,13 @@ def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return podium's facts in a log's metadata, empty where another wrote it."""
     facts: object = (metadata or {}).get(PODIUM)
     return cast(Mapping[str, Any], facts) if isinstance(facts, Mapping) else {}
+
+
+class TaskRefusal(UserError, PrerequisiteError):
+    """A UserError that Inspect's command line prints as it prints its own."""
+
+    def __init__(self, said: str) -> None:
+        """Say this; Inspect reads its own copy as rich's markup."""
+        super().__init__(said)
+        self.args = (said,)
+        self.message = escape(said)

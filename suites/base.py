@@ -16,10 +16,10 @@ from typing import Annotated, Any, ClassVar, ParamSpec, Self
 from inspect_ai import Task
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints, ValidationError
 
-from harness.errors import TaskRefusal, UserError
+from harness.errors import UserError
 from harness.extract import extract_choice
 from harness.records import Grade, Question
-from harness.suite import OFFICIAL, Card, Prompt, Split
+from harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
 from sandbox import Box
 from suites.data import Rows, data_revision, fetch_rows
 

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
-from harness.errors import TaskRefusal, UserError
+from harness.errors import UserError
 from harness.learning.fit import read_artifact
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate
 from harness.run.request import ResolvedRequest, read_request
+from harness.suite import TaskRefusal
 from harness.system import SystemCard
 
 

@@ -27,7 +27,7 @@ from conductor.plan_format import PlanFormat
 from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
-from harness.errors import TaskRefusal, UserError
+from harness.errors import UserError
 from harness.ledger.runs import find_logs
 from harness.pool_config import POOLS, read_pool
 from harness.records import Question
@@ -36,6 +36,7 @@ from harness.run.catalogue import RunRequest, conductor_override
 from harness.run.doctor import examine_run
 from harness.run.request import read_request
 from harness.run.systems import match_target, moved_graders, why_unfit
+from harness.suite import TaskRefusal
 from suites.contamination import strip_instruction
 from suites.practice.integer import practice_integer
 

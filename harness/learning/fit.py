@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from harness.context import current
-from harness.errors import TaskRefusal, UserError
+from harness.errors import UserError
 from harness.records import EMPTY, Question
+from harness.suite import TaskRefusal
 
 Arrays = Mapping[str, NDArray[Any]]
 _META = "podium_json"
