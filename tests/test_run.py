@@ -16,9 +16,9 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.ledger import IN_FLIGHT
 from harness.ledger.totals import load_runs, spent_in_logs, system_totals
-from harness.regrade import regrade_dir
 from harness.run.evaluate import mean_score
 from harness.run.experiment import read_experiment
 

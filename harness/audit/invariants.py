@@ -19,20 +19,20 @@ from harness.audit.evidence import AuditFault, Evidence, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
 from harness.audit.verify import verify
 from harness.errors import UserError
+from harness.judge import Remade
 from harness.ledger.call import canonical
 from harness.ledger.join import rows_of
 from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
-from harness.regrade import Remade
 from harness.run.experiment import FILE, Experiment, read_experiment
 
 # § I16: the verdicts of a log are those that were written down when they were given.
 # §
 # § Whether a verdict is right is another question: `podium audit --regrade` gives all of them
 # § anew,
-# § where that takes no model (harness/regrade.py).
+# § where that takes no model (harness/judge.py).
 
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"

@@ -18,14 +18,7 @@ from harness.learning.fit import write_artifact
 from harness.ledger.totals import SystemRun, SystemTotals, load_runs, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
-from harness.run.catalogue import (
-    BEST_SINGLE,
-    ORACLE,
-    SINGLE,
-    make_entry,
-    runs_on_best,
-    split_k,
-)
+from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, runs_on_best, split_k
 from harness.run.evaluate import Job, RunOutcome
 from harness.run.experiment import Entry, Experiment, open_experiment, task_name
 from harness.run.lessons import (
