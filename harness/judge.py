@@ -1,29 +1,62 @@
-"""Models that judge: who must have one, and how it is asked, in the role `grader`.
+"""Models that judge, and grading again from logs: a newer log takes the place of the old one.
 
 A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are in the
 log in the phase of scoring: they are no system's cost. What a judge is told is its suite's.
+
+Graded again is what could not be graded (sandbox down, disk full), or all after a scorer was
+mended; no model is asked, but for verdicts that only a model gives and did not (`retry_ungraded`).
+The new log has the old one's task id, so reports take its samples, and a resumed run finds its
+questions answered. Inspect's own `inspect score` has no sandbox.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from inspect_ai import (
+    recompute_metrics,
+    score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
+)
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.model import ChatMessageUser, Model, ModelOutput, ModelRole, model_roles
 from inspect_ai.scorer import Score, Target, model_graded_qa
 from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import current_span_id, span
 
-from harness.context import current
+from harness.boxes import OpenBox, open_run_box, select_box
+from harness.budget import Spend
+from harness.context import current, run_context
 from harness.errors import PodiumError, UserError
+from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.hooks import last_event
-from harness.ledger.recorder import next_draw, read_back, record_call
+from harness.ledger.journal import Head
+from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_call
+from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
+from harness.parallel import map_concurrently
+from harness.pool import slot_model
 from harness.pool_config import PoolSpec
-from harness.records import GRADER, Question
+from harness.records import GRADER, PODIUM, Question
+from harness.reply_cache import PaidReplies
 from harness.request import Request
-from harness.suite import ModelGraded, Suite
+from harness.run.catalogue import Catalogue
+from harness.run.experiment import note_graders
+from harness.suite import (
+    ModelGraded,
+    Suite,
+    at_epoch,
+    keep_files_private,
+    moved_versions,
+    refuse_redacted,
+    with_prompt,
+)
 from harness.text import make_storable
 
 NO_JUDGE = (
@@ -184,3 +217,332 @@ async def _asked(state: TaskState, case: JudgeCase) -> Score | None:
         model_role=ModelRole(GRADER, required=True),
     )
     return await scorer(shown, Target(case.criterion))
+
+
+@dataclass(frozen=True, slots=True)
+class Regrade:
+    """What became of one log."""
+
+    log: Path
+    graded: int
+    still_unscored: int
+    changed: int
+    """Verdicts that differ from the old ones."""
+
+
+def regrade(
+    log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
+) -> Regrade | None:
+    """Grade a log's unscored samples again (or all), and write a newer log beside it.
+
+    Returns None when there is nothing to grade. UserError when the suite has another version than
+    the log, or the box is another one, and only a part would be graded: one table row must come
+    from one grader.
+    """
+    chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
+    chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
+    if not chosen:
+        return None
+    refuse_redacted(log.eval.metadata, Path(log.location).name)
+    if not suite.publishable:
+        keep_files_private()
+    stored = log.eval.task_version
+    if not everything and stored != suite.version:
+        raise UserError(
+            f"{Path(log.location).name} was graded by version {stored} of {suite.name}, which is "
+            f"now {suite.version}: grade the whole log again with --all."
+        )
+    if not everything:
+        _refuse_another_box(log, suite, box)
+    most = box.most if box else 1
+    changed = 0
+    for sample, new in map_concurrently(
+        lambda one: (one, _new_score(one, suite, box)), chosen, most
+    ):
+        old = (sample.scores or {}).get(PODIUM)
+        changed += old is None or str(old.value) != str(new.value)
+        sample.scores = {**(sample.scores or {}), PODIUM: new}
+    metadata = log.eval.metadata or {}
+    facts = {**metadata.get(PODIUM, {}), "suite_version": suite.version}
+    if box:
+        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
+    log.eval.task_version, log.eval.metadata = suite.version, {**metadata, PODIUM: facts}
+    path = written_newer(log)
+    left = sum(is_unscored(one) for one in chosen)
+    return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
+
+
+def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
+    """Return the unsealed question of a logged sample, as its epoch asked it."""
+    target = sample.target if isinstance(sample.target, str) else "".join(sample.target)
+    text = sample.input if isinstance(sample.input, str) else sample.input[-1].text
+    question = replace(question_from(str(sample.id), text, sample.metadata), target=target)
+    return at_epoch(suite, question, sample.epoch)
+
+
+def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
+    """Return whether only a model can judge this: no rule changes its verdict."""
+    return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
+
+
+def is_unscored(sample: EvalSample) -> bool:
+    """Return whether a sample has no verdict."""
+    scores = list((sample.scores or {}).values())
+    return not scores or any(
+        isinstance(score.value, float) and math.isnan(score.value) for score in scores
+    )
+
+
+def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) -> None:
+    """Raise UserError when the log's other samples were graded elsewhere."""
+    path = Path(log.location)
+    facts = run_facts(log, path)
+    if facts is None or box is None:
+        return
+    for what, old, new in (
+        ("box", facts.box, box.name),
+        ("image", facts.box_facts and facts.box_facts.image_id, box.facts[suite.name].image_id),
+    ):
+        if old is not None and old != new:
+            raise UserError(
+                f"{path.name} was graded in {what} {old}, not {new}: name that one, or grade the "
+                "whole log again with --all."
+            )
+
+
+def _new_score(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> Score:
+    try:
+        reply = sample.output.completion
+        return as_score(suite.grade(question_in(sample, suite), reply, box.box if box else None))
+    except Exception as error:
+        return unscored(error)
+
+
+def may_lack_scores(path: Path) -> bool:
+    """Return whether a log's header leaves open that an answer has no score."""
+    header = read_eval_log(str(path), header_only=True)
+    scores = header.results.scores if header.results else []
+    return not scores or any(score.unscored_samples for score in scores)
+
+
+def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
+    """Name the graders of a directory's logs that have another version now."""
+    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
+    found = (facts for path, log in logs if (facts := run_facts(log, path)))
+    then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
+    said = (
+        moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
+    )
+    return ", ".join(filter(None, said))
+
+
+def written_newer(log: EvalLog) -> Path:
+    """Write a log whose scores have changed beside the old one, as the newest of its task.
+
+    Its name is of Inspect's own form, with milliseconds.
+    """
+    recompute_metrics(log)
+    now, old = datetime.now(UTC), Path(log.location)
+    log.eval.created = now.isoformat(timespec="seconds")
+    stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"
+    path = old.with_name(f"{stamp}_{old.name.partition('_')[2]}")
+    write_eval_log(log, str(path))
+    return path
+
+
+def regrade_dir(
+    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None, everything: bool = False
+) -> list[Regrade]:
+    """Regrade the newest log of every task below a directory.
+
+    UserError, before anything is written, for a log of an unknown suite or a missing box.
+    """
+    work: list[tuple[EvalLog, Suite[Any]]] = []
+    for path in newest_logs([log_dir]):
+        log = read_log(path) if everything or may_lack_scores(path) else None
+        facts = run_facts(log, path) if log else None
+        if log is None or facts is None:
+            continue
+        suite = _suite_of(facts, path, suites)
+        if suite.needs_box and box is None:
+            raise UserError(f"Suite {facts.suite!r} runs programs: name a sandbox with --box.")
+        work.append((log, suite))
+    results = [
+        regrade(log, suite, box if suite.needs_box else None, everything) for log, suite in work
+    ]
+    if everything:
+        versions = {suite.name: suite.version for _, suite in work}
+        note_graders(log_dir, versions, box.name if box else None, box.image_ids if box else {})
+    return [result for result in results if result is not None]
+
+
+@dataclass(slots=True)
+class Remade:
+    """What one log's verdicts come to when they are given anew; nothing is written."""
+
+    log: Path
+    task: str
+    same: int = 0
+    others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Where a verdict is another one now, and how."""
+    left: Counter[str] = field(default_factory=Counter[str])
+    """Why verdicts were not given anew, with how many."""
+
+
+def remade_dir(
+    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> Iterator[Remade]:
+    """Grade the newest log of every task below a directory again, and compare; asks no model.
+
+    Without a box the suites that run programs are left out, and each log says so.
+    """
+    for path in newest_logs([log_dir]):
+        log = read_log(path)
+        if log is not None:
+            yield remade(log, path, suites, box)
+
+
+def remade(
+    log: EvalLog, path: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> Remade:
+    """Grade all samples of a log again, and compare their verdicts with the new ones."""
+    found, facts = Remade(path, log.eval.task), run_facts(log, path)
+    samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
+    why = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
+    if facts is None or why:
+        found.left[why] += len(samples)
+        return found
+    suite = _suite_of(facts, path, suites)
+    rules = [one for one in samples if not was_judged(one, suite)]
+    found.left["a model judged it"] += len(samples) - len(rules)
+    used = box if suite.needs_box else None
+    anew = map_concurrently(
+        lambda one: (one, _new_score(one, suite, used)), rules, used.most if used else 1
+    )
+    for sample, given in anew:
+        _compare(sample, given, found)
+    found.left = +found.left
+    return found
+
+
+def _not_remade(
+    log: EvalLog, facts: RunFacts, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> str:
+    """Return why no verdict of a log can be given anew; empty where it can."""
+    if facts.redacted:
+        return "its texts were taken out"
+    if facts.suite not in suites:
+        return f"this podium lacks suite {facts.suite!r}"
+    suite, stored = suites[facts.suite], log.eval.task_version
+    if stored != suite.version:
+        return f"version {stored} of {suite.name} graded it, now {suite.version} (regrade --all)"
+    return "it needs a box (--box)" if suite.needs_box and box is None else ""
+
+
+def _compare(sample: EvalSample, score: Score, found: Remade) -> None:
+    old = (sample.scores or {}).get(PODIUM)
+    where = f"sample {sample.id} epoch {sample.epoch}"
+    if isinstance(score.value, float) and math.isnan(score.value):
+        found.left[f"it could not be graded ({(score.explanation or '').partition(':')[0]})"] += 1
+    elif old is None or str(old.value) != str(score.value):
+        before = "none" if old is None else old.value
+        found.others.append((where, f"the log's verdict is {before}, given anew {score.value}"))
+    elif old.answer != score.answer:
+        found.others.append((where, "the answer that the log names is not the one in the reply"))
+    else:
+        found.same += 1
+
+
+@contextmanager
+def box_for_logs(
+    log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
+) -> Generator[OpenBox | None]:
+    """Yield the box to regrade a directory's logs in; None when none of them runs programs.
+
+    It is the named one, else the one that graded the logs. UserError when they had several, and
+    when a box cannot be had.
+    """
+    runs: list[RunFacts] = []
+    for path in newest_logs([log_dir]):
+        facts = run_facts(read_eval_log(str(path), header_only=True), path)
+        if facts and _suite_of(facts, path, catalogue.suites).needs_box:
+            runs.append(facts)
+    used = sorted({facts.box for facts in runs if facts.box})
+    if len(used) > 1 and not named:
+        raise UserError(
+            f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
+            "one box for all with --all --box."
+        )
+    name = None
+    if runs:
+        ours = all(facts.label == "rehearsal" for facts in runs)
+        name = select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
+    with open_run_box(catalogue.boxes, name, suites, most) as box:
+        yield box
+
+
+def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
+    if facts.suite not in suites:
+        raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
+    return with_prompt(suites[facts.suite], facts.prompt)
+
+
+def retry_ungraded(
+    log_dir: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec, spend: Spend
+) -> list[Path]:
+    """Ask the pool's grader for what is missing in the newest log of every task of a directory.
+
+    Returns the newer logs that were written; none where the pool has no grader.
+    """
+    if spec.grader is None:
+        return []
+    with run_context(log_dir=log_dir, spec=spec, spend=spend):
+        found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
+    return [path for path in found if path is not None]
+
+
+def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
+    """Ask for the missing verdicts of one log; None when none is missing or the suite has changed.
+
+    What the judge fails at again stays unscored.
+    """
+    samples = log.samples or []
+    unscored = [one for one in samples if one.error is None and is_unscored(one)]
+    left = [one for one in unscored if was_judged(one, suite)]
+    if not left or log.eval.task_version != suite.version:
+        return None
+    scored = score(
+        log.model_copy(update={"samples": left}),
+        as_scorer(suite),
+        model_roles={GRADER: grader},
+        action="overwrite",
+        display="none",
+    )
+    made = {(one.id, one.epoch): one for one in scored.samples or []}
+    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
+    return written_newer(log)
+
+
+def _judged_log(
+    log_dir: Path, path: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec
+) -> Path | None:
+    log = read_log(path) if may_lack_scores(path) else None
+    facts = run_facts(log, path) if log else None
+    if log is None or facts is None or facts.suite not in suites or spec.grader is None:
+        return None
+    head = Head(
+        task=log.eval.task,
+        suite=facts.suite,
+        system=facts.system,
+        label=facts.label,
+        book=str(facts.prices.get("name", "")),
+        book_sha256=str(facts.prices.get("sha256", "")),
+        shown=facts.publishable,
+    )
+    journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
+    try:
+        with run_context(journal=journal):
+            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
+    finally:
+        journal.close()

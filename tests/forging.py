@@ -61,7 +61,7 @@ def _audited(folder: Path, *, anew: bool) -> Any:
         return audit(folder).verdicts
     from harness.audit import given_anew
     from harness.cli.catalogue import whole_catalogue
-    from harness.regrade import remade_dir
+    from harness.judge import remade_dir
 
     suites = whole_catalogue().suites
     return audit(folder, anew=given_anew(remade_dir(folder, suites, None))).verdicts

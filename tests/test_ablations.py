@@ -17,9 +17,9 @@ from conductor.training.config import read_config
 from conductor.training.model_card import SaidPlan, said_in_logs, said_in_training, wording
 from harness.cli import main
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.regrade import regrade_dir
 from reports.ablations import AblationRuns, ablation_rows, write_ablations
 from suites.practice import integer
 

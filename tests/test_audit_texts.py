@@ -26,9 +26,9 @@ from toy import Toy, toy_pool, toy_run
 
 from harness.audit import audit, given_anew
 from harness.cli import main
+from harness.judge import regrade_dir, remade_dir
 from harness.ledger.hooks import SampleDigests, reply_digest, sent_digest, text_digest
 from harness.ledger.logs import open_log
-from harness.regrade import regrade_dir, remade_dir
 from harness.request import request_digest
 
 pytestmark = CLIENTS_WARN

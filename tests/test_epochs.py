@@ -17,9 +17,9 @@ from baselines.single import single
 from harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
 from harness.errors import UserError
 from harness.inspect_adapters import ASKED, as_task
+from harness.judge import question_in, regrade
 from harness.pool_config import PoolSpec, read_pool
 from harness.records import Grade, Question
-from harness.regrade import question_in, regrade
 from harness.request import request_digest
 from harness.suite import Card, Split, at_epoch, usual_epochs
 from suites.base import LETTERS, choice_metadata, choice_text, grade_choice

@@ -31,10 +31,10 @@ from harness.files import (
     refuse_bomb,
     unpack_gzip,
 )
+from harness.judge import regrade_dir
 from harness.ledger.logs import open_log
 from harness.ledger.runs import find_logs, newest_logs, read_log
 from harness.redact import redact
-from harness.regrade import regrade_dir
 
 EVERY = 4
 """Of so many cases of one seed, one is carried out."""

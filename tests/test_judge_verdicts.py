@@ -22,11 +22,11 @@ from ledger_rows import rows_in
 from scripted import Heard
 from test_rlpr import PROSE, SYSTEM, row
 
+from harness.judge import regrade_dir
 from harness.ledger.runs import run_facts
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import system_totals
 from harness.records import Question
-from harness.regrade import regrade_dir
 from suites.rlpr import VERDICT, judge_case
 
 

@@ -15,7 +15,7 @@ from scripted import Heard, script
 
 from harness.boxes import BoxRecord, OpenBox
 from harness.inspect_adapters import as_task
-from harness.regrade import question_in, regrade
+from harness.judge import question_in, regrade
 from sandbox import Box
 from suites.livecodebench import LiveCodeBench, with_breakdown
 

@@ -17,8 +17,8 @@ import suites._registry
 from baselines.oracle import make_plans
 from harness.cli import main
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.records import Question
-from harness.regrade import regrade_dir
 from harness.run.experiment import FILE, read_experiment
 from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted

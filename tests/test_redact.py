@@ -16,10 +16,10 @@ from harness.audit.verify import verify
 from harness.cassette import record
 from harness.cli import main
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.ledger.manifest import write_manifest
 from harness.records import Question
 from harness.redact import redact
-from harness.regrade import regrade_dir
 from harness.suite import Split
 from reports.report import write_report
 

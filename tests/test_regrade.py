@@ -8,8 +8,8 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
+from harness.judge import older_graders, regrade_dir
 from harness.ledger.system_runs import load_runs
-from harness.regrade import older_graders, regrade_dir
 
 
 class Strict(Toy):

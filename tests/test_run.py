@@ -16,10 +16,10 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.system_runs import load_runs, spent_in_logs
 from harness.ledger.totals import system_totals
-from harness.regrade import regrade_dir
 from harness.run.evaluate import mean_score
 from harness.run.experiment import read_experiment
 

@@ -13,8 +13,8 @@ from toy import Toy, calls, toy_pool, toy_run
 
 from harness.cli import main
 from harness.errors import UserError
+from harness.judge import regrade_dir
 from harness.ledger.system_runs import load_runs
-from harness.regrade import regrade_dir
 from harness.run.experiment import lock_experiment, read_experiment
 
 

@@ -39,7 +39,7 @@ from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
 from harness.run.experiment import FILE, Experiment, read_experiment
 
 if TYPE_CHECKING:  # who grades again asks models, and an audit does not
-    from harness.regrade import Remade
+    from harness.judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"

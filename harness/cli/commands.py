@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from harness.cli import catalogue, grade, list, money, run, train
+from harness.cli import catalogue, grade, money, run, train
 from harness.errors import PodiumError
 from harness.text import Parser, say
 
@@ -59,12 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
         ("manifest", money.manifest_command, money.manifest_arguments),
         ("prices", money.prices_command, money.prices_arguments),
         ("reprice", money.reprice_command, money.reprice_arguments),
-        ("suites", list.suites_command, list.listed_arguments),
-        ("data", list.data_command, list.data_arguments),
-        ("systems", list.systems_command, list.listed_arguments),
-        ("workers", list.workers_command, catalogue.pool_arguments),
-        ("doctor", list.doctor_command, run.doctor_and_learning_arguments),
-        ("sandbox", list.sandbox_command, list.sandbox_arguments),
+        ("suites", catalogue.suites_command, catalogue.listed_arguments),
+        ("data", catalogue.data_command, catalogue.data_arguments),
+        ("systems", catalogue.systems_command, catalogue.listed_arguments),
+        ("workers", catalogue.workers_command, catalogue.pool_arguments),
+        ("doctor", catalogue.doctor_command, run.doctor_and_learning_arguments),
+        ("sandbox", catalogue.sandbox_command, catalogue.sandbox_arguments),
     ):
         add(catalogue.new_command(commands, name, function))
     return parser

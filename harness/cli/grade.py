@@ -10,7 +10,7 @@ from harness.errors import UserError
 from harness.text import say
 
 if TYPE_CHECKING:
-    from harness.regrade import Remade
+    from harness.judge import Remade
 
 
 def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
@@ -137,8 +137,8 @@ def redact_command(args: argparse.Namespace) -> int:
 
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
+    from harness.judge import box_for_logs, older_graders, regrade_dir
     from harness.ledger.manifest import FILE, write_manifest
-    from harness.regrade import box_for_logs, older_graders, regrade_dir
 
     known = whole_catalogue()
     with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
@@ -172,7 +172,7 @@ def regraded(args: argparse.Namespace) -> "list[Remade]":
     """Give the verdicts of a directory anew; those of programs where a box was named."""
     from contextlib import nullcontext
 
-    from harness.regrade import box_for_logs, remade_dir
+    from harness.judge import box_for_logs, remade_dir
 
     known = whole_catalogue()
     with box_for_logs(args.dir, args.box, known) if args.box else nullcontext() as box:

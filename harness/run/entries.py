@@ -19,14 +19,7 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
-from harness.run.catalogue import (
-    BEST_SINGLE,
-    ORACLE,
-    SINGLE,
-    make_entry,
-    runs_on_best,
-    split_k,
-)
+from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, runs_on_best, split_k
 from harness.run.evaluate import Job, RunOutcome
 from harness.run.experiment import Entry, Experiment, open_experiment, task_name
 from harness.run.lessons import (

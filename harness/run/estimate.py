@@ -19,13 +19,7 @@ from harness.ledger.runs import has_sittings
 from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
 from harness.records import Question
-from harness.run.catalogue import (
-    BEST_SINGLE,
-    Catalogue,
-    RunRequest,
-    conductor_override,
-    make_entry,
-)
+from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override, make_entry
 from harness.run.entries import (
     arguments_of,
     is_chosen,

@@ -16,13 +16,13 @@ from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
 from harness.errors import PodiumError, UserError, reasons_of
 from harness.inspect_adapters import pick
+from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
 from harness.ledger.system_runs import spent_so_far
 from harness.ledger.totals import SpentSoFar
 from harness.pool_config import read_pool
 from harness.records import Question
-from harness.regrade import regrade_dir, retry_ungraded
 from harness.reply_cache import PaidReplies
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
 from harness.run.entries import (
