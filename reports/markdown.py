@@ -33,12 +33,7 @@ from reports.render import (
     usd,
 )
 from reports.row import TableRow
-from reports.significance import (
-    detectable_lines,
-    published_sections,
-    sections,
-    versus,
-)
+from reports.significance import detectable_lines, published_sections, sections, versus
 
 TERMS = (
     (

@@ -13,11 +13,7 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from reports.blocks import (
-    ReportOptions,
-    comparable_groups,
-    reference_of,
-)
+from reports.blocks import ReportOptions, comparable_groups, reference_of
 from reports.intervals import grades_of
 from reports.render import aligned
 from reports.stats import (

@@ -30,14 +30,7 @@ from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
-from reports.render import (
-    as_json,
-    markdown_file,
-    refuse_foreign,
-    rows_csv,
-    text_file,
-    write_files,
-)
+from reports.render import as_json, markdown_file, refuse_foreign, rows_csv, text_file, write_files
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 

@@ -10,9 +10,9 @@ from suites.math500 import math500, math500_all
 from suites.mbpp import mbpp
 from suites.mmlu import mmlu
 from suites.practice.choice import practice_choice
-from suites.practice.code import practice_code
 from suites.practice.composed import practice_composed
 from suites.practice.integer import practice_integer
+from suites.practice.programs import practice_code
 from suites.rlpr import rlpr, rlpr_rules
 
 IMPORTERS[SATURN] = saturn_cassette

@@ -33,7 +33,7 @@ from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import PODIUM, Answer, Grade, Question
 from harness.run.forecast import counted_calls
 from harness.system import System
-from suites.practice.code import SUITE, practice_code
+from suites.practice.programs import SUITE, practice_code
 
 PROGRAMS = ("a", "b", "c", "d", "e", "f")
 

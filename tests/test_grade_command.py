@@ -16,8 +16,8 @@ from harness.grade_file import FIELDS, Graded, GradeRequest, grade_file
 from harness.records import Grade, Question
 from suites.aime25 import Aime25
 from suites.data import data_folder
-from suites.practice.code import SUITE as CODE
 from suites.practice.integer import SUITE as INTEGER
+from suites.practice.programs import SUITE as CODE
 
 SATURN = data_folder() / "saturn_lighteval" / "aime25_4models.jsonl.gz"
 BOX = ("--box", "subprocess", "--max-sandboxes", "2")

@@ -11,7 +11,7 @@ from graded import grade, values, write_replies
 from harness.cli import main
 from reports.report import write_report
 from sandbox import IMAGE
-from suites.practice.code import SUITE
+from suites.practice.programs import SUITE
 
 pytestmark = pytest.mark.docker
 

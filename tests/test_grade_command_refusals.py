@@ -14,8 +14,8 @@ from graded import grade, values, verdicts_in, write_replies
 from harness.boxes import Boxes, select_box
 from harness.cli import main
 from harness.errors import UserError
-from suites.practice.code import SUITE as CODE
 from suites.practice.integer import SUITE as INTEGER
+from suites.practice.programs import SUITE as CODE
 
 GOOD = json.dumps({"question_id": INTEGER.load("eval")[0].id, "reply": "?"})
 SLOW = "```python\nimport time\ntime.sleep(%s)\n```"

@@ -19,7 +19,7 @@ from sandbox import IMAGE, Limits, SandboxError
 from sandbox.cells import CellKind
 from sandbox.docker_box import DockerBox
 from suites.inspect_box import COMPOSE, InspectBox, boxed_task, compose
-from suites.practice.code import SUITE, practice_code
+from suites.practice.programs import SUITE, practice_code
 
 GOLD = gold_reply(SUITE.load("eval")[0])
 
@@ -131,7 +131,7 @@ def test_a_box_of_ours_is_asked_when_the_task_is_made_and_named_in_its_header() 
 
 
 def test_what_is_refused_is_a_sentence_on_inspects_command_line(tmp_path: Path) -> None:
-    words = ["suites/practice/code.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
+    words = ["suites/practice/programs.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
     tool = [str(Path(sys.executable).with_name("inspect")), "eval", "--log-dir", str(tmp_path)]
     root = Path(__file__).parent.parent
     done = subprocess.run([*tool, *words], cwd=root, capture_output=True, text=True, check=False)

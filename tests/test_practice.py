@@ -18,12 +18,12 @@ from suites.contamination import log_eval_access, read_eval_accesses
 from suites.practice import SPLITS, PracticeSuite
 from suites.practice.choice import SUITE as CHOICE
 from suites.practice.choice import practice_choice
-from suites.practice.code import SUITE as CODE
-from suites.practice.code import practice_code
 from suites.practice.composed import SUITE as COMPOSED
 from suites.practice.composed import practice_composed
 from suites.practice.integer import SUITE as INTEGER
 from suites.practice.integer import practice_integer
+from suites.practice.programs import SUITE as CODE
+from suites.practice.programs import practice_code
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)
 named = pytest.mark.parametrize("suite", PRACTICE, ids=lambda suite: suite.name)

@@ -14,10 +14,10 @@ from sandbox import Limits, SubprocessBox
 from suites.code_grading import judge_program, read_tests
 from suites.practice import SPLITS
 from suites.practice.choice import SUITE as CHOICE
-from suites.practice.code import SUITE as CODE
 from suites.practice.composed import BY_NUMBER, BY_SYMBOL, ELEMENTS
 from suites.practice.composed import SUITE as COMPOSED
 from suites.practice.integer import SUITE as INTEGER
+from suites.practice.programs import SUITE as CODE
 from suites.practice.unseen import paraphrases
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)

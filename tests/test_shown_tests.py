@@ -15,7 +15,7 @@ from harness.suite import PubliclyTested
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from suites import SUITES
 from suites.code_grading import read_tests, shown_tests, starter_method
-from suites.practice.code import SUITE
+from suites.practice.programs import SUITE
 
 QUESTIONS = SUITE.load("eval")
 TWO_SIDED = [

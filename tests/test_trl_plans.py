@@ -13,12 +13,7 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, toy_pool
 
-from conductor.reward import (
-    PlanSettings,
-    RewardConfig,
-    TrainingReward,
-    training_reward,
-)
+from conductor.reward import PlanSettings, RewardConfig, TrainingReward, training_reward
 from harness.errors import TooManyMasked
 from harness.pool_config import read_pool
 from harness.prices import read_book

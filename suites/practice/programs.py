@@ -18,7 +18,7 @@ from suites.base import required_box, unsealed, user_errors
 from suites.code_grading import grade_on_shown_tests, judge_program, read_tests
 from suites.inspect_box import boxed_task
 from suites.practice import Draft, PracticeSuite, any_of
-from suites.practice.code_problems import NUMBERS, Problem, Shape
+from suites.practice.program_problems import NUMBERS, Problem, Shape
 
 NOUNS = (
     "temperatures", "scores", "prices", "heights", "daily sales", "distances", "readings",
