@@ -37,10 +37,11 @@ from conductor.prompt import (
     prompt_texts,
 )
 from harness.errors import UserError
-from harness.inspect_adapters import TaskRefusal, as_solver, named_pool
+from harness.inspect_adapters import as_solver, named_pool
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
+from harness.suite import TaskRefusal
 from harness.system import System, SystemCard
 from harness.text import pluralise
 

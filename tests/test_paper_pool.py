@@ -64,28 +64,28 @@ WOOD = "xylograph"
 class MadeUpAime(Aime25):
     """Thirty made-up problems in the exam's own frame: n plus n."""
 
-    rows: Path = Path()
+    made_up: Path = Path()
 
     @property
     def data_revision(self) -> str:
         return "made-up"
 
     def load(self, split: Split = "eval") -> list[Question]:
-        return list(self.read_problems(self.rows))
+        return list(self.read_problems(self.made_up))
 
 
 @dataclass(frozen=True, slots=True)
 class MadeUpGpqa(GpqaDiamond):
     """A few made-up questions in the authors' columns."""
 
-    rows: Path = Path()
+    made_up: Path = Path()
 
     @property
     def data_revision(self) -> str:
         return "made-up"
 
     def load(self, split: Split = "eval") -> list[Question]:
-        return list(self.read_problems(self.rows))
+        return list(self.read_problems(self.made_up))
 
 
 def written(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -110,8 +110,8 @@ def exams(folder: Path) -> Catalogue:
     coded = [problem(f"abc{n}_a", contest_id=f"abc{n}") for n in (998, 999)]
     parts = whole_catalogue()
     made = (
-        MadeUpAime(rows=written(folder / "aime.jsonl", sums)),
-        MadeUpGpqa(rows=written(folder / "gpqa.jsonl", choices)),
+        MadeUpAime(made_up=written(folder / "aime.jsonl", sums)),
+        MadeUpGpqa(made_up=written(folder / "gpqa.jsonl", choices)),
         exam(folder / "data", *coded),
     )
     return replace(parts, suites={**parts.suites, **{one.name: one for one in made}})

@@ -138,6 +138,7 @@ def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
 def test_a_plan_done_by_one_worker_keeps_its_subtasks_and_what_they_read() -> None:
     plan = Workflow((Step("ada", "look up"), Step("bob", "compute", reads=(0,))))
     made = restrict_plan(PlanFormat(worker="cyd"), plan)
+    assert isinstance(made, Workflow)
     assert [(step.worker, step.subtask, step.reads) for step in made.steps] == [
         ("cyd", "look up", ()),
         ("cyd", "compute", (0,)),

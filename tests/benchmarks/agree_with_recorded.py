@@ -115,10 +115,10 @@ def compared(model: str, row: Recorded, independent: bool, box: Box) -> Row:
         recorded=row.verdict,
         said=CODES.get(row.error[:2], row.error),
         real=real.passed,
-        real_told=real.summary,
+        real_told=real.summary(),
         fragile=real.fragile,
         official=official.passed,
-        official_told=official.summary,
+        official_told=official.summary(),
         sign=sign(row),
     )
 
