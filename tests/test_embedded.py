@@ -129,13 +129,13 @@ def test_draws_of_one_request_differ_and_a_run_repeats_them(tmp_path: Path) -> N
     folder = speaker(tmp_path)
     hot = GenerateConfig(temperature=1, max_tokens=30)
 
-    def two() -> list[str]:
+    def eight() -> list[str]:
         model = get_model(f"embedded/{folder}", memoize=False)
-        return [ask(folder, "Why?", hot, model).completion for _ in range(2)]
+        return [ask(folder, "Why?", hot, model).completion for _ in range(8)]
 
-    first = two()
-    assert first[0] != first[1]
-    assert two() == first
+    first = eight()
+    assert len(set(first)) > 4  # the model's name, a folder's, is drawn with: two may be alike
+    assert eight() == first
 
 
 def test_a_prompt_that_does_not_fit_is_a_reply_that_says_so_in_one_sentence(tmp_path: Path) -> None:

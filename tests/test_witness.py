@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 from faulty_run import Left
 from installed import ROOT
+from providers import CLIENTS_WARN
 
 from harness.cli import main
+
+pytestmark = CLIENTS_WARN
 
 WITNESS = ROOT / "harness" / "audit" / "witness.py"
 TOTALS = Path("harness") / "ledger" / "totals.py"
