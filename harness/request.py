@@ -82,7 +82,7 @@ class Request:
     @cached_property
     def max_tokens(self) -> int | None:
         """The limit that the request will have, all its choices together; None for none."""
-        return _limit(self.model, self._settings)
+        return max_tokens_of(self.model, self._settings)
 
     @property
     def requests(self) -> int:
@@ -130,25 +130,21 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of the limit of a reply in the dialects, which `extra_body` sends past Inspect's own."""
 
 
-def max_tokens_of(model: Model, config: GenerateConfig) -> int | None:
-    """Return the limit of a request with these settings over the worker's, all choices together.
+def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
+    """Return the limit of a request with its merged settings, all choices together; None for none.
 
     Inspect asks the provider for a default where the settings name no limit, and that may depend on
     how much a model is to think. It lets a role inherit no limit from the whole eval.
     """
-    return _limit(model, model.config.merge(config))
-
-
-def _limit(model: Model, merged: GenerateConfig) -> int | None:
-    own = merged.max_tokens
+    own = settings.max_tokens
     if own is None:
-        own = model.api.max_tokens_for_config(merged)
+        own = model.api.max_tokens_for_config(settings)
     if own is None:
         own = model.api.max_tokens()
-    extra = merged.extra_body or {}
+    extra = settings.extra_body or {}
     said = [value for name in LIMITS if isinstance(value := extra.get(name), int)]
     known = [*said, *([] if own is None else [own])]
-    return max(known) * (merged.num_choices or 1) if known else None
+    return max(known) * (settings.num_choices or 1) if known else None
 
 
 INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}

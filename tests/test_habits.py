@@ -29,10 +29,19 @@ print(len(names), *sorted(m for m in sys.modules if m.split(".")[0] in banned an
 """
 
 
-def modules() -> list[str]:
+def product() -> dict[str, Path]:
+    """Return the file of every module of ours, by its dotted name."""
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
-    return sorted(name.removesuffix(".__init__") for name in names)
+    named = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
+    return {name.removesuffix(".__init__"): path for name, path in named.items()}
+
+
+def modules() -> list[str]:
+    return sorted(product())
+
+
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text()) for name, path in product().items()}
 
 
 def may_import_torch() -> set[str]:
@@ -53,17 +62,10 @@ def test_no_source_file_is_longer_than_600_lines() -> None:
     assert {path.name: n for path, n in lengths.items() if n > LONGEST_FILE} == {}
 
 
-def product() -> dict[str, ast.Module]:
-    """Return every module of ours by its dotted name."""
-    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    found = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
-    return {name.removesuffix(".__init__"): ast.parse(at.read_text()) for name, at in found.items()}
-
-
 def test_a_public_class_name_stands_once() -> None:
     classes = Counter(
         node.name
-        for tree in product().values()
+        for tree in trees().values()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -71,18 +73,18 @@ def test_a_public_class_name_stands_once() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    trees = product()
+    parsed = trees()
     graph = {
         name: {
-            next((one for one in (f"{node.module}.{alias.name}", node.module) if one in trees), "")
+            next((one for one in (f"{node.module}.{alias.name}", node.module) if one in parsed), "")
             for node in tree.body
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
         - {"", name}
-        for name, tree in trees.items()
+        for name, tree in parsed.items()
     }
-    assert len(list(TopologicalSorter(graph).static_order())) == len(trees)  # raises CycleError
+    assert len(list(TopologicalSorter(graph).static_order())) == len(parsed)  # raises CycleError
 
 
 def test_all_but_the_training_files_import_where_there_is_no_torch(tmp_path: Path) -> None:
@@ -139,11 +141,10 @@ def test_the_base_install_declares_every_package_it_imports() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     declared = {re.split(r"[<>=\[ ]", text)[0] for text in settings["project"]["dependencies"]}
     owners = packages_distributions()
-    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     found = {
         (path.relative_to(ROOT).as_posix(), name)
-        for path in files
-        if ".".join(path.relative_to(ROOT).with_suffix("").parts) not in may_import_torch()
+        for module, path in product().items()
+        if module not in may_import_torch()
         if path not in WITH_FRAMEWORKS
         for name in imported(path) - set(PACKAGES) - sys.stdlib_module_names
     }

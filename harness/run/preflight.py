@@ -166,7 +166,8 @@ def _max_tokens(slot: WorkerSpec) -> int | None:
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
     try:
-        return max_tokens_of(slot_model(slot), slot.config)
+        model = slot_model(slot)
+        return max_tokens_of(model, model.config)
     except Exception:  # `problems` says what keeps it from being set up
         return None
 
