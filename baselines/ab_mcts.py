@@ -2,7 +2,7 @@
 
 Inoue et al., arXiv 2503.04412; the decisions are those of the authors' library treequest. A node is
 a reply; going deeper asks a worker to improve it. The score that guides the search comes from
-public tests or from agreement between replies, never from the exam's own grader. AB-MCTS-M, the
+public tests or from agreement between replies, never from the suite's own grader. AB-MCTS-M, the
 variant with a mixed model, is left out: it needs pymc, and minutes per decision.
 """
 

@@ -138,7 +138,7 @@ def best_of(grades: Sequence[Grade]) -> int:
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
     if pool.public_tests is None:
-        needs = "an exam whose questions show tests, and a sandbox to run them in"
+        needs = "a suite whose questions show tests, and a sandbox to run them in"
         raise UserError(f"{name} needs {needs}.")
 
 

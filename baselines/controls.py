@@ -110,10 +110,10 @@ def _matched(unit: str, what: str) -> SystemCard:
         deviations=(
             "k is a fraction: each question has one of the two whole numbers around it, drawn so "
             "that the mean is k, and never less than 1",
-            "matched with what the other system cost on this exam; costs are no labels",
-            "one call is what best-single's took on average on this exam, not each question's own",
+            "matched with what the other system cost on this suite; costs are no labels",
+            "one call is what best-single's took on average on this suite, not each question's own",
             "a vote of equal answers; for programs the one that passes the most public tests where "
-            "the exam shows some (best of n, the stronger and better-known), else identical texts",
+            "the suite shows some (best of n, the stronger and better-known), else identical texts",
         ),
     )
 
@@ -161,5 +161,5 @@ def compute_matched(
 ) -> System:
     """Ask one worker k times on average; `matched_with` travels in the log as provenance."""
     if worker is None or k is None:
-        raise UserError("k is known once the system that is matched has sat the exam")
+        raise UserError("k is known once the system that is matched has sat the suite")
     return compute_matched_system(worker, k, seed)

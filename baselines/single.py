@@ -1,7 +1,7 @@
 """One worker, asked once, exactly as its own vendor would be asked: the row to beat.
 
 `single:<worker>` is any worker of the pool; `best-single` is the one that did best on the train
-split, so that the choice has not seen the exam.
+split, so that the choice has not seen the eval split.
 """
 
 from collections.abc import Mapping

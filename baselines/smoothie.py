@@ -150,7 +150,7 @@ SMOOTHIE_GLOBAL = replace(
     summary="Every worker answers; the one that agreed most on train questions is trusted.",
     explorer=SmoothieExplorer,
     deviations=(
-        "fitted on replies to the train split and to the question (the authors: to the whole exam)",
+        "fitted on replies to the train split and to the question (theirs: to the whole suite)",
         *_DEVIATIONS,
     ),
 )

@@ -569,7 +569,7 @@ _EVERY = (
     ),
     VerdictSource(
         "logs",
-        "our own logs: every worker that sat an exam alone, with list prices and tokens",
+        "our own logs: every worker that sat a suite alone, with list prices and tokens",
         _read_logs,
         path="DIR",
     ),

@@ -22,7 +22,7 @@ RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podi
 TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
-from recorded verdicts of an exam, so that exam says nothing about it any more."""
+from recorded verdicts of a suite, so that suite says nothing about it any more."""
 
 DIGEST_DIGITS = 16  # hex digits of a taught question's digest that are kept: 64 bits
 

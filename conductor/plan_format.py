@@ -1,4 +1,4 @@
-"""The format of a plan: how it is asked for, read for training and exam alike, and held to."""
+"""The format of a plan: asked for, read for training and evaluation alike, and held to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -2,7 +2,7 @@
 
 The prompt has the order of arXiv 2512.04388, figure 13, in our words: role, what a step is, how
 steps run, the form of the output, four worked examples, the question, the numbered models. Examples
-are ours and far from any exam here; the paper's default ones are out of distribution, too
+are ours and far from any suite here; the paper's default ones are out of distribution, too
 (appendix E). `compact` is the question and the models alone, for small models.
 """
 

@@ -190,7 +190,7 @@ class PlanAnswerer:
 
     @property
     def usd(self) -> Decimal:
-        """What this process has spent, with all of earlier sittings in the same folder."""
+        """What this process has spent, with all of earlier sessions in the same folder."""
         return self._spend.gone
 
     def allow(self, more: Decimal) -> None:
@@ -352,7 +352,7 @@ def training_reward(
     exams: Mapping[str, SuiteSplit],
     box: Any = None,
 ) -> TrainingReward:
-    """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
+    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or config.plans.max_usd is not None:

@@ -256,7 +256,7 @@ def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | 
     about = _read(checkpoint)
     if about.role == "study" and suite in about.suites:
         return (
-            f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that exam "
+            f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that suite "
             "says nothing about it: name another suite or another checkpoint."
         )
     known = frozenset(about.taught)

@@ -229,7 +229,7 @@ def prompts_recorded(spec: PoolSpec) -> bool:
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError when replies without prompts lack a question or an epoch of an exam.
+    """Raise UserError when replies without prompts lack a question or an epoch of a suite.
 
     A suite that puts a question differently in each epoch has one form of it for each.
     """
@@ -479,7 +479,7 @@ def _read_log(path: Path) -> EvalLog:
     refuse_redacted(log.eval.metadata, path.name)
     if not publishable(log.eval.metadata):
         raise UserError(
-            f"{path.name} is of an exam whose questions must not be published, and a cassette is "
+            f"{path.name} is of a suite whose questions must not be published, and a cassette is "
             "made to be passed on: keep the log, or share a copy by podium redact."
         )
     return log

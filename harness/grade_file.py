@@ -290,7 +290,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 
 def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
-    """Return the questions that replies name: of a file, or of the suite's splits, exam first.
+    """Return the questions that replies name: of a file, or of the suite's splits, suite first.
 
     A split that cannot be loaded is no trouble where no reply is to a question of it.
     """

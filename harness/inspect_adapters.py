@@ -221,7 +221,7 @@ def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> 
 
 
 def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
-    """Return what a log says about its exam."""
+    """Return what a log says about its suite."""
     return {
         "schema": SCHEMA,
         "suite": suite.name,

@@ -45,7 +45,7 @@ class Pool:
     epoch: int = 1
     spend: Spend | None = None
     public_tests: PublicTests | None = None
-    """Runs a program on a question's public tests; None where the exam has none."""
+    """Runs a program on a question's public tests; None where the suite has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     @property
@@ -122,7 +122,7 @@ class Pool:
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""
         if self.public_tests is None:
-            raise UserError("This exam shows no public tests, and a system asked for them.")
+            raise UserError("This suite shows no public tests, and a system asked for them.")
         return await self.public_tests(question.sealed(), reply)
 
     def _model(self, worker: str) -> Model:

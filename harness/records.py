@@ -15,7 +15,7 @@ SEED = 2**63 - 1
 
 
 Kind = Literal["integer", "choice", "program", "text"]
-"""What an answer looks like, so that a system may normalise answers without knowing the exam."""
+"""What an answer looks like, so that a system may normalise answers without knowing the suite."""
 
 PODIUM = "podium"
 """Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
@@ -33,7 +33,7 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One exam question. Systems and workers see it only `sealed`, that is, without its target."""
+    """One suite question. Systems and workers see it only `sealed`, that is, without its target."""
 
     id: str
     """Stable across runs and data revisions, e.g. `aime25-I-1`."""

@@ -23,7 +23,7 @@ from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
 
 Split = Literal["train", "validation", "eval"]
-"""`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
+"""`train` teaches routers and conductors, `validation` sets thresholds, `eval` is evaluated."""
 
 Prompt = Literal["official", "paper"]
 """How a question is put: as the benchmark's authors do, or as the Conductor paper did."""
@@ -56,7 +56,7 @@ class Card:
 
 
 class Suite(Protocol[BoxT]):
-    """An exam: questions, and a grader that is software with a version."""
+    """A suite: questions, and a grader that is software with a version."""
 
     @property
     def name(self) -> str:
@@ -262,9 +262,9 @@ def publishable(metadata: Mapping[str, Any] | None) -> bool:
 
 
 def redacted_message(reason: str, shown: bool) -> str:
-    """Return why something failed, as it may be printed of an exam that may be `shown` or not.
+    """Return why something failed, as it may be printed of a suite that may be `shown` or not.
 
-    A provider's words can quote what it was sent, so of an exam that may not, only the kind of
+    A provider's words can quote what it was sent, so of a suite that may not, only the kind of
     failure is told.
 
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)

@@ -22,7 +22,7 @@ Plan = Callable[[Question, Pool], Workflow]
 
 
 class System(Protocol):
-    """Anything that can sit an exam."""
+    """Anything that can sit a suite."""
 
     async def __call__(self, question: Question, pool: Pool) -> Answer:
         """Answer one sealed question; raise `WorkerError` when a worker gave no reply."""
@@ -51,7 +51,7 @@ Brings = Callable[[str], Mapping[str, Any]]
 """The same -> arguments of the solver that make it this row."""
 
 Unfit = Callable[[str, str, Sequence[str]], str | None]
-"""(the same, suite, digests of its questions) -> why it may not sit this exam, else None."""
+"""(the same, suite, digests of its questions) -> why it may not sit this suite, else None."""
 
 Misplaced = Callable[[str, PoolSpec], str | None]
 """(the same, pool) -> why it can do nothing with this pool's workers, else None."""
@@ -128,7 +128,7 @@ class SystemCard:
 
     @property
     def learns(self) -> bool:
-        """Whether it must be trained before it can sit an exam."""
+        """Whether it must be trained before it can sit a suite."""
         return self.learn is not None or self.explorer is not None
 
 

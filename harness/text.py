@@ -78,8 +78,8 @@ def _has_utf8(value: BaseModel) -> bool:
 def pluralise(count: int, noun: str) -> str:
     """Return a count and what is counted.
 
-    >>> pluralise(1, "sitting"), pluralise(1200, "sitting")
-    ('1 sitting', '1,200 sittings')
+    >>> pluralise(1, "system run"), pluralise(1200, "system run")
+    ('1 system run', '1,200 system runs')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

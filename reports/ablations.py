@@ -39,7 +39,7 @@ from reports.render import (
 ALL = "all"
 """The suites together, every question alike."""
 CPU = "cpu.jsonl"
-"""Beside a training's metrics: CPU seconds of each of its sittings, `{"cpu_s": ...}`."""
+"""Beside a training's metrics: CPU seconds of each of its sessions, `{"cpu_s": ...}`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class AblationRuns:
     """What its plans say: columns of `WORDS`."""
 
     @cached_property
-    def sittings(self) -> tuple[SystemRun, ...]:
+    def system_runs(self) -> tuple[SystemRun, ...]:
         """Return its evaluations, read once."""
         return tuple(one for path in self.logs for one in load_runs([path])[0])
 
@@ -119,7 +119,7 @@ def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[Abla
 
     UserError where two versions of a grader evaluated them.
     """
-    refuse_mixed_versions([sitting for one in variants for sitting in one.sittings])
+    refuse_mixed_versions([system_run for one in variants for system_run in one.system_runs])
     found = {one.name: _attempts_by_suite(one) for one in variants}
     rows = [row for one in variants for row in _rows(one, found[one.name])]
     for suite in dict.fromkeys(row.suite for row in rows if row.accuracy is not None):
@@ -156,13 +156,13 @@ def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]
     Not those at the questions that picked the checkpoint: the split's first ones.
     """
     found: dict[str, list[QuestionResult]] = {ALL: []}
-    for sitting in variant.sittings:
+    for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
-        most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
-        with open_log(sitting.paths[0]) as log:
+        most = int(manifest["data"][system_run.facts.suite]["validation_questions"])
+        with open_log(system_run.paths[0]) as log:
             picked = {str(one) for one in log.header["eval"]["dataset"]["sample_ids"][:most]}
-        kept = [one for one in sitting.attempts if one.question not in picked]
-        found.setdefault(sitting.facts.suite, []).extend(kept)
+        kept = [one for one in system_run.attempts if one.question not in picked]
+        found.setdefault(system_run.facts.suite, []).extend(kept)
         found[ALL].extend(kept)
     return found if found[ALL] else {}
 
@@ -190,7 +190,7 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
         steps=_mean([one.steps for one in graded if one.steps]),
         usd=_mean([one.totals.usd for one in graded]),
         parsed=_mean([bool(one.steps) for one in graded]),
-        workers=_shares([one for one in variant.sittings if suite in (ALL, one.facts.suite)]),
+        workers=_shares([one for one in variant.system_runs if suite in (ALL, one.facts.suite)]),
         says=variant.says,
     )
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
@@ -201,10 +201,10 @@ def _mean(values: Sequence[Any]) -> float | None:
     return None if None in values or not values else fmean(float(one) for one in values)
 
 
-def _shares(sittings: Sequence[SystemRun]) -> str:
+def _shares(system_runs: Sequence[SystemRun]) -> str:
     calls: dict[str, int] = {}
-    for sitting in sittings:
-        for kind, tally in sitting.spend.items():
+    for system_run in system_runs:
+        for kind, tally in system_run.spend.items():
             if kind.role != CONDUCTOR:
                 calls[kind.role] = calls.get(kind.role, 0) + tally.calls
     total, ranked = sum(calls.values()), sorted(calls.items(), key=lambda one: (-one[1], one[0]))
@@ -253,7 +253,7 @@ LEGEND = (
     "written; new words: those of them with a word that it does not have. "
     "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
     "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
-    "Validation questions of generated suites; no exam was opened."
+    "Validation questions of generated suites; no eval split was opened."
 )
 
 

@@ -38,18 +38,18 @@ class ReportOptions:
 DEFAULT_OPTIONS = ReportOptions()
 
 
-def reference_of(sittings: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
+def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
     """Return what the others are compared with; None when no single worker was graded.
 
     It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
     the train split, else the `single:` worker that comes first in the pool's order. Both stand
-    before the run: a reference picked by its result would be a choice in hindsight. Two sittings of
-    one system are told apart by arguments, then by age.
+    before the run: a reference picked by its result would be a choice in hindsight. Two runs of one
+    system are told apart by arguments, then by age.
     """
     if vs is not None:
-        named = [sitting for sitting in sittings if sitting.facts.system == vs]
+        named = [system_run for system_run in system_runs if system_run.facts.system == vs]
         return min(named, key=_age, default=None)
-    able = [sitting for sitting in sittings if _may_be_reference(sitting)]
+    able = [system_run for system_run in system_runs if _may_be_reference(system_run)]
     return min(able, key=_place, default=None)
 
 
@@ -61,71 +61,71 @@ def reference_rule(reference: str, vs: str | None) -> str:
     return "chosen on the train split" if chosen else "first single worker in the pool's order"
 
 
-def _may_be_reference(sitting: SystemRun) -> bool:
-    facts = sitting.facts
+def _may_be_reference(system_run: SystemRun) -> bool:
+    facts = system_run.facts
     allowed = facts.reference_allowed and not facts.uses_targets
-    return allowed and facts.system in _queue(sitting) and bool(grades_of(sitting.attempts))
+    return allowed and facts.system in _queue(system_run) and bool(grades_of(system_run.attempts))
 
 
-def _queue(sitting: SystemRun) -> list[str]:
-    return [BEST_SINGLE, *(f"{SINGLE}{name}" for name in sitting.facts.workers)]
+def _queue(system_run: SystemRun) -> list[str]:
+    return [BEST_SINGLE, *(f"{SINGLE}{name}" for name in system_run.facts.workers)]
 
 
-def _place(sitting: SystemRun) -> tuple[int, str, str]:
-    return (_queue(sitting).index(sitting.facts.system), *_age(sitting))
+def _place(system_run: SystemRun) -> tuple[int, str, str]:
+    return (_queue(system_run).index(system_run.facts.system), *_age(system_run))
 
 
-def _age(sitting: SystemRun) -> tuple[str, str]:
-    return (json.dumps(sitting.facts.args, sort_keys=True), sitting.logs[-1])
+def _age(system_run: SystemRun) -> tuple[str, str]:
+    return (json.dumps(system_run.facts.args, sort_keys=True), system_run.logs[-1])
 
 
-def group_of(sitting: SystemRun) -> Group:
+def group_of(system_run: SystemRun) -> Group:
     """Return what rows must share to be compared: dollars at two price books are two currencies."""
-    facts = sitting.facts
+    facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
     exam = (facts.suite, facts.split, facts.label, facts.prompt)
     return (*exam, facts.pool_sha256, str(facts.seed), book)
 
 
 def comparable_groups(
-    sittings: Sequence[SystemRun], options: ReportOptions = DEFAULT_OPTIONS
+    system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULT_OPTIONS
 ) -> list[list[tuple[SystemRun, int]]]:
     """Return the evaluations group by group, cut to the epochs asked for; beside each all it has.
 
     UserError when they are no comparison: a suite in two versions or data revisions, epochs that
     differ within a group, a reference that is not there, or options that cannot be had.
     """
-    exams = [sitting for sitting in sittings if sitting.facts.purpose == "eval"]
+    exams = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
     _refuse_options(options, exams)
     groups: dict[Group, list[tuple[SystemRun, int]]] = {}
-    for sitting in exams:
-        kept = _first_epochs(sitting, options.epochs)
-        groups.setdefault(group_of(kept), []).append((kept, sitting.epochs))
+    for system_run in exams:
+        kept = _first_epochs(system_run, options.epochs)
+        groups.setdefault(group_of(kept), []).append((kept, system_run.epochs))
     for group in groups.values():
-        _refuse_mixed_epochs([sitting for sitting, _ in group])
+        _refuse_mixed_epochs([system_run for system_run, _ in group])
     return list(groups.values())
 
 
-def refuse_mixed_versions(sittings: Sequence[SystemRun]) -> None:
-    """Raise UserError when an exam is there in two versions: its rows are no comparison."""
+def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
+    """Raise UserError when a suite is there in two versions: its rows are no comparison."""
     ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
     for what, way in ways.items():
         found: dict[tuple[str, str], str] = {}
-        for sitting in sittings:
-            facts = sitting.facts
+        for system_run in system_runs:
+            facts = system_run.facts
             value = str(getattr(facts, what))
             first = found.setdefault((facts.suite, facts.split), value)
             if first != value:
                 raise UserError(
                     f"Suite {facts.suite!r} is there with {what} {first} and {value} "
-                    f"({sitting.logs[0]}): report the directories apart{way}."
+                    f"({system_run.logs[0]}): report the directories apart{way}."
                 )
 
 
 def _refuse_options(options: ReportOptions, exams: Sequence[SystemRun]) -> None:
     vs, maj = options.vs, options.maj
-    names = sorted({sitting.facts.system for sitting in exams})
+    names = sorted({system_run.facts.system for system_run in exams})
     if vs is not None and vs not in names:
         raise UserError(f"There is no system {vs!r} in these logs; there are: {', '.join(names)}.")
     if vs is not None and len(exams) == 1:
@@ -134,7 +134,7 @@ def _refuse_options(options: ReportOptions, exams: Sequence[SystemRun]) -> None:
         return
     if maj < FEWEST:
         raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
-    most = max((sitting.epochs for sitting in exams), default=0)
+    most = max((system_run.epochs for system_run in exams), default=0)
     if maj > most:
         fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
         raise UserError(
@@ -144,9 +144,9 @@ def _refuse_options(options: ReportOptions, exams: Sequence[SystemRun]) -> None:
 
 
 def _refuse_mixed_epochs(group: Sequence[SystemRun]) -> None:
-    asked = sorted({sitting.epochs for sitting in group})
+    asked = sorted({system_run.epochs for system_run in group})
     if len(asked) > 1:
-        each = sorted(f"{sitting.facts.system} {sitting.epochs}" for sitting in group)
+        each = sorted(f"{system_run.facts.system} {system_run.epochs}" for system_run in group)
         facts = group[0].facts
         raise UserError(
             f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
@@ -161,21 +161,21 @@ def _first(epochs: int) -> str:
     return "epoch" if epochs == 1 else f"{epochs} epochs"
 
 
-def _first_epochs(sitting: SystemRun, wanted: int | None) -> SystemRun:
-    """Return a sitting as if each question had been asked `wanted` times; UserError for too many.
+def _first_epochs(system_run: SystemRun, wanted: int | None) -> SystemRun:
+    """Return a system run as if asked `wanted` times each; UserError for too many.
 
     What was paid and all other sums of calls stay those of every epoch.
     """
-    if wanted is None or wanted == sitting.epochs:
-        return sitting
-    if not 1 <= wanted <= sitting.epochs:
+    if wanted is None or wanted == system_run.epochs:
+        return system_run
+    if not 1 <= wanted <= system_run.epochs:
         raise UserError(
-            f"--epochs {wanted}: {sitting.facts.system} on {sitting.facts.suite} has "
-            f"{sitting.epochs}; name a number from 1 to that."
+            f"--epochs {wanted}: {system_run.facts.system} on {system_run.facts.suite} has "
+            f"{system_run.epochs}; name a number from 1 to that."
         )
-    kept = tuple(one for one in sitting.attempts if one.epoch <= wanted)
-    asked = sitting.asked * wanted // sitting.epochs
-    return replace(sitting, attempts=kept, epochs=wanted, asked=max(asked, len(kept)))
+    kept = tuple(one for one in system_run.attempts if one.epoch <= wanted)
+    asked = system_run.asked * wanted // system_run.epochs
+    return replace(system_run, attempts=kept, epochs=wanted, asked=max(asked, len(kept)))
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:

@@ -61,54 +61,54 @@ ARGUMENTS = 80
 
 
 def build_rows(
-    sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
+    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
 ) -> tuple[TableRow, ...]:
     """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
-    return tuple(row for block in pair_rows(sittings, wanted) for row, _ in block)
+    return tuple(row for block in pair_rows(system_runs, wanted) for row, _ in block)
 
 
 def pair_rows(
-    sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
+    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
 ) -> tuple[tuple[Pair, ...], ...]:
     """Return the rows of a report with what each is made from, block by block.
 
     UserError when rows are no comparison (`comparable_groups`).
     """
-    blocks = [_block(group, wanted) for group in comparable_groups(sittings, wanted)]
+    blocks = [_block(group, wanted) for group in comparable_groups(system_runs, wanted)]
     return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
 
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
-    """Return the rows of one block, sorted; beside each sitting stand its epochs in all."""
-    rows = _compared([sitting for sitting, _ in group], wanted)
+    """Return the rows of one block, sorted; beside each system run stand its epochs in all."""
+    rows = _compared([system_run for system_run, _ in group], wanted)
     pairs = [
-        (without_whole_sums(row, epochs), sitting)
-        for row, (sitting, epochs) in zip(rows, group, strict=True)
+        (without_whole_sums(row, epochs), system_run)
+        for row, (system_run, epochs) in zip(rows, group, strict=True)
     ]
     return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
 
 
 def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
     reference = reference_of(group, wanted.vs)
-    place = next((at for at, sitting in enumerate(group) if sitting is reference), None)
+    place = next((at for at, system_run in enumerate(group) if system_run is reference), None)
     columns = block_columns(block_arrays(group), place)
     rows = [
-        TableRow(**_columns(sitting, wanted.maj), **own)
-        for sitting, own in zip(group, columns, strict=True)
+        TableRow(**_columns(system_run, wanted.maj), **own)
+        for system_run, own in zip(group, columns, strict=True)
     ]
     if reference is None:
         return rows
     rule = reference_rule(reference.facts.system, wanted.vs)
     values = grades_of(reference.attempts)
     found = [
-        None if sitting is reference else difference(grades_of(sitting.attempts), values)
-        for sitting in group
+        None if system_run is reference else difference(grades_of(system_run.attempts), values)
+        for system_run in group
     ]
     return [
         replace(row, reference=reference.facts.system, reference_rule=rule, verdict="reference")
-        if sitting is reference
+        if system_run is reference
         else with_difference(row, one, (reference.facts.system, rule))
-        for row, sitting, one in zip(rows, group, holm_adjusted(found), strict=True)
+        for row, system_run, one in zip(rows, group, holm_adjusted(found), strict=True)
     ]
 
 
@@ -137,13 +137,17 @@ def with_difference(
     )
 
 
-def _columns(sitting: SystemRun, maj: int | None) -> dict[str, Any]:
+def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
     """Return the columns of one system, not compared with any other yet."""
-    facts, totals, values = sitting.facts, system_totals(sitting), grades_of(sitting.attempts)
-    called = sorted({kind.role for kind in sitting.spend} & facts.workers.keys())
+    facts, totals, values = (
+        system_run.facts,
+        system_totals(system_run),
+        grades_of(system_run.attempts),
+    )
+    called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
     solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
-    passed, money = pass_at_ks(values), _money_columns(sitting, totals)
-    notes = [note.replace("; ", ", ") for note in _notes(sitting, totals, money)]
+    passed, money = pass_at_ks(values), _money_columns(system_run, totals)
+    notes = [note.replace("; ", ", ") for note in _notes(system_run, totals, money)]
     config = {
         role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in called
     }
@@ -152,9 +156,9 @@ def _columns(sitting: SystemRun, maj: int | None) -> dict[str, Any]:
         **{name: getattr(totals, name) for name in OF_TOTALS},
         **money,
         **accuracy_columns(values),
-        **_optional_columns(sitting, totals, maj),
-        **_manifest_columns(sitting),
-        "epochs": sitting.epochs,
+        **_optional_columns(system_run, totals, maj),
+        **_manifest_columns(system_run),
+        "epochs": system_run.epochs,
         "price_book": str(facts.prices["name"]),
         "price_book_sha256": str(facts.prices["sha256"]),
         "knowledge_cutoff": "; ".join(
@@ -163,7 +167,7 @@ def _columns(sitting: SystemRun, maj: int | None) -> dict[str, Any]:
         "config": _json(config),
         "args": _json(_arguments(facts)),
         "notes": "; ".join(notes),
-        "n_fragile": sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
+        "n_fragile": sum(attempt.fragile for attempt in system_run.attempts if attempt.graded),
         "pass_at_5": next((one.value for one in passed if one.k == 5), None),
         "pass_at_10": next((one.value for one in passed if one.k == 10), None),
         "usd_per_query": totals.usd,
@@ -171,18 +175,18 @@ def _columns(sitting: SystemRun, maj: int | None) -> dict[str, Any]:
 
 
 def _optional_columns(
-    sitting: SystemRun, totals: SystemTotals, maj: int | None
+    system_run: SystemRun, totals: SystemTotals, maj: int | None
 ) -> dict[str, object]:
     """Return columns on boxes, second verdicts, plans and majorities; none where there are none."""
     columns: dict[str, object] = {}
-    if on := sitting.facts.box_facts:
+    if on := system_run.facts.box_facts:
         columns |= {
             "box_python": on.python,
             "box_image": on.image,
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
-    if rules := official_agreement(sitting.attempts):
+    if rules := official_agreement(system_run.attempts):
         columns |= {
             "official_accuracy": rules.accuracy,
             "n_official_differ": rules.differ,
@@ -196,7 +200,7 @@ def _optional_columns(
             "invalid_plan_pct": 100 * found / totals.n_graded,
             "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
         }
-    if voted := majority(sitting, maj):
+    if voted := majority(system_run, maj):
         columns |= {"maj_k": voted[0], "maj_accuracy": accuracy(voted[1])}
     return columns
 
@@ -213,10 +217,10 @@ def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
 
 
-def _manifest_columns(sitting: SystemRun) -> dict[str, Any]:
+def _manifest_columns(system_run: SystemRun) -> dict[str, Any]:
     """Return a row's columns on its manifest, and the worker calls that were counted."""
-    facts = sitting.facts
-    calls = [one.totals.worker_calls for one in sitting.attempts if one.graded]
+    facts = system_run.facts
+    calls = [one.totals.worker_calls for one in system_run.attempts if one.graded]
     return {
         "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
         "calls_min": min(calls, default=None),
@@ -248,20 +252,20 @@ def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
     return [heads, *sorted(lines)]
 
 
-def _money_columns(sitting: SystemRun, totals: SystemTotals) -> dict[str, Any]:
-    book, scored = book_from_json(sitting.facts.prices), sitting.spend.items()
+def _money_columns(system_run: SystemRun, totals: SystemTotals) -> dict[str, Any]:
+    book, scored = book_from_json(system_run.facts.prices), system_run.spend.items()
     scoring = total(tally for kind, tally in scored if kind.phase == "score").listed
-    paid, begun = totals.paid, len(sitting.attempts)
+    paid, begun = totals.paid, len(system_run.attempts)
     return {
         "usd_paid_per_query": totals.usd_paid,
         "usd_paid_low": _per_pair(paid.low, begun),
         "usd_paid_high": _per_pair(paid.high, begun),
         "n_unknown_billed": paid.unknown,
-        "usd_gpu_per_query": _per_pair(_gpu(sitting, book), totals.n_graded),
+        "usd_gpu_per_query": _per_pair(_gpu(system_run, book), totals.n_graded),
         "usd_scoring_per_query": _per_pair(scoring, totals.n_graded),
         "price_book_date": book.date,
-        "price_evidence": _evidence(sitting, book),
-        "auditable": not _not_auditable(sitting),
+        "price_evidence": _evidence(system_run, book),
+        "auditable": not _not_auditable(system_run),
     }
 
 
@@ -269,14 +273,14 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
     return value / pairs if value is not None and pairs else None
 
 
-def _gpu(sitting: SystemRun, book: Book) -> Decimal | None:
+def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
     """Return dollars of own hardware; None when no price says what that costs.
 
     They go by output tokens, so they can be had from sums.
     """
     found: Decimal | None = None
-    for kind, tally in sitting.spend.items():
-        worker = sitting.facts.workers.get(kind.role)
+    for kind, tally in system_run.spend.items():
+        worker = system_run.facts.workers.get(kind.role)
         price = book.price(worker.price) if worker else None
         if price is None or price.gpu is None or not in_table(kind):
             continue
@@ -286,50 +290,53 @@ def _gpu(sitting: SystemRun, book: Book) -> Decimal | None:
     return found
 
 
-def _evidence(sitting: SystemRun, book: Book) -> str:
+def _evidence(system_run: SystemRun, book: Book) -> str:
     """Return how each price that was used is known; our own practice workers have no market."""
-    facts = sitting.facts
-    called = {kind.role for kind in sitting.spend} & facts.workers.keys() - {GRADER}
+    facts = system_run.facts
+    called = {kind.role for kind in system_run.spend} & facts.workers.keys() - {GRADER}
     market = [] if facts.label == "rehearsal" else sorted(called)
     return "; ".join(f"{role}: {book.evidence(facts.workers[role].price)}" for role in market)
 
 
-def _not_auditable(sitting: SystemRun) -> dict[str, str]:
+def _not_auditable(system_run: SystemRun) -> dict[str, str]:
     """Return the workers that were called and whose dollars nothing tells, each with the reason."""
-    called = {kind.role for kind in sitting.spend if in_table(kind)}
-    found = ((role, sitting.facts.workers.get(role)) for role in sorted(called))
+    called = {kind.role for kind in system_run.spend if in_table(kind)}
+    found = ((role, system_run.facts.workers.get(role)) for role in sorted(called))
     return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
 
 
-def _notes(sitting: SystemRun, totals: SystemTotals, money: Mapping[str, Any]) -> list[str]:
+def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]) -> list[str]:
     """Return what limits a row, a sentence each: its footnotes."""
-    notes = ["uses targets"] if sitting.facts.uses_targets else []
-    notes += sitting.facts.notes
-    chosen = ", ".join(f"{name}={value}" for name, value in _arguments(sitting.facts).items())
-    if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
-        notes.append(f"{sitting.facts.system}: {chosen}")
-    unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
+    notes = ["uses targets"] if system_run.facts.uses_targets else []
+    notes += system_run.facts.notes
+    chosen = ", ".join(f"{name}={value}" for name, value in _arguments(system_run.facts).items())
+    if 0 < len(chosen) <= ARGUMENTS and not system_run.facts.system.startswith(SINGLE):
+        notes.append(f"{system_run.facts.system}: {chosen}")
+    unscored = sorted({attempt.question for attempt in system_run.attempts if not attempt.graded})
     if unscored:
         shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
-        reasons = sorted({attempt.reason for attempt in sitting.attempts if attempt.reason})
+        reasons = sorted({attempt.reason for attempt in system_run.attempts if attempt.reason})
         notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
-    missing = totals.n_asked - len(sitting.attempts)
+    missing = totals.n_asked - len(system_run.attempts)
     if missing:
         notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
-    notes += _notes_on_verdicts(sitting)
+    notes += _notes_on_verdicts(system_run)
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
-    notes += _notes_on_money(sitting, totals, money)
+    notes += _notes_on_money(system_run, totals, money)
     if totals.n_failed:
-        known = sitting.facts.label != "live" or totals.usd_spent is not None
+        known = system_run.facts.label != "live" or totals.usd_spent is not None
         least = f", billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
         notes.append(f"{totals.n_failed} calls failed{'' if known else least}")
     return notes
 
 
-def _notes_on_verdicts(sitting: SystemRun) -> list[str]:
+def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
     """Return where the published evaluator says otherwise, what hangs on time, and fallbacks."""
-    rules, graded = official_agreement(sitting.attempts), [a for a in sitting.attempts if a.graded]
+    rules, graded = (
+        official_agreement(system_run.attempts),
+        [a for a in system_run.attempts if a.graded],
+    )
     notes = [rules.sentence] if rules and rules.differ else []
     fragile = sum(attempt.fragile for attempt in graded)
     if fragile:
@@ -341,15 +348,15 @@ def _notes_on_verdicts(sitting: SystemRun) -> list[str]:
 
 
 def _notes_on_money(
-    sitting: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
+    system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 ) -> list[str]:
     """Return prices that are not of their book's day, hardware, graders, open ends."""
-    notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(sitting).items()]
+    notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(system_run).items()]
     carried = [one for one in money["price_evidence"].split("; ") if one.endswith("carried-back")]
     if carried:
         who, date = ", ".join(one.partition(":")[0] for one in carried), money["price_book_date"]
         notes.append(f"prices carried back to {date} (a later price, assumed to have held): {who}")
-    if (seconds := totals.conductor_s) is not None and sitting.facts.label == "live":
+    if (seconds := totals.conductor_s) is not None and system_run.facts.label == "live":
         notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
     if (gpu := money["usd_gpu_per_query"]) is not None:
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")

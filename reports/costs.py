@@ -184,8 +184,8 @@ class BlockArrays:
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
-    """Return the question means of some sittings of one exam, epochs averaged first."""
-    graded = [[one for one in sitting.attempts if one.graded] for sitting in group]
+    """Return the question means of some system runs of one suite, epochs averaged first."""
+    graded = [[one for one in system_run.attempts if one.graded] for system_run in group]
     topics = {one.question: one.topic for attempts in graded for one in attempts}
     places = {question: at for at, question in enumerate(sorted(topics))}
     scores, usd, tokens = (np.full((len(places), len(group)), np.nan) for _ in range(3))

@@ -51,10 +51,10 @@ KEPT = (
 def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
     """Return the derived rows of one block, held against its reference as the others are."""
     singles = [
-        (row, sitting) for row, sitting in block
+        (row, system_run) for row, system_run in block
         if row.system.startswith(SINGLE) and not row.uses_targets
     ]  # fmt: skip
-    made = [one for row, sitting in singles if (one := _vote(row, sitting, wanted.maj))]
+    made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
     routed = _routed(singles)
     return [_held(block, row, values) for row, values in (*made, *([routed] if routed else []))]
 
@@ -74,13 +74,13 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     )
 
 
-def _vote(row: TableRow, sitting: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
+def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
     """Return a worker's majority of k tries: k calls of it at k times its cost."""
-    found = majority(sitting, k)
+    found = majority(system_run, k)
     if found is None:
         return None
     tries, values = found
-    kind = {one.kind for one in sitting.attempts}
+    kind = {one.kind for one in system_run.attempts}
     weak = "; programs vote by identical text" if "program" in kind else ""
     return _derived_row(
         row,
@@ -105,7 +105,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     """Return the oracle router over the questions that every single worker was graded on."""
     if len(singles) < 2:
         return None
-    block = block_arrays([sitting for _, sitting in singles])
+    block = block_arrays([system_run for _, system_run in singles])
     whole = np.asarray(~np.isnan(block.scores).any(axis=1), dtype=np.bool_)
     if not whole.any():
         return None
@@ -164,7 +164,7 @@ RANKS = ("easy", "medium", "hard")
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One system on one part of an exam, or by one reading of its tries."""
+    """One system on one part of a suite, or by one reading of its tries."""
 
     row: TableRow
     grouping: str
@@ -181,7 +181,7 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that tables show of some sittings."""
+    """All that tables show of some system runs."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
@@ -199,23 +199,25 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
-def compare(sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
+def compare(
+    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
+) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
-    blocks = pair_rows(sittings, wanted)
+    blocks = pair_rows(system_runs, wanted)
     pairs = [pair for block in blocks for pair in block]
     return Comparison(
         rows=tuple(row for row, _ in pairs),
-        parts=tuple(part for row, sitting in pairs for part in group_scores(row, sitting)),
+        parts=tuple(part for row, system_run in pairs for part in group_scores(row, system_run)),
         fields=tuple(map(block_summary, blocks)),
         derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
     )
 
 
-def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
+def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     """Return the parts of one row; none where questions belong to nothing and were asked once."""
     parts: list[GroupScore] = []
     for grouping in GROUPINGS:
-        graded = [one for one in sitting.attempts if one.graded and grouping in one.groups]
+        graded = [one for one in system_run.attempts if one.graded and grouping in one.groups]
         graded.sort(key=lambda one: _rank(one.groups[grouping]))
         for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
             values = grades_of(members)
@@ -223,7 +225,7 @@ def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
             assert value is not None, "a group has a graded question"
             assert bounds is not None, "and so an interval"
             parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
-    for one in pass_at_ks(grades_of(sitting.attempts)):
+    for one in pass_at_ks(grades_of(system_run.attempts)):
         low, high = one.interval.low, one.interval.high
         parts.append(GroupScore(row, PASS_AT, f"pass@{one.k}", one.questions, one.value, low, high))
     return parts

@@ -204,17 +204,17 @@ def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
     return tuple(found) if len(found) > 1 else ()
 
 
-def majority(sitting: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
+def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
     """Return k and question -> expected grade of the majority of k tries; all epochs for no k.
 
     A question with fewer than k graded tries is left out. None where k is below 3, above the
     epochs, or where no answer that could be compared was logged.
     """
-    k = sitting.epochs if k is None else k
-    if not FEWEST <= k <= sitting.epochs:
+    k = system_run.epochs if k is None else k
+    if not FEWEST <= k <= system_run.epochs:
         return None
     tries: dict[str, list[tuple[str | None, float]]] = {}
-    for one in sitting.attempts:
+    for one in system_run.attempts:
         if one.value is not None:
             tries.setdefault(one.question, []).append((one.vote, one.value))
     whole = {question: made for question, made in tries.items() if len(made) >= k}

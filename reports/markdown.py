@@ -107,7 +107,7 @@ CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each r
 
 def markdown(
     shown: Comparison,
-    sittings: Sequence[SystemRun],
+    system_runs: Sequence[SystemRun],
     skipped: Sequence[str],
     checks: Sequence[str],
 ) -> str:
@@ -131,8 +131,8 @@ def markdown(
     declared = systems_table(shown.rows)
     if declared[1:]:  # older logs do not say it
         parts.append(f"## Systems\n\n{figures_table(declared)}")
-    parts.append(_workers([sitting.facts for sitting in sittings]))
-    parts.append(_spend(sittings))
+    parts.append(_workers([system_run.facts for system_run in system_runs]))
+    parts.append(_spend(system_runs))
     if skipped:
         parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
     parts += ["## Reconciliation", CHECKED, "\n".join(f"- {line}" for line in checks)]
@@ -170,7 +170,7 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    """Return how each system did on the parts of an exam, or with several tries."""
+    """Return how each system did on the parts of a suite, or with several tries."""
     title = "several tries" if grouping == PASS_AT else grouping
     groups = group_names(parts)
     lines = [("system", *groups)]
@@ -247,7 +247,7 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
     return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
-def _spend(sittings: Sequence[SystemRun]) -> str:
+def _spend(system_runs: Sequence[SystemRun]) -> str:
     """Return what was spent in all, choosing and failing and grading included."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
@@ -255,11 +255,11 @@ def _spend(sittings: Sequence[SystemRun]) -> str:
     all_would_be: Decimal | None = Decimal(0)
     all_paid: Decimal | None = Decimal(0)
     order = ("purpose", "suite", "split", "label", "system")
-    for sitting in sorted(
-        sittings, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
+    for system_run in sorted(
+        system_runs, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
     ):
-        facts, totals = sitting.facts, system_totals(sitting)
-        spend = sitting.spend
+        facts, totals = system_run.facts, system_totals(system_run)
+        spend = system_run.spend
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)

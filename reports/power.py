@@ -26,7 +26,7 @@ from reports.stats import (
 )
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
-"""Questions of exams that are often quoted."""
+"""Questions of suites that are often quoted."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
@@ -110,13 +110,13 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
         return []
     theirs = _grades(reference)
     found: list[VarianceSource] = []
-    for sitting in group:
-        ours = _grades(sitting)
+    for system_run in group:
+        ours = _grades(system_run)
         both = sorted(ours.keys() & theirs.keys())
-        if sitting is reference or len(both) < 2:
+        if system_run is reference or len(both) < 2:
             continue
         mine, other = (np.array([one[name] for name in both]) for one in (ours, theirs))
-        facts, tries = sitting.facts, sitting.epochs
+        facts, tries = system_run.facts, system_run.epochs
         said = (
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
@@ -125,10 +125,10 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
     return found
 
 
-def _grades(sitting: SystemRun) -> dict[str, list[float]]:
+def _grades(system_run: SystemRun) -> dict[str, list[float]]:
     """Return question -> grades, of the questions that were graded in every epoch."""
-    grades = grades_of(sitting.attempts).items()
-    return {name: made for name, made in grades if len(made) == sitting.epochs}
+    grades = grades_of(system_run.attempts).items()
+    return {name: made for name, made in grades if len(made) == system_run.epochs}
 
 
 def power_text(sources: Sequence[VarianceSource], plan: PowerGrid) -> str:

@@ -1,4 +1,4 @@
-"""Published figures of our exams, from other harnesses: shown beside a table, never compared.
+"""Published figures of our suites, from other harnesses: shown beside a table, never compared.
 
 They stand in published.csv, as printed; what is wrong in print, or must be known to read a figure,
 is its note. Does not belong here: figures that podium made.

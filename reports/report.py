@@ -44,30 +44,30 @@ Gap = tuple[Cause, Tokens]
 """A cause, and Inspect's tokens less the table's."""
 
 
-def reconciliation(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Hold our token counts against Inspect's own totals: a sentence per exam, label and purpose.
+def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
+    """Hold our token counts against Inspect's own totals: a sentence per suite, label and purpose.
 
     `podium audit` compares a run call by call. Here Inspect's totals in the newest log of each
-    sitting are enough, so a report stays quick.
+    system run are enough, so a report stays quick.
     """
     groups: dict[str, list[SystemRun]] = {}
-    for sitting in sorted(sittings, key=_title):
-        groups.setdefault(_title(sitting), []).append(sitting)
+    for system_run in sorted(system_runs, key=_title):
+        groups.setdefault(_title(system_run), []).append(system_run)
     return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
 
 
-def _title(sitting: SystemRun) -> str:
-    facts = sitting.facts
+def _title(system_run: SystemRun) -> str:
+    facts = system_run.facts
     choosing = ", choosing" if facts.purpose == "selection" else ""
     return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
 
 
-def _sentence(sittings: Sequence[SystemRun]) -> str:
-    summed = [(one.spend, one.told) for one in sittings if one.told is not None]
+def _sentence(system_runs: Sequence[SystemRun]) -> str:
+    summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
     shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
     gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
     compared = f"{shown.calls:,} calls, {_tokens(_four(shown))}; {_gap_words(gaps)}"
-    missing = len(sittings) - len(summed)
+    missing = len(system_runs) - len(summed)
     unfinished = f"not compared: unfinished logs without totals: {missing}."
     parts = ([compared] if summed else []) + ([unfinished] if missing else [])
     return " ".join(parts)
@@ -200,25 +200,25 @@ def write_report(
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     refuse_foreign(out, MARKS)
-    sittings, foreign = load_runs(dirs)
-    shown = compare(sittings, wanted)
+    system_runs, foreign = load_runs(dirs)
+    shown = compare(system_runs, wanted)
     rows = shown.rows
     if not rows:
         raise UserError(
-            "There are only logs of choosing a system, none of an exam; finish the run."
+            "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    checks = reconciliation(sittings)
+    checks = reconciliation(system_runs)
     files = write_files(
         out,
         {
-            "table.md": markdown_file(markdown(shown, sittings, skipped, checks), MARK),
+            "table.md": markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
             "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
             "table.json": text_file(as_json(_data(shown, skipped))),
             "plot.png": lambda path: draw(rows, path),
         },
     )
-    return Report(shown, files, skipped, _selection(sittings), wanted)
+    return Report(shown, files, skipped, _selection(system_runs), wanted)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
@@ -269,19 +269,19 @@ def _number(value: object) -> object:
     return value
 
 
-def _selection(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
+def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
     """Return what choosing the best single worker and what training cost: a line per suite each."""
     groups: dict[tuple[str, str], list[SystemRun]] = {}
-    for sitting in sittings:
-        facts = sitting.facts
+    for system_run in system_runs:
+        facts = system_run.facts
         if facts.purpose == "selection":
             alone = facts.system.startswith(SINGLE)
-            groups.setdefault((facts.suite, "" if alone else facts.system), []).append(sitting)
+            groups.setdefault((facts.suite, "" if alone else facts.system), []).append(system_run)
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
-        whole = total(tally for sitting in chosen for tally in sitting.spend.values())
+        whole = total(tally for system_run in chosen for tally in system_run.spend.values())
         would_be = _total_usd([whole.listed])
-        paid = _total_usd([system_totals(sitting).usd_spent for sitting in chosen])
+        paid = _total_usd([system_totals(system_run).usd_spent for system_run in chosen])
         what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
             f"Not in the table: {what} on {suite} ({whole.calls} calls, "

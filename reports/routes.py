@@ -83,7 +83,7 @@ class RouteComparison:
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
     clusters: tuple[str, ...] = ()
-    """Of each question what it came with: its contest or its subject; empty where unknown."""
+    """Of each question what it came with: its comparison or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     if not found:
         return []
     return [
-        f"Questions that came together (one contest, one subject: {len(set(routing.clusters))} "
+        f"Questions that came together (one comparison, one subject: {len(set(routing.clusters))} "
         f"clusters) taken together, a router's difference has {min(found):.2f} to {max(found):.2f} "
         "times the standard error that intervals and verdicts here go by (CR1; a check, and too "
         "small with few clusters)."

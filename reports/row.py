@@ -160,7 +160,7 @@ class TableRow:
     reference_rule: str = ""
     """Why the reference is the reference."""
     derived: str = ""
-    """How the row was made from the logs of others; empty for a system that sat the exam."""
+    """How the row was made from the logs of others; empty for a system that sat the suite."""
     auditable: bool = True
     """False where a worker was called of whose dollars its provider's reports tell nothing."""
     n_invalid_plans: int | None = None

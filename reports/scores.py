@@ -171,7 +171,7 @@ class ScoredSystems:
     """All that sat the same suites."""
 
     suites: tuple[str, ...]
-    contestants: tuple[ScoredSystem, ...]
+    systems: tuple[ScoredSystem, ...]
     split: str
     pool: str
     label: str
@@ -179,20 +179,20 @@ class ScoredSystems:
     """Systems that did not sit every suite, or of which a suite has no graded question."""
 
     def of(self, *kinds: SystemKind) -> tuple[ScoredSystem, ...]:
-        """Return the contestants of some kinds."""
-        return tuple(one for one in self.contestants if one.kind in kinds)
+        """Return the systems of some kinds."""
+        return tuple(one for one in self.systems if one.kind in kinds)
 
     def named(self, name: str) -> ScoredSystem | None:
-        """Return a contestant by its name."""
-        return next((one for one in self.contestants if one.name == name), None)
+        """Return a system by its name."""
+        return next((one for one in self.systems if one.name == name), None)
 
 
-def scored_systems(sittings: Sequence[SystemRun]) -> ScoredSystems:
-    """Return the contest of some sittings; UserError where they are none, or several contests."""
-    exams = [one for one in sittings if one.facts.purpose == "eval"]
+def scored_systems(system_runs: Sequence[SystemRun]) -> ScoredSystems:
+    """Return the comparison of some system runs; UserError for none, or for several."""
+    exams = [one for one in system_runs if one.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
     if not exams:
-        raise UserError("There is no log of an exam here; finish the run.")
+        raise UserError("There is no log of a suite here; finish the run.")
     if len({group_of(one)[1:] for one in exams}) > 1:
         raise UserError(
             "Targets are for one split, pool, seed and price book, and these logs have several: "
@@ -202,7 +202,7 @@ def scored_systems(sittings: Sequence[SystemRun]) -> ScoredSystems:
     groups: dict[str, dict[str, list[SystemRun]]] = {}
     for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
         groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
-    whole = [_contestant(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
+    whole = [_system_row(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
     graded = tuple(one for one in whole if all(one.scores.values()))
     facts = exams[0].facts
     return ScoredSystems(
@@ -222,13 +222,13 @@ def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> b
     return not members and bool(named) and len(set(named)) == len(named)
 
 
-def training_family(sitting: SystemRun) -> str:
+def training_family(system_run: SystemRun) -> str:
     """Return the contestant's name: seeds of one training, by their folders' names, share one.
 
     >>> _family("conductor@runs/practice-cpu-seed-1/best")
     'conductor@practice-cpu'
     """
-    name, given = sitting.facts.system, sitting.facts.args
+    name, given = system_run.facts.system, system_run.facts.args
     own = {key: given[key] for key in ("shown", "order", "shown_seed") if key in given}
     said = " ".join(f"{key}={value}" for key, value in own.items())
     return f"{_family(name)} {said}".rstrip()
@@ -272,27 +272,27 @@ def _kind(one: SystemRun) -> SystemKind:
     return "router" if base.startswith(ROUTER) and facts.calls_expected == (1, 1) else "other"
 
 
-def _contestant(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSystem:
+def _system_row(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSystem:
     members = next(iter(sat.values()))
     scores: dict[str, Mapping[str, Floats]] = {}
     ungraded = 0
-    for suite, sittings in sat.items():
-        means = [question_means(grades_of(one.attempts)) for one in sittings]
-        every = {one.question for sitting in sittings for one in sitting.attempts}
+    for suite, system_runs in sat.items():
+        means = [question_means(grades_of(one.attempts)) for one in system_runs]
+        every = {one.question for system_run in system_runs for one in system_run.attempts}
         common = sorted(set(means[0]).intersection(*means[1:]))
         ungraded += len(every) - len(common)
         scores[suite] = {at: np.array([one[at] for one in means]) for at in common}
-    every_one = [one for sittings in sat.values() for one in sittings]
+    every_one = [one for system_runs in sat.values() for one in system_runs]
     kind, named = _kind(members[0]), tuple(one.facts.system for one in members)
     return ScoredSystem(name, kind, named, scores, _costs(every_one), ungraded)
 
 
-def _costs(sittings: Sequence[SystemRun]) -> SystemCosts:
+def _costs(system_runs: Sequence[SystemRun]) -> SystemCosts:
     """Return means over suites and members; every one of them was asked the same questions."""
-    totals = [system_totals(one) for one in sittings]
+    totals = [system_totals(one) for one in system_runs]
     calls = [
         _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
-        for one in sittings
+        for one in system_runs
     ]
     both = [
         None if one.tokens_in is None or one.tokens_out is None else one.tokens_in + one.tokens_out
@@ -312,6 +312,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def sample_size(one: ScoredSystem) -> str:
-    """Return how many questions and seeds a contestant stands for."""
+    """Return how many questions and seeds a system stands for."""
     questions = sum(len(each) for each in one.scores.values())
     return f"{pluralise(len(one.members), 'seed')}, {pluralise(questions, 'question')}"

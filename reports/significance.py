@@ -105,7 +105,7 @@ class BlockSummary:
 
 def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
     """Return what holds for a block."""
-    arrays = block_arrays([sitting for _, sitting in block])
+    arrays = block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
     contested = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
@@ -175,7 +175,7 @@ def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
 def sections(
     found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
-    """Return the sections of one exam; empty ones are left out."""
+    """Return the sections of one suite; empty ones are left out."""
     tests = [_test(row) for row in rows if row.se is not None]
     costs = [_cost(row) for row in rows if row.usd_median is not None]
     said = [

@@ -69,7 +69,7 @@ def clustered_error(
 ) -> float | None:
     """Return the standard error of the mean when questions of one cluster go together.
 
-    Clusters are e.g. contests or subjects, one name for each value. None for fewer than two of
+    Clusters are e.g. comparisons or subjects, one name for each value. None for fewer than two of
     them. `CR0` has no correction (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as
     Inspect does, and is too small with few (below about 20): read it as a sensitivity check.
     """

@@ -1,9 +1,9 @@
 """What a trained conductor must reach, held against all other systems on the same suites.
 
-The targets are fixed before the exam is opened. All of several comparisons must hold for one target
-to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics 24(4)). A
-best worker or system is the best in hindsight, on the very questions: nobody is favoured by a bad
-choice.
+The targets are fixed before the eval split is opened. All of several comparisons must hold for one
+target to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics
+24(4)). A best worker or system is the best in hindsight, on the very questions: nobody is favoured
+by a bad choice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ TEMPLATE, MIXTURE, ORACLE = "template-router", "moa-lite", "oracle"
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
-    """A trained contestant less another one, on the questions that both were graded on."""
+    """A trained system less another one, on the questions that both were graded on."""
 
     other: str
     kind: SystemKind
@@ -97,7 +97,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """A trained contestant against all others."""
+    """A trained system against all others."""
 
     who: ScoredSystem
     mean: CrossedMean
@@ -110,14 +110,14 @@ class TargetResult:
 
 
 def target_results(found: ScoredSystems) -> tuple[TargetResult, ...]:
-    """Return every trained contestant, held against all others."""
+    """Return every trained system, held against all others."""
     return tuple(_target_result(found, one) for one in found.of("trained"))
 
 
 def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
     # One suite's scores are (members, questions).
     strata = {suite: np.stack(list(who.scores[suite].values()), axis=1) for suite in found.suites}
-    others = [one for one in found.contestants if one is not who]
+    others = [one for one in found.systems if one is not who]
     against = tuple(system_difference(found.suites, who, other) for other in others)
     reach = _oracle_gaps(found, who)
     return TargetResult(
@@ -149,7 +149,7 @@ def _over_suites(
 def system_difference(
     suites: Sequence[str], who: ScoredSystem, other: ScoredSystem
 ) -> SystemDifference:
-    """Return a trained contestant less another one, of which the members' mean counts."""
+    """Return a trained system less another one, of which the members' mean counts."""
     deltas: dict[str, Floats] = {}
     for suite in suites:
         ours, theirs = who.scores[suite], other.scores[suite]
@@ -293,7 +293,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
 
 
 def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
-    """Return the page: who competed, and the targets of each trained contestant."""
+    """Return the page: who competed, and the targets of each trained system."""
     head = (
         f"{MARK}\n# Targets\n\n{', '.join(found.suites)}; split `{found.split}`, pool "
         f"`{found.pool}` ({found.label}).\n\n{HOW}"
@@ -317,7 +317,7 @@ def _field(found: ScoredSystems) -> str:
             usd_about(one.costs.usd),
             sample_size(one),
         )
-        for one in sorted(found.contestants, key=lambda one: -one.mean)
+        for one in sorted(found.systems, key=lambda one: -one.mean)
     ]
     return markdown_table([heads, *lines], left=len(heads))
 
@@ -367,7 +367,7 @@ def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
             "ungraded": one.ungraded,
             **asdict(one.costs),
         }
-        for one in found.contestants
+        for one in found.systems
     ]
     every = [
         {

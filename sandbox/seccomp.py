@@ -43,7 +43,7 @@ NO_PERMISSION: Numbers = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "ioprio_set": (251, 30),
-    # Kernel code with a long record of holes that no contest program needs.
+    # Kernel code with a long record of holes that no comparison program needs.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "fanotify_init": (300, 262), "modify_ldt": (154, None),

@@ -69,7 +69,7 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         if isinstance(known, PracticeSuite):
             if window == UNSEEN:
                 return unseen(known)
-            raise UserError(f"{plain!r} has one other exam, '{plain}@{UNSEEN}', and no {name!r}.")
+            raise UserError(f"{plain!r} has one other suite, '{plain}@{UNSEEN}', and no {name!r}.")
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
         return known.between(read_window(window))

@@ -60,31 +60,31 @@ class EvalAccess:
     reason: str = ""
     """Why, in the words of whoever opened it."""
     prompt: str = OFFICIAL
-    """How they were put; a diary that does not say is older than the choice."""
+    """How they were put; an access log that does not say is older than the choice."""
 
 
 def log_eval_access(
     log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
 ) -> EvalAccess:
-    """Append the opening of `n` questions, dated now, to a log directory's diary; return it."""
+    """Append the opening of `n` questions, dated now, to a directory's access log; return it."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     exam = (suite.name, suite.version, suite.data_revision, split)
     opening = EvalAccess(now, *exam, n, reason, prompt_of(suite))
     log_dir.mkdir(parents=True, exist_ok=True)
-    with (log_dir / ACCESS_LOG).open("a", encoding="utf-8") as diary:
-        diary.write(json.dumps(asdict(opening), ensure_ascii=False) + "\n")
+    with (log_dir / ACCESS_LOG).open("a", encoding="utf-8") as access_log:
+        access_log.write(json.dumps(asdict(opening), ensure_ascii=False) + "\n")
     return opening
 
 
 def read_eval_accesses(log_dir: Path) -> list[EvalAccess]:
     """Return the openings of a log directory, oldest first; empty when nothing was opened."""
-    diary = log_dir / ACCESS_LOG
-    if not diary.is_file():
+    access_log = log_dir / ACCESS_LOG
+    if not access_log.is_file():
         return []
     openings = list[EvalAccess]()
-    for number, line in enumerate(diary.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(access_log.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             openings.append(EvalAccess(**json.loads(line)))
         except (ValueError, TypeError) as error:
-            raise UserError(f"{diary}, line {number} is not an opening: {error}.") from error
+            raise UserError(f"{access_log}, line {number} is not an opening: {error}.") from error
     return openings

@@ -139,7 +139,7 @@ def _errata() -> Mapping[str, str]:
 
 BASE_NAME = "livecodebench"
 TRAIN = f"{BASE_NAME}-train"
-"""V1 as a suite to learn from; as an exam the same problems are `livecodebench-v1`."""
+"""V1 as a suite to learn from; as a suite the same problems are `livecodebench-v1`."""
 _NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 
 
@@ -156,7 +156,7 @@ class Release:
 
     @property
     def suite(self) -> str:
-        """The name on the command line; plain `livecodebench` is the paper's exam, tag `v6`."""
+        """The name on the command line; plain `livecodebench` is the paper's suite, tag `v6`."""
         if self.tag.startswith("release_"):
             return f"{BASE_NAME}-v{self.last}"
         return BASE_NAME if self.first == self.last == LAST else f"{BASE_NAME}-new-{self.tag}"

@@ -1,7 +1,7 @@
 """MBPP: short Python functions described in a sentence, judged by the three assertions it shows.
 
 The prompt is the paper's, without examples (google-research/mbpp, README). The splits are its own:
-task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
+task 11-510 is the suite, 511-600 validation, 601-974 train; 1-10 were its examples.
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 Options stand as published, so the target of a question never moves. `eval` is the published test,
 `validation` the published val, `train` the auxiliary training questions, which are those of other
-exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
+suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
 """
 
 import csv
@@ -62,7 +62,7 @@ class Mmlu(MultipleChoiceSuite):
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
 
         UserError for a row without question, four choices or answer, and for other numbers of rows
-        without ids, since their places would name other questions than the exam does.
+        without ids, since their places would name other questions than the suite does.
         """
         rows = [row for _, row in read_rows(path)]
         whole = {sources()[name].rows for name in SOURCES.values()}

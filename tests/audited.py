@@ -22,7 +22,7 @@ from harness.ledger.call import Call, canonical
 from harness.ledger.join import rows_of
 from harness.ledger.journal import BEGINNING, Head
 from harness.ledger.recorder import TaskJournal
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 from harness.system import System
 
 Json = dict[str, Any]
@@ -53,7 +53,7 @@ def sat(
 
 def rows_below(folder: Path) -> list[Call]:
     """Return the rows of all sittings below a directory."""
-    return [row for files in sittings_below(folder) for row in rows_of(files)]
+    return [row for files in system_runs_below(folder) for row in rows_of(files)]
 
 
 def failing(folder: Path, *, strict: bool = False) -> set[str]:

@@ -192,9 +192,9 @@ def _pool(folder: Path, server: Server, patience: str) -> str:
 def _left(home: Path, lines: Sequence[Line], by_question: Mapping[str, Fault]) -> Faulty:
     rows, found = rows_below(home), audit(home)
     values = {
-        (sitting.facts.system.removeprefix("single:"), attempt.question): attempt.value
-        for sitting in load_runs([home])[0]
-        for attempt in sitting.attempts
+        (system_run.facts.system.removeprefix("single:"), attempt.question): attempt.value
+        for system_run in load_runs([home])[0]
+        for attempt in system_run.attempts
     }
     texts = {one.id: one.text for one in whole_catalogue().suites[SUITE].load("train")}
     cells: dict[tuple[str, str], Cell] = {}

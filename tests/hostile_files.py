@@ -31,7 +31,7 @@ import invoice_exports
 
 from harness.cli import main
 from harness.ledger.join import rows_of
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 
 MEMORY = 6 << 30
 LIMIT_S = 60
@@ -95,7 +95,7 @@ def prepared(folder: Path) -> None:
     _graded(folder)
     rows = [
         replace(row, label="live", model="openai/gpt-5", billable="yes")
-        for files in sittings_below(folder / "run")
+        for files in system_runs_below(folder / "run")
         for row in rows_of(files)
     ]
     for format in FORMATS:

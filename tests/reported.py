@@ -25,8 +25,8 @@ def report(tmp_path: Path, *dirs: Path) -> Report:
 
 def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
     """Return the rows without writing files: drawing the plot takes a while."""
-    sittings, _ = load_runs([tmp_path / "logs"])
-    return build_rows(sittings)
+    system_runs, _ = load_runs([tmp_path / "logs"])
+    return build_rows(system_runs)
 
 
 def row_of(rows: Sequence[TableRow], system: str) -> TableRow:

@@ -27,7 +27,7 @@ from harness.audit import as_json, as_text, audit
 from harness.audit.run import audit_parts
 from harness.cli import main
 from harness.ledger.logs import UNWRITTEN
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 
 
 def once(question: str) -> Crew:
@@ -267,8 +267,8 @@ def test_the_sitting_at_fault_is_named_among_several(several: Path) -> None:
 
 
 def test_several_processes_find_what_one_finds(several: Path) -> None:
-    sittings = sittings_below(several)
-    assert list(audit_parts(sittings, large=0)) == list(audit_parts(sittings))
+    system_runs = system_runs_below(several)
+    assert list(audit_parts(system_runs, large=0)) == list(audit_parts(system_runs))
 
 
 def test_the_command_prints_the_table_first_and_exits_1_on_a_failure(

@@ -184,10 +184,10 @@ def test_a_raised_limit_asks_only_what_was_stopped(tmp_path: Path) -> None:
     assert outcome.trouble[0].startswith("budget per question: another call could pass --max-usd-p")
     assert outcome.trouble[0].endswith(f"({12 - len(short)} questions)")
     assert asked == {name: min(steps, 2) for name, steps in plans.items()}
-    ((sitting,), _) = load_runs([log_dir])
-    graded = {one.question for one in sitting.attempts if one.graded}
+    ((system_run,), _) = load_runs([log_dir])
+    graded = {one.question for one in system_run.attempts if one.graded}
     assert graded == short
-    assert all("budget per question" in one.reason for one in sitting.attempts if not one.graded)
+    assert all("budget per question" in one.reason for one in system_run.attempts if not one.graded)
 
     assert toy_run(log_dir, systems=("random-workflow",), max_usd_per_query=Decimal(1)).finished
     again = Counter(call.split()[1] for call in calls(log_dir))

@@ -14,7 +14,7 @@ from gold import gold_reply
 from inspect_ai.log import list_eval_logs, read_eval_log
 from scripted import Heard, ScriptedPool, scripted_pool
 from shown import CODE, ShownToy, by_text
-from sitting import sat
+from system_run import sat
 from toy import toy_pool, toy_run
 
 from baselines import SYSTEMS

@@ -21,7 +21,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import sandbox
-from sitting import sat
+from system_run import sat
 
 from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
 from suites.inspect_box import InspectBox, compose, sandbox_checked

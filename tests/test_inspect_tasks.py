@@ -12,7 +12,7 @@ import yaml
 from boxes import DOCKER, needs
 from gold import gold_reply
 from inspect_ai.util import ComposeConfig, SandboxEnvironmentSpec, parse_compose_yaml
-from sitting import sat, written
+from system_run import sat, written
 
 from harness.errors import UserError
 from sandbox import IMAGE, Limits, SandboxError

@@ -116,8 +116,8 @@ def test_a_judge_is_no_systems_cost(tmp_path: Path) -> None:
         ("pupil", "inference"),
         ("grader", "scoring"),
     }
-    (sitting,), _ = load_runs([log_dir])
-    totals = system_totals(sitting)
+    (system_run,), _ = load_runs([log_dir])
+    totals = system_totals(system_run)
     judged = [call.usd for call in calls if call.role == "grader"]
     assert (totals.calls, totals.n_graded) == (1.0, 2)
     assert totals.usd_grading == sum(usd for usd in judged if usd) > Decimal("0.1")
@@ -137,8 +137,8 @@ def test_a_limit_on_dollars_holds_for_judges_too(tmp_path: Path) -> None:
     rows = [row(f"What does thing {n} do?", f"{PROSE} {n}") for n in range(4)]
     log_dir = sat(tmp_path, judge, rows=rows, max_usd=Decimal("0.05"))
     assert len(judge.heard) == 1
-    (sitting,), _ = load_runs([log_dir])
-    assert system_totals(sitting).n_graded == 1
+    (system_run,), _ = load_runs([log_dir])
+    assert system_totals(system_run).n_graded == 1
 
 
 def test_the_same_command_asks_the_judge_again_and_nobody_else(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_the_same_command_asks_the_judge_again_and_nobody_else(tmp_path: Path) -
     assert (found["prose"].value, found["prose"].metadata["judge"]) == (1.0, "scripted/judge")
     assert found["42"].value == 1.0
     assert (len(asked), len(judge.heard)) == (2, 1)
-    (sitting,), _ = load_runs([log_dir])
-    assert system_totals(sitting).n_graded == 2
+    (system_run,), _ = load_runs([log_dir])
+    assert system_totals(system_run).n_graded == 2
     assert sat(tmp_path, judge, counted) == log_dir
     assert len(judge.heard) == 1
 

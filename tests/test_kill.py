@@ -21,7 +21,7 @@ from toy import PRICES, calls, toy_pool
 from harness.audit import audit
 from harness.ledger.join import journal_calls, rows_of
 from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.runs import CallRecord, calls_of, newest_logs, sittings_below
+from harness.ledger.runs import CallRecord, calls_of, newest_logs, system_runs_below
 from harness.ledger.system_runs import spent
 from harness.prices import read_book
 
@@ -138,7 +138,7 @@ def test_no_question_paid_for_a_call_twice(killed: Killed) -> None:
 
 
 def test_the_ledger_has_a_row_for_every_call_and_none_beside_them(killed: Killed) -> None:
-    rows = [row for files in sittings_below(killed.log_dir) for row in rows_of(files)]
+    rows = [row for files in system_runs_below(killed.log_dir) for row in rows_of(files)]
     assert len(rows) == len(killed.calls)
     assert all(row.journal for row in rows)
     unknown = [row for row in rows if row.billable == "unknown"]

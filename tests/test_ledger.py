@@ -28,9 +28,9 @@ from harness.records import CONDUCTOR, Answer, Question
 
 def only(tmp_path: Path) -> SystemRun:
     """Return the one sitting below a directory."""
-    sittings, _ = load_runs([tmp_path])
-    assert len(sittings) == 1
-    return sittings[0]
+    system_runs, _ = load_runs([tmp_path])
+    assert len(system_runs) == 1
+    return system_runs[0]
 
 
 def calls_of(log: EvalLog) -> list[Call]:
@@ -71,15 +71,15 @@ def test_a_query_adds_up_its_calls_and_tells_conductor_from_workers(tmp_path: Pa
         return await steps("sage", "clerk")(question, pool)
 
     sit(tmp_path, "conductor-prompted", conducted, Crew(planner=lambda heard: "one two three"))
-    sitting = only(tmp_path)
-    first = sitting.attempts[0]
+    system_run = only(tmp_path)
+    first = system_run.attempts[0]
     found = first.totals
     # "Say 1" is two tokens in; workers say one token each, the planner three.
     assert (found.calls, first.steps, first.depth) == (3, 2, 1)
     assert (found.tokens_in, found.tokens_out) == (6, 5)
     assert (found.worker_tokens_out, found.conductor_tokens) == (2, 5)
     assert found.usd == Decimal("0.000014") + Decimal("0.000005") + Decimal("0.0000008")
-    calls = rows_in(*sitting.paths)
+    calls = rows_in(*system_run.paths)
     assert {call.step for call in calls if call.role == CONDUCTOR} == {"conductor: plan"}
 
 
@@ -181,11 +181,11 @@ def test_a_reply_that_could_not_be_graded_is_unscored_with_its_reason(tmp_path: 
         return "broken" if "Say 4" in heard.last else number(heard)
 
     sit(tmp_path, "single:sage", crew=Crew(sage=speak))
-    sitting = only(tmp_path)
-    (unscored,) = [attempt for attempt in sitting.attempts if not attempt.graded]
+    system_run = only(tmp_path)
+    (unscored,) = [attempt for attempt in system_run.attempts if not attempt.graded]
     assert unscored.question == "q4"
     assert "the box is down" in unscored.reason
-    assert system_totals(sitting).n_graded == 3
+    assert system_totals(system_run).n_graded == 3
 
 
 def test_a_reply_without_an_answer_is_wrong_and_counted(tmp_path: Path) -> None:
@@ -197,8 +197,12 @@ def test_a_reply_without_an_answer_is_wrong_and_counted(tmp_path: Path) -> None:
 def test_an_enlarged_run_is_the_same_sitting(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", limit=2)
     sit(tmp_path, "single:sage", limit=4)
-    sitting = only(tmp_path)
-    assert (sitting.asked, len(sitting.attempts), len(rows_in(*sitting.paths))) == (4, 4, 4)
+    system_run = only(tmp_path)
+    assert (system_run.asked, len(system_run.attempts), len(rows_in(*system_run.paths))) == (
+        4,
+        4,
+        4,
+    )
 
 
 def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> None:
@@ -206,9 +210,12 @@ def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> 
     sit(tmp_path / "b", "single:clerk", steps("clerk"), Crew(clerk=wrong))
     shutil.copytree(tmp_path / "a", tmp_path / "c")
     places = [tmp_path / name for name in ("a", "b", "c", "a")]
-    sittings, _ = load_runs(places)
-    assert sorted(sitting.facts.system for sitting in sittings) == ["single:clerk", "single:sage"]
-    assert [len(rows_in(*sitting.paths)) for sitting in sittings] == [4, 4]
+    system_runs, _ = load_runs(places)
+    assert sorted(system_run.facts.system for system_run in system_runs) == [
+        "single:clerk",
+        "single:sage",
+    ]
+    assert [len(rows_in(*system_run.paths)) for system_run in system_runs] == [4, 4]
     assert len(newest_logs([tmp_path])) == 2
 
 
@@ -231,8 +238,8 @@ def test_a_foreign_log_is_passed_over_unless_nothing_else_is_left(tmp_path: Path
     with pytest.raises(UserError, match="not written by `podium run`"):
         load_runs([tmp_path])
     sit(tmp_path / "ours", "single:sage")
-    sittings, foreign = load_runs([tmp_path])
-    assert len(sittings) == len(foreign) == 1
+    system_runs, foreign = load_runs([tmp_path])
+    assert len(system_runs) == len(foreign) == 1
     assert foreign[0].parent.name == "foreign"
 
 

@@ -30,7 +30,7 @@ from harness.ledger.columns import (
 )
 from harness.ledger.export import each_of, export
 from harness.ledger.join import rows_of
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 from harness.ledger.show import query_rows
 
 
@@ -50,7 +50,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def every_row(logs: Path) -> list[Call]:
-    return [one for files in sittings_below(logs) for one in rows_of(files)]
+    return [one for files in system_runs_below(logs) for one in rows_of(files)]
 
 
 def total(rows: list[Call]) -> Decimal:
@@ -122,8 +122,8 @@ def test_the_same_logs_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
 
 
 def test_two_processes_give_the_tables_that_one_gives(logs: Path) -> None:
-    sittings = sittings_below(logs)
-    alone, together = (list(each_of(sittings, processes)) for processes in (1, 2))
+    system_runs = system_runs_below(logs)
+    alone, together = (list(each_of(system_runs, processes)) for processes in (1, 2))
     for one, two in zip(alone, together, strict=True):
         assert one.calls.equals(two.calls)
         assert one.queries.equals(two.queries)

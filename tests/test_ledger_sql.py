@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.export import as_csv, as_json, as_text, ask, export, exported_tables
 from harness.ledger.join import rows_of
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def asked(source: Path, query: str) -> list[tuple[Any, ...]]:
 
 def test_the_sum_of_a_systems_calls_is_the_ledgers_own(tables: Path, logs: Path) -> None:
     ((found,),) = asked(tables, "SELECT sum(usd_list) FROM calls WHERE system = 'single:sage'")
-    rows = (one for files in sittings_below(logs) for one in rows_of(files))
+    rows = (one for files in system_runs_below(logs) for one in rows_of(files))
     sums = [one.usd_list for one in rows if one.system == "single:sage"]
     assert Decimal(found) == sum(one for one in sums if one is not None) > 0
 

@@ -170,8 +170,8 @@ def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rows(sat: Path) -> dict[str, TableRow]:
     """Return the rows of those logs, by system."""
-    sittings, _ = load_runs([sat])
-    return {row.system: row for row in build_rows(sittings)}
+    system_runs, _ = load_runs([sat])
+    return {row.system: row for row in build_rows(system_runs)}
 
 
 def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
@@ -215,8 +215,8 @@ def test_a_log_repeats_its_systems_manifest_and_keeps_deviations_out_of_its_note
 
 def test_an_unreadable_choice_is_counted_below_the_table(tmp_path: Path) -> None:
     sit(tmp_path, "best-of-n", best_of_n_system(n=2, judge="clerk"), Crew(clerk=wrong))
-    sittings, _ = load_runs([tmp_path])
-    (row,) = build_rows(sittings)
+    system_runs, _ = load_runs([tmp_path])
+    (row,) = build_rows(system_runs)
     assert "4 of 4 answers: a judge's choice could not be read" in row.notes
 
 

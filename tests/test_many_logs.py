@@ -40,8 +40,8 @@ def test_a_copy_is_a_log_that_inspect_reads_and_whose_totals_agree(many: Path) -
 def test_copies_share_no_call_and_no_task(many: Path) -> None:
     ids = {row.event for path in logs_in(many) for row in rows_in(path)}
     assert len(ids) == 600
-    sittings, _ = load_runs([many])
-    assert len(sittings) == len({sitting.facts.system for sitting in sittings}) == 3
+    system_runs, _ = load_runs([many])
+    assert len(system_runs) == len({system_run.facts.system for system_run in system_runs}) == 3
 
 
 def test_each_copy_has_a_journal_whose_chain_holds(many: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_pa
 
 
 def test_a_plot_of_many_systems_shows_the_best_and_the_reference(many: Path) -> None:
-    sittings, _ = load_runs([many])
-    first, *_ = build_rows(sittings)
+    system_runs, _ = load_runs([many])
+    first, *_ = build_rows(system_runs)
     reference = replace(first, verdict="reference")
     panel = thinned([*[first] * (MOST + 10), reference])
     assert (len(panel.rows), panel.of) == (MOST, MOST + 11)

@@ -11,7 +11,7 @@ from test_ledger import cached
 
 from harness.ledger.call import TEMPLATE, canonical
 from harness.ledger.join import rows_of
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 
 
 def test_each_call_is_one_row_that_both_records_know(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_an_old_run_is_priced_as_its_workers_were_served(tmp_path: Path) -> None
 
 def test_rows_come_in_one_order_and_read_twice_are_the_same_bytes(tmp_path: Path) -> None:
     sat(tmp_path, epochs=2)
-    (files,) = sittings_below(tmp_path)
+    (files,) = system_runs_below(tmp_path)
     once, again = ([canonical(row.as_json()) for row in rows_of(files)] for _ in range(2))
     assert once == again
     order = [(row.question, row.epoch, row.started) for row in rows_of(files)]
@@ -106,7 +106,7 @@ def test_a_failed_call_is_a_row_and_what_it_cost_is_unknown(tmp_path: Path) -> N
 def test_a_resumed_run_has_every_attempt_once_and_counts_the_graded_ones(tmp_path: Path) -> None:
     sat(tmp_path, crew=Crew(clerk=failing_on("Say 2")))
     sat(tmp_path)
-    (files,) = sittings_below(tmp_path)
+    (files,) = system_runs_below(tmp_path)
     assert (len(files.logs), len(files.journals)) == (2, 2)
     rows = list(rows_of(files))
     assert len(rows) == len({row.call for row in rows}) == 10
@@ -153,7 +153,7 @@ def test_grading_is_a_scope_of_its_own(tmp_path: Path) -> None:
 def test_two_systems_in_one_directory_are_two_sittings(tmp_path: Path) -> None:
     sat(tmp_path, "pair")
     sat(tmp_path, "single:sage", steps("sage"))
-    found = sittings_below(tmp_path)
+    found = system_runs_below(tmp_path)
     assert [files.task for files in found] == ["numbers pair", "numbers single:sage"]
     assert [len(list(rows_of(files))) for files in found] == [8, 4]
 

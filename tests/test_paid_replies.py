@@ -164,7 +164,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 # --- kill -9 ----------------------------------------------------------------------------------
 
-SITTING = """
+SYSTEM_RUN = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
@@ -194,7 +194,7 @@ anyio.run(score)
 
 def test_replies_that_came_before_kill_9_are_not_asked_for_again(tmp_path: Path) -> None:
     pool = toy_pool(tmp_path / "run")
-    said = [sys.executable, "-c", SITTING, str(ROOT), str(ROOT / "tests")]
+    said = [sys.executable, "-c", SYSTEM_RUN, str(ROOT), str(ROOT / "tests")]
     command = [*said, str(tmp_path / "run"), str(pool)]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert first.stdout
@@ -223,19 +223,19 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
     book = read_book(spec.prices)
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(6)]
 
-    def sitting(usd: str) -> tuple[list[float | None], str]:
+    def system_run(usd: str) -> tuple[list[float | None], str]:
         answer = PlanAnswerer(spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY))
         reward = Reward(train(Toy()), answer, RewardSettings(most=1, budget_masks=False))
         return [one.value for one in anyio.run(reward.score, items)], answer.stopped
 
-    values, stopped = sitting("0.02")
+    values, stopped = system_run("0.02")
     assert values == [1.0, 1.0, None, None, None, None]
     assert stopped.startswith("$0.0200 of --max-usd 0.02 is spent")
-    again, why = sitting("0.02")
+    again, why = system_run("0.02")
     assert again == values, "what was paid for is there, and no more"
     assert why.startswith("$0.0200 of --max-usd 0.02 is spent")
     assert len(calls(log)) == 2
-    values, stopped = sitting("0.1")
+    values, stopped = system_run("0.1")
     assert (values, stopped) == ([1.0] * 6, "")
     assert len(calls(log)) == 6
     assert spent(log, book) == Decimal("0.06")

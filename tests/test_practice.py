@@ -179,7 +179,7 @@ def test_openings_are_appended_and_read_back(tmp_path: Path) -> None:
 
 def test_a_damaged_diary_names_its_line(tmp_path: Path) -> None:
     log_eval_access(tmp_path, INTEGER, 60)
-    with (tmp_path / "openings.jsonl").open("a") as diary:
-        diary.write("{\n")
+    with (tmp_path / "openings.jsonl").open("a") as access_log:
+        access_log.write("{\n")
     with pytest.raises(UserError, match="line 2"):
         read_eval_accesses(tmp_path)

@@ -24,7 +24,7 @@ from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted
 from suites import SUITES
 from suites.aime25 import PREFIX, Aime25, aime25
-from suites.contamination import ACCESS_LOG as DIARY
+from suites.contamination import ACCESS_LOG as ACCESS_LOG
 from suites.contamination import log_eval_access, read_eval_accesses
 from suites.data import data_folder
 
@@ -193,8 +193,8 @@ def test_a_diary_from_before_there_were_prompts_is_read(tmp_path: Path) -> None:
     opening = asdict(log_eval_access(tmp_path, Aime25().prompted("paper"), 3))
     assert opening["prompt"] == "paper"
     del opening["prompt"]
-    with (tmp_path / DIARY).open("a") as diary:
-        diary.write(json.dumps(opening) + "\n")
+    with (tmp_path / ACCESS_LOG).open("a") as access_log:
+        access_log.write(json.dumps(opening) + "\n")
     assert [one.prompt for one in read_eval_accesses(tmp_path)] == ["paper", "official"]
 
 

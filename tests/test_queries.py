@@ -19,7 +19,7 @@ from harness.ledger.call import Call
 from harness.ledger.columns import QueryRow
 from harness.ledger.export import answers_of
 from harness.ledger.join import merged
-from harness.ledger.runs import gather, sittings_below
+from harness.ledger.runs import gather, system_runs_below
 from harness.ledger.show import QuestionFilter, details, query_rows, query_text
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
@@ -268,7 +268,7 @@ def test_the_reports_figures_are_the_means_of_the_queries(tmp_path: Path) -> Non
     logs = tmp_path / "logs"
     sit(logs, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
     sit(logs, "pair", steps("sage", "clerk"))
-    (files,) = sittings_below(logs)
+    (files,) = system_runs_below(logs)
     gathered = gather(files, answers=True)
     found = query_rows(merged(gathered).rows, answers_of(gathered))
     shown = row_of(report_rows(tmp_path), "pair")

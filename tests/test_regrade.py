@@ -36,17 +36,17 @@ class Unlucky(Toy):
 
 def verdicts(log_dir: Path) -> list[float | None]:
     """Return the verdicts a report would show."""
-    ((sitting,), _) = load_runs([log_dir])
-    return [attempt.value for attempt in sitting.attempts]
+    ((system_run,), _) = load_runs([log_dir])
+    return [attempt.value for attempt in system_run.attempts]
 
 
 def test_what_could_not_be_graded_is_unscored_with_its_reason_and_no_zero(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     assert toy_run(log_dir, Unlucky()).finished
-    ((sitting,), _) = load_runs([log_dir])
-    assert Counter(attempt.value for attempt in sitting.attempts) == {1.0: 6, None: 6}
-    reasons = {attempt.reason for attempt in sitting.attempts if attempt.value is None}
+    ((system_run,), _) = load_runs([log_dir])
+    assert Counter(attempt.value for attempt in system_run.attempts) == {1.0: 6, None: 6}
+    reasons = {attempt.reason for attempt in system_run.attempts if attempt.value is None}
     assert any("the disk is full" in reason for reason in reasons)
 
 
@@ -78,8 +78,8 @@ def test_spend_is_not_counted_twice_after_a_regrade(tmp_path: Path) -> None:
     toy_pool(log_dir)
     toy_run(log_dir, Unlucky())
     regrade_dir(log_dir, {"toy": Toy()}, None)
-    ((sitting,), _) = load_runs([log_dir])
-    assert len(rows_in(*sitting.paths)) == 12
+    ((system_run,), _) = load_runs([log_dir])
+    assert len(rows_in(*system_run.paths)) == 12
 
 
 def test_a_new_scorer_version_grades_whole_logs_only(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_new_scorer_version_grades_whole_logs_only(tmp_path: Path) -> None:
     (result,) = regrade_dir(log_dir, {"toy": Strict()}, None, everything=True)
     assert result.graded == 12
     assert verdicts(log_dir) == [0.0] * 12
-    ((sitting,), _) = load_runs([log_dir])
-    assert sitting.facts.suite_version == "2-A"
+    ((system_run,), _) = load_runs([log_dir])
+    assert system_run.facts.suite_version == "2-A"
 
 
 def test_logs_that_an_older_grader_graded_are_known_until_they_are_graded_again(

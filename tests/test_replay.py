@@ -166,7 +166,7 @@ def drawing() -> type[ModelAPI]:
 
 
 @contextmanager
-def sitting(log_dir: Path, task: str = "task", epoch: int = 1) -> Iterator[None]:
+def system_run(log_dir: Path, task: str = "task", epoch: int = 1) -> Iterator[None]:
     """Let a sample of a run be asked within; each time it is a new attempt at it."""
     journal = TaskJournal(log_dir, replace(HEAD, task=task), PaidReplies(log_dir))
     try:
@@ -186,7 +186,7 @@ def drawn(log_dir: Path, text: str = "Go.", sampling: Sampling | None = None, **
             "sage", [ChatMessageUser(content=text)], "step", sampling
         )
 
-    with sitting(log_dir, **more):
+    with system_run(log_dir, **more):
         return anyio.run(ask).text
 
 
@@ -227,7 +227,7 @@ def test_equal_requests_of_a_sample_are_draws_of_their_own_each_time(tmp_path: P
 
     found: list[list[str]] = []
     for _ in range(2):
-        with sitting(tmp_path):
+        with system_run(tmp_path):
             found.append(anyio.run(ask_three))
     assert found[0] == found[1]
     assert len(set(found[0])) == 3
@@ -243,7 +243,7 @@ def test_a_bridged_reply_is_read_back_with_its_tool_calls(tmp_path: Path) -> Non
 
     found: list[ModelOutput] = []
     for _ in range(2):
-        with sitting(tmp_path):
+        with system_run(tmp_path):
             found.append(anyio.run(relay))
     assert found[0].message.tool_calls == found[1].message.tool_calls
     assert found[0].stop_reason == found[1].stop_reason == "tool_calls"

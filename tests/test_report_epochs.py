@@ -51,8 +51,8 @@ def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_pat
     with pytest.raises(UserError, match=r"times: single:clerk 1, single:sage 4\.") as refused:
         rows_of(tmp_path)
     assert "the same command finishes it; else --epochs 1 compares the first" in str(refused.value)
-    sittings, _ = load_runs([tmp_path / "logs"])
-    rows = build_rows(sittings, ReportOptions(epochs=1))
+    system_runs, _ = load_runs([tmp_path / "logs"])
+    rows = build_rows(system_runs, ReportOptions(epochs=1))
     sage = row_of(rows, "single:sage")
     assert (sage.epochs, sage.n_asked, sage.n_graded, sage.accuracy) == (1, 3, 3, 0.0)
     assert (sage.usd_paid_low, row_of(rows, "single:clerk").n_asked) == (None, 3)
@@ -68,9 +68,9 @@ def late(heard: Heard) -> str:
 @pytest.mark.parametrize("epochs", [0, 3])
 def test_more_epochs_than_there_are_cannot_be_chosen(tmp_path: Path, epochs: int) -> None:
     sit(tmp_path / "logs", "single:sage", exam=Exam(size=2), epochs=2)
-    sittings, _ = load_runs([tmp_path / "logs"])
+    system_runs, _ = load_runs([tmp_path / "logs"])
     with pytest.raises(UserError, match=f"--epochs {epochs}: single:sage on numbers has 2"):
-        build_rows(sittings, ReportOptions(epochs=epochs))
+        build_rows(system_runs, ReportOptions(epochs=epochs))
 
 
 def test_a_run_that_was_interrupted_while_it_raised_its_epochs_says_so(tmp_path: Path) -> None:

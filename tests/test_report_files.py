@@ -76,8 +76,8 @@ def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
     unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
     sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
     sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
-    sittings, _ = load_runs([logs, tmp_path / "more"])
-    figure = figure_of(build_rows(sittings))
+    system_runs, _ = load_runs([logs, tmp_path / "more"])
+    figure = figure_of(build_rows(system_runs))
     boxes = texts_of(figure)
     assert len(boxes) > 10
     labels = " ".join(text for text, _ in boxes)

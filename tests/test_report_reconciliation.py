@@ -13,8 +13,8 @@ from reports.report import reconciliation
 
 
 def lines_of(logs: Path) -> tuple[str, ...]:
-    sittings, _ = load_runs([logs])
-    return reconciliation(sittings)
+    system_runs, _ = load_runs([logs])
+    return reconciliation(system_runs)
 
 
 def test_the_table_ends_with_our_totals_against_those_of_inspect(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_killed_run_has_no_totals_to_compare_with(tmp_path: Path) -> None:
 
 def test_what_no_cause_explains_is_called_unexplained(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage")
-    (sitting,) = load_runs([tmp_path])[0]
-    ((kind, sums),) = sitting.spend.items()
+    (system_run,) = load_runs([tmp_path])[0]
+    ((kind, sums),) = system_run.spend.items()
     more = replace(sums, input=sums.input + 3, output=sums.output + 6)
-    (line,) = reconciliation([replace(sitting, spend={kind: more})])
+    (line,) = reconciliation([replace(system_run, spend={kind: more})])
     assert line.endswith("UNEXPLAINED: they differ by 3 tokens in, 6 out.")

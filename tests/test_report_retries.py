@@ -15,8 +15,8 @@ TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 8"
 
 
 def totals(folder: Path) -> SystemTotals:
-    (sitting,), _ = load_runs([folder])
-    return system_totals(sitting)
+    (system_run,), _ = load_runs([folder])
+    return system_totals(system_run)
 
 
 def listed(left: Left) -> Decimal:

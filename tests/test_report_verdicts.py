@@ -111,8 +111,8 @@ def test_another_image_is_another_sitting_even_in_one_directory(tmp_path: Path) 
     sit_code(tmp_path, "single:sage", **DOCKER)
     newer = {**DOCKER, "box_facts": {**DOCKER["box_facts"], "image_id": "sha256:0"}}  # type: ignore[dict-item]
     sit(tmp_path / "logs" / "new", "single:sage", exam=CodeExam(), **newer)
-    sittings, _ = load_runs([tmp_path / "logs"])
-    assert len(sittings) == 2
+    system_runs, _ = load_runs([tmp_path / "logs"])
+    assert len(system_runs) == 2
 
 
 def test_an_exam_is_broken_down_by_difficulty_and_platform(tmp_path: Path) -> None:

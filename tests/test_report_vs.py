@@ -22,8 +22,8 @@ from reports.row import TableRow
 
 
 def shown(logs: Path, wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
-    sittings, _ = load_runs([logs])
-    return compare(sittings, wanted)
+    system_runs, _ = load_runs([logs])
+    return compare(system_runs, wanted)
 
 
 def three(logs: Path) -> None:
@@ -101,11 +101,11 @@ def test_many_comparisons_make_a_verdict_harder() -> None:
 def test_costs_of_a_row_are_those_of_its_questions(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     three(logs)
-    rows, (sittings, _) = shown(logs).rows, load_runs([logs])
-    for sitting in sittings:
-        row = row_of(rows, sitting.facts.system)
-        usd = [float(one.totals.usd or 0) for one in sitting.attempts]
-        right = sum(one.value or 0 for one in sitting.attempts)
+    rows, (system_runs, _) = shown(logs).rows, load_runs([logs])
+    for system_run in system_runs:
+        row = row_of(rows, system_run.facts.system)
+        usd = [float(one.totals.usd or 0) for one in system_run.attempts]
+        right = sum(one.value or 0 for one in system_run.attempts)
         assert row.usd_median == pytest.approx(np.median(usd))
         assert row.usd_per_correct == pytest.approx(sum(usd) / right)
         assert row.share_infinite == pytest.approx(1 - right / 6)
@@ -144,8 +144,8 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     assert "nobody right on 1 question," in row.notes
     assert "of equal ones the cheapest" in row.derived
     usd = {
-        sitting.facts.system: [float(one.totals.usd or 0) for one in sitting.attempts]
-        for sitting in load_runs([logs])[0]
+        system_run.facts.system: [float(one.totals.usd or 0) for one in system_run.attempts]
+        for system_run in load_runs([logs])[0]
     }
     sage, clerk = usd["single:sage"], usd["single:clerk"]
     assert clerk[3] < sage[3], "both are right on question 4"

@@ -11,7 +11,7 @@ from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 from harness.prices import Book
 from harness.prices.cost import Price
 from harness.prices.reprice import Repriced, repriced, show_repriced, write_repriced
@@ -30,7 +30,7 @@ def doubled(price: Price) -> Price:
 
 
 def rows_below(folder: Path, other: Book) -> list[Repriced]:
-    found = [repriced(files, other) for files in sittings_below(folder)]
+    found = [repriced(files, other) for files in system_runs_below(folder)]
     return [row for row in found if row]
 
 

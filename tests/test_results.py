@@ -119,7 +119,7 @@ def test_of_two_evaluations_of_a_pool_the_later_one_counts(tmp_path: Path) -> No
     sit(tmp_path / "first" / "logs" / "first", "single:clerk", exam=EXAM)
     found = pools([tmp_path / "first", tmp_path / "second"])
     assert list(found) == ["first"]
-    means = {one.name: round(6 * one.mean) for one in scored_systems(found["first"]).contestants}
+    means = {one.name: round(6 * one.mean) for one in scored_systems(found["first"]).systems}
     assert means["single:sage"] == 5
     assert set(means) == {"single:sage", "single:clerk"}
 

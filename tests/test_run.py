@@ -69,8 +69,8 @@ def test_a_failed_question_stays_unanswered_and_only_it_is_asked_again(tmp_path:
     assert toy_run(log_dir).finished
     asked = Counter(calls(log_dir))
     assert {question for question, times in asked.items() if times > 1} == {"ada eval-3"}
-    ((sitting,), _) = load_runs([log_dir])
-    assert [attempt.value for attempt in sitting.attempts] == [1.0] * 12
+    ((system_run,), _) = load_runs([log_dir])
+    assert [attempt.value for attempt in system_run.attempts] == [1.0] * 12
 
 
 def test_after_kill_9_the_same_command_asks_no_finished_question_again(tmp_path: Path) -> None:
@@ -103,15 +103,15 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     begun, finished = len(calls(log_dir)), len(calls(log_dir, "end"))
     Path(f"{log_dir}.slow").unlink()
     subprocess.run(command, check=True)
-    ((sitting,), _) = load_runs([log_dir])
-    lost = [call for call in rows_in(*sitting.paths) if call.error == IN_FLIGHT]
+    ((system_run,), _) = load_runs([log_dir])
+    lost = [call for call in rows_in(*system_run.paths) if call.error == IN_FLIGHT]
     assert len(lost) == begun - finished > 0
     assert all(call.usage is None and not call.counted for call in lost)
-    found = system_totals(sitting)
+    found = system_totals(system_run)
     assert found.usd_paid is None
     assert found.usd_at_least == 12 * Decimal("0.01")
     assert (found.n_failed, found.n_graded) == (len(lost), 12)
-    assert spent_in_logs(sitting.paths) == (12 + len(lost)) * Decimal("0.01")
+    assert spent_in_logs(system_run.paths) == (12 + len(lost)) * Decimal("0.01")
 
 
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_best_single_is_chosen_on_train_and_its_calls_are_kept_apart(tmp_path: P
     assert experiment is not None
     assert dict(experiment.entries[0].args) == {"worker": "ada", "chosen_on": "train", "n": 12}
     assert experiment.entries[0].reference_allowed
-    sittings, _ = load_runs([log_dir])
-    purposes = Counter((one.facts.purpose, one.facts.split) for one in sittings)
+    system_runs, _ = load_runs([log_dir])
+    purposes = Counter((one.facts.purpose, one.facts.split) for one in system_runs)
     assert purposes == {("selection", "train"): 2, ("eval", "eval"): 1}
 
 
@@ -163,8 +163,8 @@ def test_choosing_the_best_single_does_not_stand_in_for_sitting_the_exam(tmp_pat
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     assert toy_run(log_dir, systems=("single", "best-single"), limit=3).finished
-    sittings, _ = load_runs([log_dir])
-    sat = {one.facts.system for one in sittings if one.facts.purpose == "eval"}
+    system_runs, _ = load_runs([log_dir])
+    sat = {one.facts.system for one in system_runs if one.facts.purpose == "eval"}
     assert sat == {"single:ada", "single:bob", "best-single"}
     assert {f"bob eval-{n}" for n in range(3)} <= set(calls(log_dir))
 

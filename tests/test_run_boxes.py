@@ -25,18 +25,18 @@ class Cupboard:
     image_id: str = "sha256:aaa"
     missing: str = ""
     no_engine: str = ""
-    diary: list[str] = field(default_factory=list[str])
+    access_log: list[str] = field(default_factory=list[str])
 
     @property
     def boxes(self) -> Boxes:
         return Boxes(open=self.open, describe=self.describe, engine=lambda: self.no_engine)
 
     def open(self, name: str, most: int | None) -> Any:
-        self.diary.append(f"open {name} {most}")
-        return SimpleNamespace(name=name, close=lambda: self.diary.append(f"close {name}"))
+        self.access_log.append(f"open {name} {most}")
+        return SimpleNamespace(name=name, close=lambda: self.access_log.append(f"close {name}"))
 
     def describe(self, box: Any, image: str) -> Any:
-        self.diary.append(f"facts {image}")
+        self.access_log.append(f"facts {image}")
         if self.missing:
             raise UserError(self.missing)
         return SimpleNamespace(
@@ -56,7 +56,7 @@ class Boxed(Toy):
         self.broken = broken
 
     def grade(self, question: Question, reply: str, box: Any = None) -> Grade:
-        assert f"close {box.name}" not in self.cupboard.diary[-1:]
+        assert f"close {box.name}" not in self.cupboard.access_log[-1:]
         if question.id in self.broken:
             raise OSError("the engine is down")
         return super().grade(question, reply)
@@ -72,23 +72,23 @@ def run_boxed(
 def test_a_box_is_opened_once_asked_first_and_closed_at_the_end(tmp_path: Path) -> None:
     cupboard = Cupboard()
     assert run_boxed(tmp_path / "run", cupboard, max_sandboxes=3)
-    assert cupboard.diary == ["open docker 3", "facts toy-image", "close docker"]
+    assert cupboard.access_log == ["open docker 3", "facts toy-image", "close docker"]
 
 
 def test_the_log_says_what_programs_ran_on(tmp_path: Path) -> None:
     run_boxed(tmp_path / "run", Cupboard())
-    ((sitting,), _) = load_runs([tmp_path / "run"])
-    assert sitting.facts.box == "docker"
-    assert sitting.facts.box_facts is not None
-    assert sitting.facts.box_facts.short == "Python 3.11.2, toy-image aaa"
-    assert sitting.facts.box_facts.packages == ("six==1.16.0",)
+    ((system_run,), _) = load_runs([tmp_path / "run"])
+    assert system_run.facts.box == "docker"
+    assert system_run.facts.box_facts is not None
+    assert system_run.facts.box_facts.short == "Python 3.11.2, toy-image aaa"
+    assert system_run.facts.box_facts.packages == ("six==1.16.0",)
 
 
 def test_a_box_that_lacks_its_image_is_refused_before_the_first_call(tmp_path: Path) -> None:
     cupboard = Cupboard(missing="There is no image toy-image: podium sandbox build makes it.")
     with pytest.raises(UserError, match="There is no image toy-image"):
         run_boxed(tmp_path / "run", cupboard)
-    assert cupboard.diary[-1] == "close docker"
+    assert cupboard.access_log[-1] == "close docker"
     assert calls(tmp_path / "run") == []
     assert not (tmp_path / "run").exists()
 
@@ -107,7 +107,7 @@ def test_a_box_that_lacks_a_suites_packages_is_refused_before_the_first_call(
     toy_pool(tmp_path / "run")
     with pytest.raises(UserError, match=r"The box docker has only six==1\.16\.0: take another"):
         toy_run(tmp_path / "run", Picky(cupboard), cupboard.boxes, limit=2)
-    assert cupboard.diary[-1] == "close docker"
+    assert cupboard.access_log[-1] == "close docker"
     assert calls(tmp_path / "run") == []
     assert not (tmp_path / "run").exists()
 
@@ -128,7 +128,7 @@ def test_a_box_is_closed_when_a_run_breaks_off(tmp_path: Path) -> None:
     cupboard = Cupboard()
     with pytest.raises(KeyboardInterrupt), open_run_box(cupboard.boxes, "docker", []):
         raise KeyboardInterrupt
-    assert cupboard.diary == ["open docker None", "close docker"]
+    assert cupboard.access_log == ["open docker None", "close docker"]
 
 
 def test_another_image_or_another_box_is_another_experiment(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_resumed_run_takes_the_box_it_had(tmp_path: Path) -> None:
     run_boxed(tmp_path / "run", Cupboard(), box="bwrap")
     resumed = Cupboard()
     assert run_boxed(tmp_path / "run", resumed, systems=("single:bob",))
-    assert resumed.diary[0] == "open bwrap None"
+    assert resumed.access_log[0] == "open bwrap None"
 
 
 def test_gaps_are_regraded_in_the_box_that_graded_the_rest(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_gaps_are_regraded_in_the_box_that_graded_the_rest(tmp_path: Path) -> No
             regrade_dir(log_dir, suites, other)
         (result,) = regrade_dir(log_dir, suites, box)
     assert (result.graded, result.still_unscored) == (1, 0)
-    assert cupboard.diary[-1] == "close bwrap"
+    assert cupboard.access_log[-1] == "close bwrap"
 
 
 def test_after_all_was_graded_in_another_box_log_and_experiment_say_so(tmp_path: Path) -> None:
@@ -169,10 +169,10 @@ def test_after_all_was_graded_in_another_box_log_and_experiment_say_so(tmp_path:
     suites = {"toy": Boxed(newer)}
     with open_run_box(newer.boxes, "docker", suites.values()) as box:
         regrade_dir(log_dir, suites, box, everything=True)
-    ((sitting,), _) = load_runs([log_dir])
-    assert sitting.facts.box == "docker"
-    assert sitting.facts.box_facts is not None
-    assert sitting.facts.box_facts.image_id == "sha256:bbb"
+    ((system_run,), _) = load_runs([log_dir])
+    assert system_run.facts.box == "docker"
+    assert system_run.facts.box_facts is not None
+    assert system_run.facts.box_facts.image_id == "sha256:bbb"
     experiment = read_experiment(log_dir)
     assert experiment is not None
     assert (experiment.box, experiment.images) == ("docker", {"toy": "sha256:bbb"})

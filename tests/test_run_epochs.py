@@ -164,8 +164,8 @@ def test_a_report_calls_the_mean_over_epochs_what_it_is(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     toy_run(log_dir, **BOTH)
-    sittings, _ = load_runs([log_dir])
-    found = {row.suite: row for row in build_rows(sittings)}
+    system_runs, _ = load_runs([log_dir])
+    found = {row.suite: row for row in build_rows(system_runs)}
     varied = found["varied"]
     assert (varied.epochs, varied.n_asked, varied.n_graded, varied.accuracy) == (4, 8, 8, 0.5)
     assert (found["toy"].epochs, found["toy"].n_asked) == (1, 2)
@@ -197,10 +197,10 @@ def test_a_pool_s_grader_judges_every_epoch_and_costs_no_system_anything(tmp_pat
     assert Counter(calls(log_dir)) == {
         f"{who} eval-{n}": 2 for who in ("ada", "bob") for n in range(2)
     }
-    ((sitting,), _) = load_runs([log_dir])
-    found = system_totals(sitting)
+    ((system_run,), _) = load_runs([log_dir])
+    found = system_totals(system_run)
     assert (found.n_graded, found.calls, found.usd) == (4, 1, Decimal("0.01"))
     assert found.usd_grading == 4 * Decimal("0.01")
-    (row,) = build_rows([sitting])
+    (row,) = build_rows([system_run])
     assert (row.accuracy, row.knowledge_cutoff) == (1.0, "ada: unknown")
     assert set(json.loads(row.config)) == {"ada", "grader"}

@@ -41,14 +41,14 @@ def test_the_oracles_plans_are_named_below_the_log_directory_and_grow_with_it(
     log_dir.rename(moved)
     words[-1] = str(moved)
     assert main(["run", *words, "--system", "oracle"]) == 0
-    sittings, _ = load_runs([moved])
-    sat = {one.facts.system: [attempt.value for attempt in one.attempts] for one in sittings}
+    system_runs, _ = load_runs([moved])
+    sat = {one.facts.system: [attempt.value for attempt in one.attempts] for one in system_runs}
     assert {system: len(values) for system, values in sat.items()} == {
         "oracle": 2,
         "random-worker": 2,
     }
     assert all(value is not None for values in sat.values() for value in values)
-    (oracle,) = [one for one in sittings if one.facts.system == "oracle"]
+    (oracle,) = [one for one in system_runs if one.facts.system == "oracle"]
     assert oracle.facts.args == {"plans": "oracle/practice-choice.json"}
     samples = [
         sample.uuid

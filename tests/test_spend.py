@@ -13,7 +13,7 @@ from harness.budget import Spend
 from harness.cli import main
 from harness.errors import SpendLimit, UserError
 from harness.ledger.join import rows_of
-from harness.ledger.runs import find_logs, sittings_below
+from harness.ledger.runs import find_logs, system_runs_below
 from harness.ledger.system_runs import spent_in_logs
 from harness.prices.cost import Service
 from harness.records import Usage
@@ -134,7 +134,7 @@ def test_a_limit_breaks_off_no_call_so_that_a_strict_audit_holds(
     main(
         [*run, "--limit", "5", "--time-scale", "0.02", "--log-dir", str(tmp_path / "run"), *limits]
     )
-    (files,) = sittings_below(tmp_path / "run")
+    (files,) = system_runs_below(tmp_path / "run")
     assert {row.billable for row in rows_of(files)} == {"yes"}
     found = audit(tmp_path / "run", strict=True)
     assert {one.invariant for one in found.verdicts if one.status == "fail"} <= {"I10"}

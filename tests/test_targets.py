@@ -126,7 +126,7 @@ def test_seeds_of_one_training_are_one_contestant(tmp_path: Path) -> None:
     assert [name.split("-")[2] for name in who.members] == ["0/best", "1/best", "2/best"]
     assert who.mean == pytest.approx(5 / 6)
     assert who.costs.worker_calls == 1
-    assert {one.name: one.kind for one in found.contestants if one is not who} == {
+    assert {one.name: one.kind for one in found.systems if one is not who} == {
         "moa-lite": "ensemble", "single:sage": "single",
     }  # fmt: skip
 

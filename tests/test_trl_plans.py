@@ -158,17 +158,17 @@ def test_a_step_in_which_the_money_ends_teaches_nothing_and_says_so(tmp_path: Pa
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
 
-    def sitting(usd: str) -> TrainingReward:
+    def system_run(usd: str) -> TrainingReward:
         plans = PlanSettings(max_usd=Decimal(usd), log_dir=log)
         config = RewardConfig(concurrency=1, plans=plans)
         return training_reward(config, spec, read_book(spec.prices), train(Toy()))
 
-    reward = sitting("0.05")
+    reward = system_run("0.05")
     assert step(reward, [SOLVE] * 4)[0] == [1.0] * 4
     assert reward.trl.stopped == ""
     assert step(reward, [SOLVE] * 40, 1)[0] == [None] * 40, "and the masked share ends nothing"
     assert "--max-usd 0.05" in reward.trl.stopped
     assert reward.answerer.usd == Decimal("0.05")
-    again = sitting("1")
+    again = system_run("1")
     assert step(again, [SOLVE] * 40, 1)[0] == [1.0] * 40
     assert again.answerer.usd == Decimal("0.44"), "the step is made again, and what it paid is kept"

@@ -17,16 +17,16 @@ from harness.usage import usage_from
 
 def only(log_dir: Path) -> SystemRun:
     """Return the one sitting below a directory."""
-    ((sitting,), _) = load_runs([log_dir])
-    return sitting
+    ((system_run,), _) = load_runs([log_dir])
+    return system_run
 
 
 def test_reasoning_that_was_not_reported_is_unknown_and_not_zero(tmp_path: Path) -> None:
     sit(tmp_path, "pair", steps("sage", "clerk"))
-    sitting = only(tmp_path)
-    assert [call.usage.reasoning for call in rows_in(*sitting.paths) if call.usage] == [None] * 8
-    assert sitting.attempts[0].totals.tokens_reasoning is None
-    assert system_totals(sitting).tokens_reasoning is None
+    system_run = only(tmp_path)
+    assert [call.usage.reasoning for call in rows_in(*system_run.paths) if call.usage] == [None] * 8
+    assert system_run.attempts[0].totals.tokens_reasoning is None
+    assert system_totals(system_run).tokens_reasoning is None
 
 
 def test_reasoning_adds_up_only_where_all_of_it_is_known() -> None:

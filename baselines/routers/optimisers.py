@@ -55,7 +55,7 @@ def descend(
 ) -> Params:
     """Return the state with the least loss on the held-out rows, the earliest if several.
 
-    They are part of the train split; an exam's questions are never looked at.
+    They are part of the train split; an eval split's questions are never looked at.
     """
     (gradient, loss), (learn, held_out), (pace, rng) = slopes, among, how
     params = dict(start)

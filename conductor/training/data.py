@@ -73,7 +73,7 @@ class ShownRow:
 
 @dataclass(frozen=True, slots=True)
 class RowDraw:
-    """How rows are drawn: exams, their weights, and which workers a row shows."""
+    """How rows are drawn: suites, their weights, and which workers a row shows."""
 
     exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
     weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
@@ -120,7 +120,7 @@ class EarlierRound:
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
-    """Turns rows into texts: the exams' questions, the pool's cards, the form."""
+    """Turns rows into texts: the suites' questions, the pool's cards, the form."""
 
     form: PlanFormat
     spec: PoolSpec

@@ -68,7 +68,7 @@ from harness.suite import ModelGraded, at_epoch
 from harness.workflow import Workflow
 
 NO_TRAIN = (
-    "Suite {name!r} has no train split, it is an exam only: train on another suite "
+    "Suite {name!r} has no train split, it is for evaluation only: train on another suite "
     "(`podium suites` says which have one)."
 )
 
@@ -103,7 +103,7 @@ class TrainingJob:
     book: Book
     exams: Mapping[str, SuiteSplit]  # what teaches, by suite
     held_out: Mapping[str, SuiteSplit]  # what picks the best: validation, or last train questions
-    left_out: int  # questions that would teach and are asked in an exam, too
+    left_out: int  # questions that would teach and are asked in an eval split, too
     study: VerdictDataset | None = None  # where recorded verdicts stand in for workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """What later rounds go on from (rounds.py)."""
@@ -174,7 +174,9 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
     named = {name: _exam(name, config, parts) for name in names}
     examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
     exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
-    if not all(exam.questions for exam in exams.values()):  # these suites' exams ask all of it
+    if not all(
+        exam.questions for exam in exams.values()
+    ):  # these suites' eval splits ask all of it
         refuse_overlap(named.values(), examined, bare)
     held_out: dict[str, SuiteSplit] = {}
     for name, exam in exams.items():
@@ -320,7 +322,7 @@ class TrainingRewards:
     validation: RewardRecorder
     stopped: Callable[[], str] = str  # why no worker is asked, for money; empty while there is
     spent: Callable[[], Decimal] = Decimal
-    """Dollars that are gone in all processes, earlier sittings included. All processes call it
+    """Dollars that are gone in all processes, earlier sessions included. All processes call it
     together; it divides what is left of the limit among them anew."""
     answerer: PlanAnswerer | None = None  # who carries plans out; None for a study
 

@@ -151,7 +151,7 @@ class TrainingState:
     since: int = 0  # validations without a better one, of those graded whole
     validation: Validation | None = None  # the latest step's; None where none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
-    dearest: Decimal = Decimal(0)  # dollars of this sitting's dearest step, not validated
+    dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, not validated
     validating: Decimal = Decimal(0)  # dollars of the dearest validation, at full price
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False

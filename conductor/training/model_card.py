@@ -139,10 +139,10 @@ def said_in_logs(folder: Path) -> list[SaidPlan]:
     return said_by(load_runs([folder])[0])
 
 
-def said_by(sittings: Iterable[SystemRun]) -> list[SaidPlan]:
+def said_by(system_runs: Iterable[SystemRun]) -> list[SaidPlan]:
     """Return the plans of some systems' runs."""
     found: list[SaidPlan] = []
-    for entry in (entry for sitting in sittings for entry in entries(sitting.paths)):
+    for entry in (entry for system_run in system_runs for entry in entries(system_run.paths)):
         sample: dict[str, Any] = entry.sample
         metadata: dict[str, Any] = sample.get("metadata") or {}
         shape: dict[str, Any] = metadata.get(PODIUM) or {}
@@ -192,7 +192,7 @@ is in `podium.json`. {label}
 |---|---|---|---|---|
 {data}
 
-{left_out} of the suites' train questions were left out because an exam asks them.
+{left_out} of the suites' train questions were left out because an eval split asks them.
 
 ## Validation
 

@@ -2,7 +2,7 @@
 
 manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
 metrics.jsonl     one JSON object per step; with `validation` where one was made
-cpu.jsonl         processor seconds of all processes and sittings, written as they pass
+cpu.jsonl         processor seconds of all processes and sessions, written as they pass
 plans.jsonl       what was planned; texts only where every suite's may be published
 first_rounds.json where a recursive training goes on from (rounds.py)
 start/            the model and tokenizer before the first reward
@@ -299,7 +299,7 @@ class CpuClock:
 
 
 def cpu_seconds(folder: Path) -> float | None:
-    """Return what all sittings of a run have used; None where none has written it."""
+    """Return what all sessions of a run have used; None where none has written it."""
     lines = read_lines(folder / CPU)
     return sum(line["cpu_s"] for line in lines) if lines else None
 

@@ -33,7 +33,7 @@ class AuditFault:
 
 @dataclass(slots=True)
 class InvariantCheck:
-    """What one invariant found in one sitting."""
+    """What one invariant found in one system run."""
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
     skipped: str = ""
@@ -54,7 +54,7 @@ class InvariantCheck:
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """One invariant over all sittings."""
+    """One invariant over all system runs."""
 
     invariant: str
     title: str
@@ -62,13 +62,13 @@ class InvariantVerdict:
     status: Status
     checked: int
     reasons: tuple[tuple[str, int], ...]
-    """Why it was not checked, what is weak, what else to know; with how many sittings or rows."""
+    """Why it was not checked, what is weak, what else to know; with how many runs or rows."""
     faults: tuple[AuditFault, ...]
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is known of one invariant while sittings are added up."""
+    """What is known of one invariant while system runs are added up."""
 
     checked: int = 0
     skipped: Counter[str] = field(default_factory=Counter[str])
@@ -79,7 +79,7 @@ class Findings:
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
 
     def add(self, one: InvariantCheck) -> None:
-        """Add one sitting."""
+        """Add one system run."""
         if one.skipped:
             (self.gaps if one.matters else self.skipped)[one.skipped] += 1
         else:
@@ -121,7 +121,7 @@ KEYS = (
 
 @dataclass
 class Evidence:
-    """One sitting, joined. Not frozen: its tables are made when they are first asked for."""
+    """One system run, joined. Not frozen: its tables are made when they are first asked for."""
 
     merged: Merged
     name: str

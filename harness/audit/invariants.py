@@ -135,7 +135,7 @@ def self_contained(evidence: Evidence) -> InvariantCheck:
 
 
 def same_twice(files: RunFiles, name: str) -> InvariantCheck:
-    """I13: the files of a sitting give the same rows, byte for byte, each time they are read."""
+    """I13: the files of a system run give the same rows, byte for byte, each time they are read."""
     first, second = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
     if first == second:
         return InvariantCheck()
@@ -277,7 +277,7 @@ def _history(run: Path) -> tuple[EarlierRoot, ...]:
 
 def _elsewhere(evidence: Evidence) -> InvariantCheck:
     """What providers bill is what the ledger says, within the tolerance."""
-    # A bill is of an account, not of a sitting: harness/audit/run.py compares it.
+    # A bill is of an account, not of a system run: harness/audit/run.py compares it.
     return InvariantCheck(skipped="no invoice was given (--invoice FILE)")
 
 

@@ -34,7 +34,7 @@ from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
-from harness.ledger.runs import UP, RunFiles, gather, naming_sitting, sittings_below
+from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
 from harness.ledger.totals import CallSum, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
@@ -46,7 +46,7 @@ UNLABELLED = "unlabelled"
 
 @dataclass(slots=True)
 class Reconciled:
-    """Counts, tokens and dollars of some sittings."""
+    """Counts, tokens and dollars of some system runs."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: dict[str, Tokens] = field(default_factory=dict[str, Tokens])
@@ -56,7 +56,7 @@ class Reconciled:
     """By label and scope, e.g. `live inference`."""
 
     def join(self, other: "Reconciled") -> None:
-        """Add the figures of other sittings."""
+        """Add the figures of other system runs."""
         self.counts += other.counts
         for name, tokens in other.tokens.items():
             self.tokens[name] = plus(self.tokens.get(name, NO_TOKENS), tokens)
@@ -69,7 +69,7 @@ class Reconciled:
 
 
 def table_of(evidence: Evidence) -> Reconciled:
-    """Return the figures of one sitting."""
+    """Return the figures of one system run."""
     found = Reconciled(counts=_counts(evidence))
     found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
     found.tokens["ledger"] = _sum(spent(evidence.rows).values())
@@ -180,7 +180,7 @@ SHARE = 4
 
 @dataclass(slots=True)
 class AuditPart:
-    """What some sittings come to."""
+    """What some system runs come to."""
 
     table: Reconciled = field(default_factory=Reconciled)
     findings: dict[str, Findings] = field(
@@ -188,7 +188,7 @@ class AuditPart:
     )
 
     def join(self, other: "AuditPart") -> None:
-        """Add other sittings."""
+        """Add other system runs."""
         self.table.join(other.table)
         for id, more in other.findings.items():
             self.findings[id].join(more)
@@ -215,16 +215,16 @@ def audit(
     bills: Sequence[InvariantCheck] = (),
     anew: InvariantCheck | None = None,
 ) -> Audit:
-    """Check all invariants in all sittings below a directory.
+    """Check all invariants in all system runs below a directory.
 
     `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). UserError
     when there is no log, or a damaged one.
     """
-    sittings = sittings_below(folder)
+    system_runs = system_runs_below(folder)
     whole = AuditPart()
-    for part in audit_parts(sittings):
+    for part in audit_parts(system_runs):
         whole.join(part)
-    _check_whole(folder, sittings, whole, bills)
+    _check_whole(folder, system_runs, whole, bills)
     if anew is not None:
         grades = whole.findings["I16"]
         grades.weak = settled(grades.weak, anew)
@@ -244,19 +244,19 @@ def audit(
     return Audit(strict, whole.table, verdicts)
 
 
-def audit_parts(sittings: Sequence[RunFiles], large: int = LARGE) -> Iterator[AuditPart]:
-    """Yield what the sittings come to; in other processes from `large` bytes of files on."""
-    many = sum(one.size for one in sittings) >= large
-    shares = [sittings[at : at + SHARE] for at in range(0, len(sittings), SHARE)]
-    yield from map_over_processes(of_sittings, shares, many=many)
+def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[AuditPart]:
+    """Yield what the system runs come to; in other processes from `large` bytes of files on."""
+    many = sum(one.size for one in system_runs) >= large
+    shares = [system_runs[at : at + SHARE] for at in range(0, len(system_runs), SHARE)]
+    yield from map_over_processes(of_system_runs, shares, many=many)
 
 
-def of_sittings(sittings: Iterable[RunFiles]) -> AuditPart:
-    """Check some sittings, one after the other; for worker processes too."""
+def of_system_runs(system_runs: Iterable[RunFiles]) -> AuditPart:
+    """Check some system runs, one after the other; for worker processes too."""
     found = AuditPart()
     with without_collector():
-        for files in sittings:
-            with naming_sitting(files):
+        for files in system_runs:
+            with naming_system_run(files):
                 evidence = Evidence(merged(gather(files, digests=SampleDigests)), name_of(files))
                 found.table.join(table_of(evidence))
                 for invariant in INVARIANTS:
@@ -265,23 +265,23 @@ def of_sittings(sittings: Iterable[RunFiles]) -> AuditPart:
 
 
 def name_of(files: RunFiles) -> str:
-    """Return a sitting's name in faults."""
+    """Return a system run's name in faults."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
 def _check_whole(
-    folder: Path, sittings: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
+    folder: Path, system_runs: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
-    smallest = min(sittings, key=lambda one: (one.size, name_of(one)))
+    smallest = min(system_runs, key=lambda one: (one.size, name_of(one)))
     whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
-    runs = runs_of(folder, sittings)
+    runs = runs_of(folder, system_runs)
     whole.table.counts["run directories"] = len(runs)
     for run in runs:
         name = name_below(run, folder)
         whole.findings["I14"].add(
             manifest(run, "manifest" if name == "." else f"manifest of {name}")
         )
-    tasks = {files.task for files in sittings if files.journals}
+    tasks = {files.task for files in system_runs if files.journals}
     for place in sorted({folder, *runs}):
         if (place / "report" / "table.json").is_file():
             name = name_below(place, folder)
@@ -298,10 +298,10 @@ def name_below(run: Path, folder: Path) -> str:
     return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
 
-def runs_of(folder: Path, sittings: Sequence[RunFiles]) -> tuple[Path, ...]:
+def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
     """Return the directories that have, or should have, a manifest: those of experiments."""
     found: set[Path] = set()
-    for files in sittings:
+    for files in system_runs:
         parents = {path.parent for path in files.logs}
         parents |= {path.parent.parent.parent for path in files.journals}
         for parent in parents:
@@ -356,7 +356,7 @@ def as_text(audit: Audit) -> str:
 def _reconciliation(table: Reconciled) -> Iterator[str]:
     counts = table.counts
     yield (
-        f"RECONCILIATION of {pluralise(counts['sittings'], 'sitting')}: "
+        f"RECONCILIATION of {pluralise(counts['sittings'], 'system run')}: "
         f"{pluralise(counts['logs'], 'log')}, {pluralise(counts['journals'], 'journal')}"
     )
     if counts["run directories"] > 1:

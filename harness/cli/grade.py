@@ -122,7 +122,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
 
 def redact_command(args: argparse.Namespace) -> int:
-    """Copy logs without their texts, to share results of exams that must not be published."""
+    """Copy logs without their texts, to share results of suites that must not be published."""
     from harness.redact import redact
 
     for done in redact(args.paths, args.out):

@@ -180,14 +180,14 @@ def prices_command(args: argparse.Namespace) -> int:
 
 def reprice_command(args: argparse.Namespace) -> int:
     """Show what the runs of a directory would have cost at another price book."""
-    from harness.ledger.runs import sittings_below
+    from harness.ledger.runs import system_runs_below
     from harness.prices import read_book
     from harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
 
     book = read_book(args.book)
     if args.out:
         free_place(args.out)
-    found = [repriced(files, book) for files in sittings_below(args.dir)]
+    found = [repriced(files, book) for files in system_runs_below(args.dir)]
     rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
     say(show_repriced(rows))
     if args.out:
@@ -347,9 +347,9 @@ def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
     from harness.audit.reconcile import InvoiceOptions, read_invoice, reconcile, reconciliation_text
     from harness.errors import UserError
     from harness.ledger.join import rows_of
-    from harness.ledger.runs import sittings_below
+    from harness.ledger.runs import system_runs_below
 
-    sittings = sittings_below(args.dir)
+    system_runs = system_runs_below(args.dir)
     options = InvoiceOptions(
         project=args.project,
         key=args.key,
@@ -361,7 +361,7 @@ def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
     for path in args.invoice:
         if not path.is_file():
             raise UserError(f"There is no invoice {path}; export it from the provider's console.")
-        rows = (row for files in sittings for row in rows_of(files) if row.label == "live")
+        rows = (row for files in system_runs for row in rows_of(files) if row.label == "live")
         result = reconcile(rows, read_invoice(path), options)
         said = [
             AuditFault("I10", result.file, one.where, f"{one.kind}: {one.said}")

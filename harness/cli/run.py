@@ -86,7 +86,7 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         "--system",
         action="append",
         default=[],
-        help="system name; `single` for every worker; `all` for every contestant, router and "
+        help="system name; `single` for every worker; `all` for every system, router and "
         "control that fits pool, suites and installed extras; `contestants`, `routers`, `controls` "
         "or `frameworks` for those of a group; repeat (all that fit and need no training)",
     )
@@ -142,7 +142,7 @@ def learning_arguments(run: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SUITE",
-        help="learn on this suite's train split; repeat (the exam's own train split)",
+        help="learn on this suite's train split; repeat (its own)",
     )
     add(
         "--match",

@@ -216,19 +216,19 @@ def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
     are list prices. UserError when nobody sat alone, for logs of different labels, and for logs of
     one suite in different versions, data, prompts or splits of the same name.
     """
-    sittings, _ = load_runs(dirs)
-    alone = [sitting for sitting in sittings if sitting.facts.system.startswith(SINGLE)]
+    system_runs, _ = load_runs(dirs)
+    alone = [system_run for system_run in system_runs if system_run.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
         raise UserError(f"No worker sat alone in {places}: run `--system single` first.")
     _refuse_different(alone)
     asked: dict[str, MatrixQuestion] = {}
-    for sitting in alone:
-        asked |= {one.id: one for one in _asked(sitting) if one.id not in asked}
+    for system_run in alone:
+        asked |= {one.id: one for one in _asked(system_run) if one.id not in asked}
     withheld = sorted({one.facts.suite for one in alone if not one.facts.publishable})
     about = MatrixSource(
-        name="logs:" + ",".join(sorted({sitting.facts.suite for sitting in alone})),
-        source=f"{len(alone)} sittings of single workers, pool {alone[0].facts.pool}",
+        name="logs:" + ",".join(sorted({system_run.facts.suite for system_run in alone})),
+        source=f"{len(alone)} system runs of single workers, pool {alone[0].facts.pool}",
         label=alone[0].facts.label,
         notes=tuple(
             f"The texts of {name} stay in their log: no router reads them." for name in withheld
@@ -239,12 +239,12 @@ def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
 
 
 def _refuse_different(alone: Sequence[SystemRun]) -> None:
-    labels = sorted({sitting.facts.label for sitting in alone})
+    labels = sorted({system_run.facts.label for system_run in alone})
     if len(labels) > 1:
         raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
     exams: dict[str, tuple[str, ...]] = {}
-    for sitting in alone:
-        facts = sitting.facts
+    for system_run in alone:
+        facts = system_run.facts
         exam = (facts.suite_version, facts.data_revision, facts.prompt)
         if exams.setdefault(facts.suite, exam) != exam:
             raise UserError(
@@ -254,23 +254,23 @@ def _refuse_different(alone: Sequence[SystemRun]) -> None:
 
 
 def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
-    for sitting in alone:
-        for attempt in sitting.attempts:
+    for system_run in alone:
+        for attempt in system_run.attempts:
             usd = attempt.totals.usd
             yield MatrixCell(
-                question=_id(sitting.facts, attempt.question),
-                worker=sitting.facts.system.removeprefix(SINGLE),
+                question=_id(system_run.facts, attempt.question),
+                worker=system_run.facts.system.removeprefix(SINGLE),
                 score=attempt.value,
                 usd=None if usd is None else float(usd),
                 tokens_out=attempt.totals.tokens_out,
             )
 
 
-def _asked(sitting: SystemRun) -> Iterator[MatrixQuestion]:
-    """Yield the questions of a sitting, with their texts where they may be had."""
-    facts = sitting.facts
+def _asked(system_run: SystemRun) -> Iterator[MatrixQuestion]:
+    """Yield the questions of a system run, with their texts where they may be had."""
+    facts = system_run.facts
     split: Literal["train", "eval"] = "train" if facts.split == "train" else "eval"
-    for path in sitting.paths:
+    for path in system_run.paths:
         with open_log(path) as log, naming(path):
             for sample in log.samples():
                 metadata: Json = sample.get("metadata") or {}

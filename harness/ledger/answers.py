@@ -1,6 +1,6 @@
 """What a log says of each answer: its verdict and why, its plan, and its vote.
 
-Of exams whose questions may not be published, texts are withheld here, at the source, so that no
+Of suites whose questions may not be published, texts are withheld here, at the source, so that no
 view of the ledger can show them; digests stay.
 """
 
@@ -21,7 +21,7 @@ from harness.suite import publishable, redacted_message
 from harness.workflow import MALFORMED, Step, Workflow
 
 SECRET = "withheld"
-"""Stands for a text of an exam whose questions may not be published."""
+"""Stands for a text of a suite whose questions may not be published."""
 STEP = re.compile(r"step (\d+)\b")
 """Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
 PLANNING = f"{CONDUCTOR}: plan"
@@ -185,7 +185,7 @@ class ExamHeader:
 
 
 def exam_of(header: Json) -> ExamHeader:
-    """Return what a log's header says of its exam."""
+    """Return what a log's header says of its suite."""
     metadata: Json = header["eval"].get("metadata") or {}
     facts: Json = metadata.get(PODIUM) or {}
     prices: Json = facts.get("prices") or {}

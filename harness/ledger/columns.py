@@ -51,13 +51,13 @@ class QueryRow:
     score: float | None
     """From 0 to 1; NULL when unscored."""
     reason: str
-    """What the grade says of itself, or why there is none; a kind only for withheld exams."""
+    """What the grade says of itself, or why there is none; a kind only for withheld suites."""
     parsed: bool
     """False when no answer could be found in the reply (wrong, and counted apart)."""
     answer: str | None
-    """The answer found in the reply; `withheld` where the exam may not be published."""
+    """The answer found in the reply; `withheld` where the suite may not be published."""
     target: str | None
-    """The gold answer; `withheld` where the exam may not be published."""
+    """The gold answer; `withheld` where the suite may not be published."""
     calls: int
     """Calls of the graded attempt; graders' are apart."""
     attempts: int
@@ -183,7 +183,7 @@ QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
 UNIT = Decimal(1).scaleb(-PLACES)
 
 ALSO = {
-    "suite": "The exam.",
+    "suite": "The suite.",
     "system": "What sat it: a worker, a baseline or a conductor.",
     "question": "Id of the question; empty outside an eval.",
     "epoch": "1 for the first time that the question was asked.",
@@ -348,7 +348,7 @@ class Writer(Protocol):
 
 
 class ParquetWriter:
-    """Row groups of `GROUP_ROWS`, each of one or several sittings; zstd."""
+    """Row groups of `GROUP_ROWS`, each of one or several system runs; zstd."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         """Open a new file."""

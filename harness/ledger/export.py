@@ -50,20 +50,20 @@ from harness.ledger.runs import (
     Gathered,
     RunFiles,
     gather,
-    has_sittings,
-    naming_sitting,
-    sittings_below,
+    has_system_runs,
+    naming_system_run,
+    system_runs_below,
 )
 from harness.ledger.show import query_rows
 from harness.parallel import LARGE, cores, without_collector, worker_pool
 
 AHEAD = 2
-"""Sittings per process that may wait to be written: what bounds memory."""
+"""System runs per process that may wait to be written: what bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """One sitting."""
+    """One system run."""
 
     calls: Any
     queries: Any
@@ -71,8 +71,8 @@ class Tables:
 
 
 def tables_of(files: RunFiles) -> Tables:
-    """Read one sitting; UserError for a damaged file."""
-    with without_collector(), naming_sitting(files):
+    """Read one system run; UserError for a damaged file."""
+    with without_collector(), naming_system_run(files):
         return _tables_of(files)
 
 
@@ -99,16 +99,16 @@ def _books(found: Gathered) -> set[str]:
     }
 
 
-def each_of(sittings: Sequence[RunFiles], processes: int | None = None) -> Iterator[Tables]:
-    """Yield the tables of each sitting, in order; `processes` is chosen by size when None."""
-    large = sum(one.size for one in sittings) >= LARGE
+def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> Iterator[Tables]:
+    """Yield the tables of each system run, in order; `processes` is chosen by size when None."""
+    large = sum(one.size for one in system_runs) >= LARGE
     some = processes or (min(2, cores()) if large else 1)
-    if some < 2 or len(sittings) < 2:
-        yield from map(tables_of, sittings)
+    if some < 2 or len(system_runs) < 2:
+        yield from map(tables_of, system_runs)
         return
     with worker_pool(some) as pool:
         waiting: deque[Future[Tables]] = deque()
-        for files in sittings:
+        for files in system_runs:
             waiting.append(pool.submit(tables_of, files))
             if len(waiting) > some * AHEAD:
                 yield waiting.popleft().result()
@@ -141,7 +141,7 @@ class Exported:
 def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
     """Write the ledger of a directory's files; UserError before anything is replaced."""
     # `format` is one of `FORMATS`.
-    sittings = sittings_below(folder)
+    system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, LISTED])
     with _beside(out) as fresh:
@@ -151,7 +151,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
         }
         counts, books = {"calls": 0, "queries": 0}, set[str]()
         try:
-            for tables in each_of(sittings):
+            for tables in each_of(system_runs):
                 for table, rows in (("calls", tables.calls), ("queries", tables.queries)):
                     counts[table] += rows.num_rows
                     if table in writers:
@@ -254,7 +254,7 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
         return _checked({source.stem if source.stem in TABLES else TABLES[0]: source})
-    if has_sittings(source):  # a run's own directory may hold an export as well
+    if has_system_runs(source):  # a run's own directory may hold an export as well
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
     there = {name: source / f"{name}.parquet" for name in TABLES}

@@ -37,7 +37,7 @@ from harness.ledger.runs import (
     SampleRecord,
     calls_of,
     gather,
-    naming_sitting,
+    naming_system_run,
 )
 from harness.prices import Book, book_from_json, read_book
 from harness.prices.cost import Price
@@ -259,8 +259,8 @@ NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
-    """Yield the rows of one sitting, sorted by question, epoch and time."""
-    with naming_sitting(files):
+    """Yield the rows of one system run, sorted by question, epoch and time."""
+    with naming_system_run(files):
         rows = merged(gather(files)).rows
     yield from rows
 
@@ -278,7 +278,7 @@ class LoggedEvent:
 
 @dataclass(slots=True)
 class Merged:
-    """A sitting's rows, and how each of them came about."""
+    """A system run's rows, and how each of them came about."""
 
     gathered: Gathered
     rows: list[Call]
@@ -297,7 +297,7 @@ class Merged:
 
 
 def merged(gathered: Gathered) -> Merged:
-    """Join what the files of a sitting say."""
+    """Join what the files of a system run say."""
     heads = {journal.name: journal.head for journal in gathered.journals}
     closed = frozenset(journal.name for journal in gathered.journals if journal.closed)
     known = _books(gathered), heads, _whole(gathered), closed

@@ -61,7 +61,7 @@ class Head:
     book: str
     book_sha256: str
     shown: bool = True
-    """False for exams whose questions may not be published."""
+    """False for suites whose questions may not be published."""
 
 
 @dataclass(frozen=True, slots=True)

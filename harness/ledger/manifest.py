@@ -91,7 +91,7 @@ class FileEntry:
     rest: str | None = None
     """One digest over a log's other members."""
     about: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a log says of exam, prices and versions."""
+    """What a log says of suite, prices and versions."""
 
     def facts(self) -> dict[str, Any]:
         """Return all but the samples, as plain JSON values."""

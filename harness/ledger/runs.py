@@ -206,12 +206,12 @@ def _read(path: Path, *, header_only: bool) -> EvalLog:
 UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
 LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
-"""Where the files of sittings lie, below any directory."""
+"""Where the files of system runs lie, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one sitting."""
+    """The files of one system run."""
 
     folder: str
     """Where its logs lie, below the directory that was named; empty for that directory."""
@@ -228,13 +228,13 @@ class RunFiles:
         return sum(path.stat().st_size for path in (*self.logs, *self.journals))
 
 
-def has_sittings(folder: Path) -> bool:
+def has_system_runs(folder: Path) -> bool:
     """Say whether there is a log or a journal below a directory."""
     return any(folder.glob(LOGS)) or any(folder.glob(JOURNALS))
 
 
-def sittings_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the sittings below a directory, sorted; journals without a log are sittings too.
+def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
+    """Return the system runs below a directory, sorted; journals without a log are system runs too.
 
     UserError when there is neither a log nor a journal, and for a damaged log.
     """
@@ -452,7 +452,7 @@ class JournalRecord:
 
 @dataclass(slots=True)
 class Gathered:
-    """Everything that the files of a sitting say."""
+    """Everything that the files of a system run say."""
 
     files: RunFiles
     logs: list[LogRecord]
@@ -468,7 +468,7 @@ class Gathered:
 def gather(
     files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
 ) -> Gathered:
-    """Read the files of one sitting, with each answer, and the digests of texts, where asked for.
+    """Read a system run's files, with each answer, and the digests of texts, where asked for.
 
     UserError for a damaged file.
     """
@@ -482,8 +482,8 @@ def gather(
 
 
 @contextmanager
-def naming_sitting(files: RunFiles) -> Generator[None]:
-    """Turn what logs and journals of one sitting make fail into a UserError that names them."""
+def naming_system_run(files: RunFiles) -> Generator[None]:
+    """Turn what logs and journals of one system run make fail into a UserError that names them."""
     try:
         yield
     except UNFOUNDED as error:

@@ -1,7 +1,7 @@
 """One question: its row for reviewers, added up from its calls, and all of it in full.
 
 Figures of an answer are those of the attempt that was graded; what discarded attempts and grading
-cost stands apart. Texts of exams that may not be published are withheld, their digests shown.
+cost stands apart. Texts of suites that may not be published are withheld, their digests shown.
 """
 
 import json
@@ -27,7 +27,7 @@ from harness.ledger.call import Call
 from harness.ledger.columns import QueryRow, shortest
 from harness.ledger.join import rows_of
 from harness.ledger.logs import Json, RawLog, attached, naming, open_log
-from harness.ledger.runs import RunFiles, sittings_below
+from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
@@ -220,14 +220,14 @@ def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
     """Return the queries that fit, sorted; UserError with near matches when there is none."""
     known: Known = {}
     found: list[QueryDetail] = []
-    for files in sittings_below(folder):
-        found.extend(_of_sitting(files, wanted, known))
+    for files in system_runs_below(folder):
+        found.extend(_of_system_run(files, wanted, known))
     if not found:
         raise UserError(_unknown(wanted, known))
     return sorted(found, key=lambda one: (one.row.suite, one.row.question, one.row.system))
 
 
-def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
+def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
     samples: dict[tuple[str, int], tuple[AnswerRecord, Json]] = {}
     here = not files.logs
     for path in reversed(files.logs):
@@ -450,7 +450,7 @@ def _verdict(row: QueryRow) -> Iterator[str]:
     if row.plan is not None and not row.plan.startswith("["):
         yield f"    plan {row.plan}"
     if row.target == SECRET:
-        yield "    texts are withheld, this exam may not be published"
+        yield "    texts are withheld, this suite may not be published"
         yield f"    plan sha256 {_or(row.plan_sha256)}"
     yield f"    logs {row.logs}, journals {row.journals}"
 

@@ -49,14 +49,14 @@ from harness.records import CONDUCTOR, FALLBACK, PODIUM
 from harness.suite import redacted_message
 
 GROUPINGS = ("difficulty", "platform")
-"""Facts of a question by which a report breaks an exam down, in this order."""
+"""Facts of a question by which a report breaks a suite down, in this order."""
 NOTHING: Json = {}
 
 
 def load_runs(
     dirs: Sequence[Path], recursive: bool = True
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the sittings in some directories, and the foreign logs that were passed over.
+    """Return the system runs in some directories, and the foreign logs that were passed over.
 
     UserError for a damaged file, and when no log of podium's is left.
     """
@@ -119,7 +119,7 @@ class _Head:
     age: tuple[str, str]
     task: str
     identity: tuple[str, ...]
-    """An experiment that grew (a larger limit) may have a new task id, and is the same sitting."""
+    """An experiment that grew (a larger limit) may have a new task id, and is the same one."""
     facts: RunFacts
     asked: int
     epochs: int

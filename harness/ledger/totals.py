@@ -331,7 +331,7 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """One system that sat one exam: its newest attempts, and the sums of all its calls."""
+    """One system that sat one suite: its newest attempts, and the sums of all its calls."""
 
     facts: RunFacts
     paths: tuple[Path, ...]
@@ -355,7 +355,7 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class SystemTotals:
-    """A system on an exam. Figures per query are means over the graded pairs."""
+    """A system on a suite. Figures per query are means over the graded pairs."""
 
     n_asked: int
     n_graded: int

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.ledger.call import Call, at_price, plain
 from harness.ledger.join import merged
-from harness.ledger.runs import RunFiles, gather, naming_sitting
+from harness.ledger.runs import RunFiles, gather, naming_system_run
 from harness.ledger.totals import add_up
 from harness.prices import Book, book_from_json
 from harness.text import columns
@@ -45,7 +45,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Repriced:
-    """One system on one exam at two books."""
+    """One system on one suite at two books."""
 
     suite: str
     system: str
@@ -66,9 +66,9 @@ class Repriced:
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return what a sitting's graded queries cost at the embedded book and at another one."""
+    """Return what a system run's graded queries cost at the embedded book and at another one."""
     # None for what `podium run` did not write, and for runs that only chose a worker.
-    with naming_sitting(files):
+    with naming_system_run(files):
         return _repriced(files, book)
 
 

@@ -120,7 +120,7 @@ def serve_rewards(
         reward = Reward(exams, answer, settings, box and box.box)
         fresh = request.pool is not None
         service = RewardService(reward, exams, shown, request.on_unscored, fresh)
-        also = f"; {left} left out, for an exam asks them too" if left else ""
+        also = f"; {left} left out, for an eval split asks them too" if left else ""
         said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}{also}."
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
@@ -183,7 +183,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
 
 
 def _without_exams(named: Mapping[str, SuiteSplit], bare: BareText) -> dict[str, SuiteSplit]:
-    """Return what may teach: nothing that these suites' own exams ask; UserError if that is all."""
+    """Return what may teach: nothing that their eval splits ask; UserError if that is all."""
     examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
     exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
     if not all(exam.questions for exam in exams.values()):

@@ -413,7 +413,7 @@ class RewardSettings:
 
 
 class Reward:
-    """Rewards completions for the questions of some exams; usable from any event loop, or several.
+    """Rewards completions for the questions of some suites; usable from any event loop, or several.
 
     `box` is where programs run, open and asked for its facts. A suite that rewards in another way
     than it scores (`Rewarding`) is taken at its word, once, here.
@@ -426,7 +426,7 @@ class Reward:
         settings: RewardSettings = RewardSettings(),
         box: Any | None = None,
     ) -> None:
-        """Keep the exams by name; UserError when one runs programs and there is no box."""
+        """Keep the suites by name; UserError when one runs programs and there is no box."""
         named = {name: exam.suite for name, exam in exams.items()}
         self._suites: dict[str, Suite[Any]] = {
             name: suite.for_reward() if isinstance(suite, Rewarding) else suite
@@ -474,11 +474,11 @@ class Reward:
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:
             known = ", ".join(sorted(self._suites))
-            raise UserError(f"There is no exam {item.suite!r} to reward; there are: {known}.")
+            raise UserError(f"There is no suite {item.suite!r} to reward; there are: {known}.")
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
             what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
-            raise UserError(f"The exam {item.suite!r} has no {what} to reward.")
+            raise UserError(f"The suite {item.suite!r} has no {what} to reward.")
         if isinstance(self._answer, ItemCheck):
             self._answer.check(item)
         if item.epoch == 1:

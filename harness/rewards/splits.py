@@ -1,4 +1,4 @@
-"""What may teach: questions that no exam asks, plans not told the answer, graders not fooled."""
+"""What may teach: questions no eval split asks, plans not told the answer, graders not fooled."""
 
 import builtins
 import hashlib
@@ -33,13 +33,13 @@ class SuiteSplit:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """One question that teaches and is asked in an exam."""
+    """One question that teaches and is asked in an eval split."""
 
     suite: str
     question: str
     exam: str
     asked: str
-    """The question's id in the exam."""
+    """The question's id in the suite."""
 
 
 def load_split(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> SuiteSplit:
@@ -55,7 +55,7 @@ def load_training_split(
         has = "train" in suite.splits
         way = "take its train split" if has else "it has no train split, so name another suite"
         raise UserError(
-            f"Split 'eval' of suite {suite.name!r} teaches nothing, it is an exam: {way}."
+            f"Split 'eval' of suite {suite.name!r} teaches nothing, it is evaluated: {way}."
         )
     return load_split(suite, split, limit)
 
@@ -92,7 +92,7 @@ def normalise_text(text: str) -> str:
 def overlaps(
     training: Iterable[SuiteSplit], exams: Iterable[SuiteSplit], bare: BareText = whole_text
 ) -> list[Overlap]:
-    """Return the questions that teach and are asked, in the order of the exams that teach."""
+    """Return the questions that teach and are asked, in the order of the suites that teach."""
     asked: dict[str, list[tuple[str, str]]] = {}
     for exam in exams:
         for question in exam.questions.values():
@@ -141,7 +141,7 @@ def _resembles(question: Question, bare: BareText) -> tuple[str, ...]:
 def without_overlap(
     training: SuiteSplit, exams: Iterable[SuiteSplit], bare: BareText = whole_text
 ) -> SuiteSplit:
-    """Return what may teach: an exam without the questions that other exams ask."""
+    """Return what may teach: a suite without the questions that other eval splits ask."""
     shared = {found.question for found in overlaps([training], exams, bare)}
     left = {id: asked for id, asked in training.questions.items() if id not in shared}
     return SuiteSplit(training.suite, left)
@@ -150,7 +150,7 @@ def without_overlap(
 def refuse_overlap(
     training: Iterable[SuiteSplit], exams: Iterable[SuiteSplit], bare: BareText = whole_text
 ) -> None:
-    """Raise UserError, which names the first, when questions that teach are asked in an exam."""
+    """Raise UserError, naming the first, when questions that teach are asked in an eval split."""
     shared = overlaps(training, exams, bare)
     if shared:
         first = shared[0]
@@ -196,7 +196,7 @@ def _words(text: str) -> str:
 
 
 MOST = 8
-"""Questions of an exam on which the attacks are tried, evenly spread."""
+"""Questions of a suite on which the attacks are tried, evenly spread."""
 
 _LETTERS = "ABCDEFGHIJ"
 

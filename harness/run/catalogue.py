@@ -75,7 +75,7 @@ class RunRequest:
     train_calls: int | None = None
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
     train_on: tuple[str, ...] = ()
-    """Suites whose train splits teach; none is the exam's own."""
+    """Suites whose train splits teach; none is the suite's own."""
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
     worker_cards: Literal["shown", "hidden"] | None = None

@@ -62,7 +62,7 @@ def with_entries(job: Job, experiment: Experiment) -> Experiment:
 def why_unlearnable(job: Job, experiment: Experiment) -> Iterator[str]:
     """Yield, before anything is asked, why systems cannot learn from what there is.
 
-    Every train question is asked in an exam, or a budget is too small to learn by trying.
+    Every train question is asked in an eval split, or a budget is too small to learn by trying.
     """
     for suite in job.suites:
         new = job.missing(suite, experiment)
@@ -80,7 +80,7 @@ def why_unlearnable(job: Job, experiment: Experiment) -> Iterator[str]:
 
 
 def why_taught(job: Job, experiment: Experiment) -> Iterator[str]:
-    """Yield who was taught the exam that it is to sit.
+    """Yield who was taught the suite that it is to sit.
 
     Train questions may be sat again by whom they taught: such a run is no result.
     """
@@ -124,7 +124,7 @@ def refuse_untriable(training: FitTask) -> None:
 
 
 def is_deferred(system: str, job: Job) -> bool:
-    """Say whether a system is matched with what another one cost on the exam."""
+    """Say whether a system is matched with what another one cost on the suite."""
     return "match" in job.catalogue.card(system).needs
 
 
@@ -150,7 +150,7 @@ def _entries(
         name = task_name(suite.name, BEST_SINGLE)
         rows = (row.args for row in experiment.entries if row.name == name)
         best = next((args for args in rows if args["chosen_on"] == "train"), EMPTY)
-    if is_deferred(system, job):  # what one call costs is seen on the exam
+    if is_deferred(system, job):  # what one call costs is seen on the suite
         return [one for one in single_entries(job, suite) if one.args["worker"] == best["worker"]]
     args = arguments_of(job, suite, system, best, experiment.seed)
     made = make_entry(suite.name, system, job.catalogue, args)
@@ -294,7 +294,7 @@ def _matched(
     seed = {"seed": sat[whom][0].facts.seed} if "seed" in takes else {}
     made = make_entry(suite.name, system, job.catalogue, {**args, **seed})
     what = "list dollars" if unit == "usd" else "tokens, in and out,"
-    note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this exam"
+    note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this suite"
     if k < 1:
         note = f"{note}: it is cheaper than one call, so one call stands against it"
     notes = (*made.notes, note)
@@ -315,7 +315,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 def _of_one_call(
     worker: str, sat: Mapping[str, tuple[SystemRun, SystemTotals]], unit: str
 ) -> float | None:
-    """Return what one canonical call of a worker takes on this exam: by a row that made only it."""
+    """Return what one canonical call of a worker takes on a suite: by a row that made only it."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         found = sat.get(name)
         if found and found[0].facts.args.get("worker") == worker:

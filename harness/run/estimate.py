@@ -15,7 +15,7 @@ from typing import Any
 from harness.errors import UserError
 from harness.inspect_adapters import pick
 from harness.judge import judged_among
-from harness.ledger.runs import has_sittings
+from harness.ledger.runs import has_system_runs
 from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
 from harness.records import Question
@@ -277,7 +277,7 @@ def estimate(
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
-        if not has_sittings(folder):
+        if not has_system_runs(folder):
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
     experiment = check_experiment(request.log_dir, asked.experiment)
     job = job_of(request, asked, controls)

@@ -107,7 +107,7 @@ class Experiment:
     train_calls: int | None = None
     """Worker calls that each system may learn with; None until `--train-calls` says it."""
     train_on: tuple[str, ...] = ()
-    """Suites whose train splits teach; empty is each exam's own."""
+    """Suites whose train splits teach; empty is each suite's own."""
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":

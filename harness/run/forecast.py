@@ -24,7 +24,7 @@ from inspect_ai.model import ChatMessage, Model
 from harness.errors import PodiumError
 from harness.ledger.call import Attempted, Call, upper_bound
 from harness.ledger.join import rows_of
-from harness.ledger.runs import has_sittings, sittings_below
+from harness.ledger.runs import has_system_runs, system_runs_below
 from harness.pool import Pool
 from harness.pool_config import PoolSpec
 from harness.prices import Book
@@ -239,7 +239,7 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
     past = PastRuns()
     models = {slot.name: slot.model for slot in spec.slots}
     refs = {slot.name: slot.price_ref for slot in spec.slots}
-    found = (files for one in dirs if has_sittings(one) for files in sittings_below(one))
+    found = (files for one in dirs if has_system_runs(one) for files in system_runs_below(one))
     for row in (row for files in found for row in rows_of(files)):
         if row.billable != "yes" or row.input_total is None or row.output is None:
             continue

@@ -38,11 +38,11 @@ TRAIN: Split = "train"
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestions:
-    """What teaches for one exam."""
+    """What teaches for one suite."""
 
     suites: tuple[Suite[Any], ...]
     questions: Mapping[str, tuple[Question, ...]]
-    """Suite -> its questions that no exam of the run asks, in the suite's order."""
+    """Suite -> its questions that no eval split of the run asks, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
         """Return suites and questions, one of each suite after the other, so that a few are of all.
@@ -61,7 +61,7 @@ class TrainingQuestions:
 def training_suites(
     suite: Suite[Any], experiment: Experiment, catalogue: Catalogue
 ) -> list[Suite[Any]]:
-    """Return the suites whose train splits teach for an exam; empty when there is none.
+    """Return the suites whose train splits teach for a suite; empty when there is none.
 
     UserError for a name of `--train-on` that is no suite, or that has no train split.
     """
@@ -76,7 +76,7 @@ def training_suites(
         elif experiment.train_on:
             raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
     if experiment.split == TRAIN and suite.name in {one.name for one in found}:
-        return []  # what is learnt on the exam itself is learnt in hindsight
+        return []  # what is learnt on the eval split itself is learnt in hindsight
     return found
 
 
@@ -92,14 +92,14 @@ def refuse_untaught(
     experiment: Experiment,
     catalogue: Catalogue,
 ) -> None:
-    """Raise UserError for a system that has nothing to learn from on some exam."""
+    """Raise UserError for a system that has nothing to learn from on some suite."""
     learners = [name for name in systems if must_learn(name, catalogue)]
     for suite in suites:
         if not training_suites(suite, experiment, catalogue) and learners:
             other = "other " if suite.name in experiment.train_on else ""
             raise UserError(
                 f"{learners[0]} must learn before it can sit {suite.name!r}, and there is no train "
-                f"split of it apart from the exam: name {other}suites to learn from with "
+                f"split of it apart from the eval split: name {other}suites to learn from with "
                 "--train-on SUITE."
             )
 
@@ -149,7 +149,7 @@ def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> Traini
         left[teacher.name] = tuple(q for id, q in whole.questions.items() if id not in gone)
         if not left[teacher.name]:
             raise UserError(
-                f"Every train question of {teacher.name!r} is asked by an exam of this run: name "
+                f"Every train question of {teacher.name!r} is asked by a suite of this run: name "
                 "other suites with --train-on."
             )
     return TrainingQuestions(tuple(taught), left)
@@ -157,7 +157,7 @@ def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> Traini
 
 @dataclass(frozen=True, slots=True)
 class SingleScores:
-    """What single workers did on the train questions of one exam."""
+    """What single workers did on the train questions of one suite."""
 
     best: Mapping[str, Any]
     """The arguments of `best_single`."""
@@ -174,9 +174,9 @@ class SingleScores:
 def choose_on_train(
     job: Job, suites: Sequence[Suite[Any]], experiment: Experiment
 ) -> dict[str, SingleScores]:
-    """Return what single workers did, by exam, for exams that have train questions.
+    """Return what single workers did, by suite, for suites that have train questions.
 
-    None for an experiment *on* the train split: a choice on the exam itself is one in hindsight.
+    None for an experiment *on* the train split: a choice on `eval` itself is one in hindsight.
     """
     found = {suite.name: questions_for(job, suite, experiment) for suite in suites}
     teachable = {name: one for name, one in found.items() if one is not None}
@@ -211,7 +211,7 @@ def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestion
 def learning_experiment(
     experiment: Experiment, suites: Sequence[Suite[Any]], rows: Sequence[Entry]
 ) -> Experiment:
-    """Return the experiment that sits train splits once, beside the exam's."""
+    """Return the experiment that sits train splits once, beside the suite's."""
     return replace(
         experiment,
         split=TRAIN,
@@ -241,7 +241,7 @@ def _taught(
 def choose_in_hindsight(
     job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
 ) -> Entry:
-    """Return best-single as chosen on the exam itself: labelled, and never the reference row."""
+    """Return best-single as chosen on `eval` itself: labelled, and never the reference row."""
     args = {
         "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
         "chosen_on": "hindsight",
@@ -278,7 +278,7 @@ MOST_ROUNDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FitTask:
-    """One system that learns for one exam."""
+    """One system that learns for one suite."""
 
     job: Job
     experiment: Experiment

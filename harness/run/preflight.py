@@ -52,7 +52,7 @@ def _is_active(hook: Hooks) -> bool:
 
 
 def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
-    """Raise UserError for an exam that must not be published while somebody else listens."""
+    """Raise UserError for a suite that must not be published while somebody else listens."""
     private = next((suite.name for suite in suites if not suite.publishable), None)
     if private is None:
         return

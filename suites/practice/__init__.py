@@ -55,7 +55,7 @@ Topic = Callable[[Random], Draft | None]
 
 @dataclass(frozen=True, slots=True)
 class PracticeSuite:
-    """A generated exam; fills in harness.suite.Suite for the boxes of sandbox/."""
+    """A generated suite; fills in harness.suite.Suite for the boxes of sandbox/."""
 
     name: str
     topics: Mapping[str, Topic]

@@ -1,4 +1,4 @@
-"""`practice-...@unseen`: an exam in words, or of combinations, that no generated split has.
+"""`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
 
 The plain suites split by parameters, so their eval split asks what train asked, with other numbers.
 Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation

@@ -111,7 +111,7 @@ def trained_on(pool: str, given: argparse.Namespace, config: str = FIXED) -> str
     return f"conductor@{folder / 'best'}"
 
 
-def sittings(part: str, given: argparse.Namespace) -> list[Sitting]:
+def system_runs(part: str, given: argparse.Namespace) -> list[Sitting]:
     """Return what a part runs, after training what it needs."""
     runs, pools = given.runs, given.out / "pools"
     adaptive = seeds(runs, ADAPTIVE)
@@ -202,7 +202,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     found: dict[str, Path] = {}
     for part in given.parts:
-        for one in sittings(part, given):
+        for one in system_runs(part, given):
             found[one.name] = sit(one, given)
             _written(given.out / "leads.md", leads(found))
     print((given.out / "leads.md").read_text())

@@ -47,9 +47,9 @@ def sit(systems: Sequence[str], given: argparse.Namespace) -> Path:
     """Let systems sit the suites; return the directory of logs."""
     logs: Path = given.out / "logs"
     named = [word for suite in given.suites for word in ("--suite", suite)]
-    sitting = [word for system in systems for word in ("--system", system)]
+    system_run = [word for system in systems for word in ("--system", system)]
     some = ["--limit", f"{given.limit}"] if given.limit else []
-    command = [sys.executable, "-m", "harness.cli", "run", *named, *sitting, *some]
+    command = [sys.executable, "-m", "harness.cli", "run", *named, *system_run, *some]
     where = ["--split", given.split, "--pool", "rehearsal", "--log-dir", f"{logs}"]
     subprocess.run([*command, *where, "--display", "none"], check=True)
     return logs

@@ -20,7 +20,7 @@ from harness.bridge import lacks_sandbox
 from harness.cli import main
 from harness.ledger.call import Call
 from harness.ledger.join import rows_of
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 from harness.run.systems import missing_extra
 
 NATIVE = "planner-executor-verifier"
@@ -51,7 +51,7 @@ def measure(suite: str, limit: int) -> None:
         named = [word for name in (NATIVE, *there) for word in ("--system", name)]
         extent = ["--pool", "rehearsal", "--limit", str(limit), "--log-dir", folder]
         main(["run", "--suite", suite, *named, *extent])
-        rows = [row for files in sittings_below(Path(folder)) for row in rows_of(files)]
+        rows = [row for files in system_runs_below(Path(folder)) for row in rows_of(files)]
     by_system = {name: [row for row in rows if row.system == name] for name in (NATIVE, *there)}
     print(f"rehearsal, {suite}, {limit} questions; means per question")
     heads = f"{'calls':>6}{'tok in':>9}{'in +%':>9}{'planner +':>10}{'tok out':>9}{'USD':>12}"

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _say(log_dir: Path) -> None:
-    sittings = Path(f"{log_dir}.sittings").read_text().splitlines()
+    system_runs = Path(f"{log_dir}.sittings").read_text().splitlines()
     found = [call for path in (log_dir / FOLDER).glob("*/*.jsonl") for call in calls_of(path)]
     replayed = [call for call in found if call.outcome and call.outcome["from_store"]]
     read = Counter(
@@ -54,8 +54,10 @@ def _say(log_dir: Path) -> None:
     served, sent = calls(log_dir, "end"), calls(log_dir)
     unread = len(served) - read.total()
     named = sum(call.outcome is None for call in found)
-    print(f"kills                                   {len(sittings)}")
-    print(f"  with calls in flight                  {sum(x.split()[2] != '0' for x in sittings)}")
+    print(f"kills                                   {len(system_runs)}")
+    print(
+        f"  with calls in flight                  {sum(x.split()[2] != '0' for x in system_runs)}"
+    )
     print(f"requests that reached the provider      {len(sent)}")
     print(f"  served                                {len(served)}")
     print(f"  read (their outcome is written)       {read.total()} of {NEEDED} needed")

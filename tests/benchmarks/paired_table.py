@@ -50,7 +50,7 @@ def by_suite(found: ScoredSystems, reference: str, names: Sequence[tuple[str, st
 def _of(found: ScoredSystems, name: str) -> ScoredSystem:
     one = found.named(name)
     if one is None:
-        known = ", ".join(each.name for each in found.contestants)
+        known = ", ".join(each.name for each in found.systems)
         raise LookupError(f"{name} did not sit all suites; who did: {known}.")
     return one
 

@@ -75,7 +75,7 @@ def write_pools(home: Path, server: Server) -> tuple[str, str]:
     return str(pool), str(judged)
 
 
-def sitting(words: Sequence[str]) -> subprocess.Popen[bytes]:
+def system_run(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Begin this script in a process of its own: it dies alone."""
     here = [sys.executable, __file__, "--sit", *words]
     return subprocess.Popen(here, start_new_session=True, stdout=subprocess.DEVNULL)
@@ -122,9 +122,9 @@ def runs(home: Path) -> tuple[Server, list[Call]]:
         pool, with_judge = write_pools(home, server)
         words = ["--suite", "practice-integer", "--system", "single:olive", "--system", "moa-lite"]
         words += ["--pool", pool, "--limit", str(QUESTIONS), "--log-dir", str(exam), "--seed", "1"]
-        kill_when_stalled(sitting(words), exam, server)
-        assert sitting(words).wait() == 0
-        assert sitting(["judged", str(home), with_judge, str(judged)]).wait() == 0
+        kill_when_stalled(system_run(words), exam, server)
+        assert system_run(words).wait() == 0
+        assert system_run(["judged", str(home), with_judge, str(judged)]).wait() == 0
     return server, rows_below(home / "runs")
 
 

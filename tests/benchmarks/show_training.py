@@ -69,10 +69,10 @@ def pools(folders: Sequence[Path]) -> dict[str, list[SystemRun]]:
     for report in [one for folder in folders for one in sorted(folder.glob("logs/*/report"))]:
         if not (report / "targets.json").is_file():
             continue
-        sittings = [one for one in load_runs([report.parent])[0] if one.facts.purpose == "eval"]
-        pool = sittings[0].facts.pool
+        system_runs = [one for one in load_runs([report.parent])[0] if one.facts.purpose == "eval"]
+        pool = system_runs[0].facts.pool
         groups: dict[str, list[SystemRun]] = {}
-        for one in sittings:
+        for one in system_runs:
             groups.setdefault(training_family(one), []).append(one)
         held.setdefault(names.setdefault(pool, report.parent.name), {}).update(groups)
     if not held:
@@ -90,8 +90,8 @@ def write_pages(pages: dict[str, list[SystemRun]], to: Path) -> None:
     """Write each pool's table of targets, leads.md and the index."""
     index, data = INDEX, dict[str, Path]()
     with TemporaryDirectory() as scratch:
-        for name, sittings in pages.items():
-            found = scored_systems(sittings)
+        for name, system_runs in pages.items():
+            found = scored_systems(system_runs)
             results = target_results(found)
             (to / f"{name}.md").write_text(targets_markdown(found, results))
             data[name] = Path(scratch) / f"{name}.json"
@@ -101,10 +101,10 @@ def write_pages(pages: dict[str, list[SystemRun]], to: Path) -> None:
     (to / "README.md").write_text(index)
 
 
-def said_in(sittings: Iterable[SystemRun]) -> dict[tuple[str, str], Wording]:
+def said_in(system_runs: Iterable[SystemRun]) -> dict[tuple[str, str], Wording]:
     """Return (config, seed) -> what its plans on the exams say."""
     groups: dict[tuple[str, str], list[SystemRun]] = {}
-    for one in sittings:
+    for one in system_runs:
         config = training_family(one).partition("@")[2]
         if config in TITLES:
             groups.setdefault((config, seed_of(one.facts.system)), []).append(one)

@@ -86,10 +86,10 @@ def main() -> None:
 
 def print_table(log_dir: Path, wall: float) -> None:
     """Print a line per system, slowest last, and the sums."""
-    sittings, _ = load_runs([log_dir])
+    system_runs, _ = load_runs([log_dir])
     rows: list[tuple[float, str]] = []
     samples = calls = 0
-    for one in sittings:
+    for one in system_runs:
         asked = sum(tally.calls for tally in one.spend.values())
         samples, calls = samples + len(one.attempts), calls + asked
         if one.facts.purpose == "eval":

@@ -104,7 +104,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     outcome = run(request, with_control(whole_catalogue()), controls())
     found = read(given.out, given.beside)
-    rows = [(one.name, one.name) for one in found.contestants]
+    rows = [(one.name, one.name) for one in found.systems]
     for control in both:
         print(table(found, control, rows), end="\n\n")
         print(by_suite(found, control, rows), end="\n\n")
