@@ -47,6 +47,7 @@ class Pool:
     public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None where the suite has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    _said: dict[tuple[str, str], ChatMessage] = field(default_factory=dict)
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -72,7 +73,8 @@ class Pool:
         model = self._model(worker)
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
-        request = Request(worker, model, _sendable(messages), price, step, config)
+        turns = [self._first_said(turn) for turn in _sendable(messages)]
+        request = Request(worker, model, turns, price, step, config)
         return await self._reply(request, self._number(request))
 
     async def relay(
@@ -124,6 +126,12 @@ class Pool:
         if self.public_tests is None:
             raise UserError("This suite shows no public tests, and a system asked for them.")
         return await self.public_tests(question.sealed(), reply)
+
+    def _first_said(self, turn: ChatMessage) -> ChatMessage:
+        """Return the turn that said this first: Inspect logs a message that comes again once."""
+        if isinstance(turn.content, str) and turn.role in ("system", "user"):
+            return self._said.setdefault((turn.role, turn.content), turn)
+        return turn
 
     def _model(self, worker: str) -> Model:
         if worker not in self.models:

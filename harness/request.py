@@ -49,6 +49,9 @@ class Offered:
         return written + INSTRUCTIONS if written else 0
 
 
+NOTHING = Offered()
+
+
 @dataclass(frozen=True)
 class Request:
     """What is put to a model, as far as it is written down; each figure is worked out once."""
@@ -60,14 +63,15 @@ class Request:
     step: str | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
     """What a step prescribes beside the model's own settings."""
-    offered: Offered = field(default_factory=Offered)
+    offered: Offered = NOTHING
     """Empty but for a bridged framework's requests."""
 
     @cached_property
     def _settings(self) -> GenerateConfig:
-        if not self.config.model_fields_set:
-            return self.model.config  # as nearly all: a merge copies all of both
-        return self.model.config.merge(self.config)
+        # As Inspect merges them, without its deep copies: they take longer than all else here.
+        said = {name: getattr(self.config, name) for name in self.config.model_fields_set}
+        said = {name: value for name, value in said.items() if value is not None}
+        return self.model.config.model_copy(update=said) if said else self.model.config
 
     @cached_property
     def sha256(self) -> str:

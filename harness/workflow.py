@@ -73,11 +73,13 @@ class Workflow:
 
 def _as_dict(step: Step) -> dict[str, Any]:
     """Return a step as plain data; how it samples only where that is not the worker's own way."""
-    found = asdict(step)
+    found = {name: getattr(step, name) for name in step.__dataclass_fields__}
     if step.sampling is None:
         del found["sampling"]
-    elif step.sampling.regex is None:
-        del found["sampling"]["regex"]
+    else:
+        found["sampling"] = asdict(step.sampling)
+        if step.sampling.regex is None:
+            del found["sampling"]["regex"]
     return found
 
 

@@ -243,14 +243,22 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     line = {**fields, "prev": prev}
-    digest = hashlib.sha256(canonical(line)).hexdigest()
-    return canonical({**line, "hash": digest}) + b"\n", digest
+    written = canonical({**line, "hash": ""})
+    if written.count(NO_HASH) != 1:  # a provider's usage has such a key too
+        written = canonical(line)
+        digest = hashlib.sha256(written).hexdigest()
+        return canonical({**line, "hash": digest}) + b"\n", digest
+    digest = hashlib.sha256(written.replace(NO_HASH, b"")).hexdigest()
+    return written.replace(NO_HASH, HASH + digest.encode() + b'",') + b"\n", digest
 
 
 def _values(line: Intent | CallOutcome) -> dict[str, Any]:
     """Return a line's fields as JSON values. `asdict` would copy all that a provider counted."""
-    named = ((name, getattr(line, name)) for name in line.__dataclass_fields__)
-    return {name: asdict(one) if isinstance(one, SampleRef | Usage) else one for name, one in named}
+    named = {name: getattr(line, name) for name in line.__dataclass_fields__}
+    for name, one in named.items():
+        if isinstance(one, SampleRef | Usage):
+            named[name] = {part: getattr(one, part) for part in one.__dataclass_fields__}
+    return named
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -317,6 +325,7 @@ def _now() -> str:
 ChainFaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
 
 HASH, PREV, TORN = b'"hash":"', b'"prev":"', b'"kind":"torn"'
+NO_HASH = HASH + b'",'
 DIGITS = len(BEGINNING)
 
 

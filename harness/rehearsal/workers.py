@@ -538,5 +538,7 @@ def cut_tokens(text: str, limit: int) -> str:
     """Return the text up to and including its `limit`-th token."""
     if limit <= 0:
         return ""
+    if limit > len(text):
+        return text  # a token has a character at least
     kept = list(islice(_PIECES.finditer(text), limit))
     return text if len(kept) < limit else text[: kept[-1].end()]
