@@ -1,8 +1,7 @@
 """The ablation table, from training folders and logs of evaluations: rows, terminal and files.
 
-A variant is trained once per seed; its seeds are taken as epochs are, averaged by question before
-anything is compared. Held-out questions that picked a checkpoint are left out: the first of each
-suite, as many as the training's manifest says.
+A variant's seeds are taken as epochs are, averaged by question first. Held-out questions that
+picked a checkpoint are left out: the first of each suite, as many as the training's manifest says.
 """
 
 import json
@@ -55,7 +54,6 @@ class AblationRuns:
     logs: tuple[Path, ...] = ()
     """Evaluations of their best checkpoints, in the same order."""
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
-    """What its plans say: columns of `WORDS`."""
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
@@ -86,7 +84,6 @@ class AblationRow:
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    """Adjusted for the number of ablations (Holm)."""
     calls: float | None = None
     """Worker calls of a question."""
     conductor_tokens: float | None = None
@@ -96,7 +93,6 @@ class AblationRow:
     workers: str = ""
     """Share of the worker calls, largest first; of all questions that were asked."""
     parsed: float | None = None
-    """Share of plans that could be read."""
     cpu_s: float | None = None
     """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
@@ -133,7 +129,6 @@ def _compared(
     reference: str,
     found: Mapping[str, Mapping[str, list[QuestionResult]]],
 ) -> list[AblationRow]:
-    """Return the rows with the differences of one suite's to the reference."""
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
@@ -151,10 +146,7 @@ def _against(row: AblationRow, found: Difference | None) -> AblationRow:
 
 
 def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
-    """Return the attempts that count, by suite and together, over all seeds.
-
-    Not those at the questions that picked the checkpoint: the split's first ones.
-    """
+    """Return the attempts that count, by suite and together, over all seeds."""
     found: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -197,7 +189,6 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
 
 
 def _mean(values: Sequence[Any]) -> float | None:
-    """Return the mean; None of nothing, or as soon as one is unknown."""
     return None if None in values or not values else fmean(float(one) for one in values)
 
 
@@ -311,7 +302,6 @@ def _trained(rows: Sequence[AblationRow]) -> list[AblationRow]:
 
 
 def _tables(rows: Sequence[AblationRow]) -> list[list[Sequence[str]]]:
-    """Return accuracy, suites, work and words, headers first."""
     trained = _trained(rows)
     return [
         [ACCURACY, *map(_accuracy, trained)],
@@ -333,7 +323,6 @@ def _accuracy(row: AblationRow) -> Sequence[str]:
 
 
 def _suite_table(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
-    """Return accuracy with its interval and steps, a pair of columns per suite."""
     suites = list(dict.fromkeys(row.suite for row in rows if row.suite != ALL))
     cells = {(row.ablation, row.suite): row for row in rows}
     table: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
@@ -369,6 +358,5 @@ def _word_cells(row: AblationRow) -> Sequence[str]:
 
 
 def _without(rows: Sequence[AblationRow]) -> list[str]:
-    """Return a line for each ablation that has no figures, and why."""
     lines = [f"Not run: {row.ablation}: {row.not_run}." for row in _whole(rows) if row.not_run]
     return ["\n".join(lines)] if lines else []

@@ -41,10 +41,9 @@ DEFAULT_OPTIONS = ReportOptions()
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
     """Return what the others are compared with; None when no single worker was graded.
 
-    It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
-    the train split, else the `single:` worker that comes first in the pool's order. Both stand
-    before the run: a reference picked by its result would be a choice in hindsight. Two runs of one
-    system are told apart by arguments, then by age.
+    The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
+    pool's first `single:` worker. All stand before the run: picked by its result would be
+    hindsight. Two runs of one system are told apart by arguments, then by age.
     """
     if vs is not None:
         named = [system_run for system_run in system_runs if system_run.facts.system == vs]

@@ -1,7 +1,6 @@
 """Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes.
 
-The headline is the list price with nothing cached (harness/ledger/totals.py). What is unknown stays
-unknown here: a sum that lacks a call is never shown as a smaller sum.
+The headline is the list price with nothing cached. A sum that lacks a call is unknown, not smaller.
 """
 
 import json
@@ -70,7 +69,7 @@ def build_rows(
 def pair_rows(
     system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
 ) -> tuple[tuple[Pair, ...], ...]:
-    """Return the rows of a report with what each is made from, block by block.
+    """Return the rows of a report with what each is made from, block by block, sorted.
 
     UserError when rows are no comparison (`comparable_groups`).
     """
@@ -79,7 +78,6 @@ def pair_rows(
 
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
-    """Return the rows of one block, sorted; beside each system run stand its epochs in all."""
     rows = _compared([system_run for system_run, _ in group], wanted)
     pairs = [
         (without_whole_sums(row, epochs), system_run)
@@ -138,7 +136,6 @@ def with_difference(
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
-    """Return the columns of one system, not compared with any other yet."""
     facts, totals, values = (
         system_run.facts,
         system_totals(system_run),
@@ -177,7 +174,6 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
 def _optional_columns(
     system_run: SystemRun, totals: SystemTotals, maj: int | None
 ) -> dict[str, object]:
-    """Return columns on boxes, second verdicts, plans and majorities; none where there are none."""
     columns: dict[str, object] = {}
     if on := system_run.facts.box_facts:
         columns |= {
@@ -206,7 +202,6 @@ def _optional_columns(
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
-    """Sort by block, then the most accurate first."""
     accuracy = -1.0 if row.accuracy is None else row.accuracy
     suite, split, label, *rest = block_of(row)
     rank = ("live", "recorded", "rehearsal").index(label)
@@ -218,7 +213,6 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def _manifest_columns(system_run: SystemRun) -> dict[str, Any]:
-    """Return a row's columns on its manifest, and the worker calls that were counted."""
     facts = system_run.facts
     calls = [one.totals.worker_calls for one in system_run.attempts if one.graded]
     return {
@@ -274,10 +268,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own hardware; None when no price says what that costs.
-
-    They go by output tokens, so they can be had from sums.
-    """
+    """Return dollars of own hardware, which go by output tokens; None where no price tells."""
     found: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
@@ -291,7 +282,6 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
 
 
 def _evidence(system_run: SystemRun, book: Book) -> str:
-    """Return how each price that was used is known; our own practice workers have no market."""
     facts = system_run.facts
     called = {kind.role for kind in system_run.spend} & facts.workers.keys() - {GRADER}
     market = [] if facts.label == "rehearsal" else sorted(called)
@@ -332,7 +322,6 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    """Return where the published evaluator says otherwise, what hangs on time, and fallbacks."""
     rules, graded = (
         official_agreement(system_run.attempts),
         [a for a in system_run.attempts if a.graded],
@@ -350,7 +339,6 @@ def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
 def _notes_on_money(
     system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 ) -> list[str]:
-    """Return prices that are not of their book's day, hardware, graders, open ends."""
     notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(system_run).items()]
     carried = [one for one in money["price_evidence"].split("; ") if one.endswith("carried-back")]
     if carried:

@@ -1,7 +1,6 @@
-"""What answers cost, on plain arrays: means, ratios, cost of pass, the frontier, a block's columns.
+"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns.
 
-Arrays hold one mean per question; dollars are floats here, because only figures with an interval
-are made of them. Sums that were billed stay Decimal (reports/build.py).
+Dollars are floats here, for estimates; sums that were billed stay Decimal (reports/build.py).
 """
 
 from collections.abc import Hashable, Sequence
@@ -40,19 +39,15 @@ class CostOfPass:
     """What a right answer costs (Erol et al. 2025, arXiv 2504.13359)."""
 
     mean: float | None
-    """Mean over questions of E[cost] / P(right), of the questions that were ever answered right;
-    None where none was. With `infinite` above 0 the mean over all questions is infinite."""
+    """Mean over questions of E[cost] / P(right), of those that were ever answered right."""
     infinite: float
-    """Share of the questions that were never answered right: no money buys a right answer."""
+    """Share of the questions that were never answered right: there it is infinite."""
     ratio_of_means: float | None
-    """All cost over all right answers: the robust companion, US dollars per right answer."""
+    """All cost over all right answers: US dollars per right answer."""
 
 
 def cost_summary(values: Floats, resampled: Floats) -> CostSummary | None:
-    """Summarise costs (questions,); `resampled` are their means in each resample.
-
-    None where a cost is unknown.
-    """
+    """Summarise costs (questions,), `resampled` their means; None where a cost is unknown."""
     if not values.size or np.isnan(values).any():
         return None
     median, p95 = np.quantile(values, [0.5, 0.95])
@@ -124,11 +119,7 @@ def pareto_probability(costs: Floats, scores: Floats) -> Floats:
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the corners of the concave frontier: what *random mixing* of two systems reaches.
-
-    Between two corners lies no system, but a coin that sends each question to one of the two has
-    that expected cost and score. Corners come by rising cost, and rise in score.
-    """
+    """Return the concave frontier's corners by rising cost: what *random mixing* of two reaches."""
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []
@@ -148,9 +139,8 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
     """Return 1 / (high - low) times the area below the hull between two declared costs.
 
     Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), from the formula:
-    the published code integrates from the cheapest point but divides by `high` alone. Beyond the
-    dearest corner the hull stays level; below the cheapest nothing is to be had, which counts 0.
-    None where there is no system, or no room between the bounds.
+    the published code divides by `high` alone. Beyond the dearest corner the hull stays level;
+    below the cheapest it counts 0. None where there is no system, or no room between the bounds.
     """
     corners = hull(costs, scores)
     if not corners or not high > low:
@@ -172,15 +162,12 @@ class BlockArrays:
 
     scores: Floats
     usd: Floats
-    """Not-a-number throughout for a system of which any cost is unknown."""
+    """As `tokens`, not-a-number throughout for a system of which any is unknown."""
     tokens: Floats
-    """Output tokens; as for `usd`."""
     plain: NDArray[np.bool_]
-    """(systems,): False for what looks at targets or was chosen in hindsight; it is on no
-    frontier."""
+    """(systems,): False for what looks at targets or was chosen in hindsight."""
     questions: tuple[str, ...] = ()
     topics: tuple[Hashable, ...] = ()
-    """Of each question; empty where there are none."""
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
@@ -201,7 +188,6 @@ def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
 
 
 def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | None]) -> None:
-    """Put means by question into a column; nothing when a value is unknown."""
     if len(values) and None not in values:
         known = np.array(values, dtype=np.float64)
         times = np.bincount(asked, minlength=column.size)
@@ -210,10 +196,7 @@ def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | Non
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return the columns of each system; `reference` is the place of the one all are held against.
-
-    A column that cannot be had is left out.
-    """
+    """Return the columns of each system that can be had; `reference` is the place of one."""
     if not block.scores.size:
         return [{} for _ in range(block.scores.shape[1])]
     systems = range(block.scores.shape[1])
@@ -237,8 +220,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which systems have a place by accuracy and dollars, and the questions to place them.
 
-    These are the ones that all of them were graded on: dominance on different questions would say
-    who had the easier ones.
+    These are the ones that all were graded on: else dominance says who had the easier ones.
     """
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
@@ -250,7 +232,6 @@ def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
 
 
 def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
-    """Return columns on errors and costs; `resampled` are the mean dollars of each resample."""
     whole, several = block.scores[:, at], len(set(block.topics)) > 1
     columns: dict[str, Any] = {
         "se": standard_error(whole),
@@ -293,10 +274,7 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
 def _frontier(
     block: BlockArrays, means: tuple[Floats, Floats], found: Sequence[dict[str, Any]]
 ) -> None:
-    """Say how often each system is on the frontier, where two or more can be placed.
-
-    `means` are dollars and scores of each resample, of the questions that all were graded on.
-    """
+    """Say how often each system is on the frontier, where two or more can be placed."""
     systems, common = placeable(block)
     at = np.flatnonzero(systems)
     if at.size > 1 and common.any():

@@ -1,8 +1,7 @@
 """Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries.
 
-`self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-router*` gives
-each question to the worker that it suits best, with its answer known: a bound, and no method.
-Derived rows are marked, stand apart, and change no other row's verdict.
+`self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
+answers: a bound, and no method. Derived rows are marked, and change no other row's verdict.
 """
 
 from collections.abc import Sequence
@@ -143,7 +142,6 @@ def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64
 
 
 def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
-    """Return a row of the same suite and pool, with its accuracy and what is said of it."""
     columns = {name: getattr(row, name) for name in KEPT} | accuracy_columns(values) | columns
     return TableRow(
         n_asked=len(values),
@@ -172,24 +170,19 @@ class GroupScore:
     group: str
     """E.g. `hard`, `atcoder` or `pass@5`."""
     n: int
-    """Graded questions."""
     value: float
-    """Accuracy, or pass@k."""
     ci_low: float | None
     ci_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that tables show of some system runs."""
+    """All that tables show of some system runs; parts, fields and derived go block by block."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
-    """In the order of the rows."""
     fields: tuple[BlockSummary, ...] = ()
-    """Block by block, in the order of the rows: what holds for all its rows together."""
     derived: tuple[TableRow, ...] = ()
-    """Rows made from the logs of others, block by block."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""

@@ -1,8 +1,7 @@
 """How accurate a system is, and whether two differ: intervals, tests, tries, and second verdicts.
 
-The question is the unit: epochs are averaged first. One pass over 30 questions has a standard error
-of about 9 points, and more epochs shrink only the noise within questions, so an interval that took
-epochs as independent would promise too much (Miller 2024, arXiv 2411.00640).
+The question is the unit: epochs are averaged first, for more of them shrink only the noise within
+questions (Miller 2024, arXiv 2411.00640).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,8 +50,7 @@ class Difference:
     questions: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
-    """McNemar's exact one is for single binary draws alone: of means over epochs it would throw
-    away how far they differ, so random sign flips take its place."""
+    """McNemar's exact one for single binary draws; of means over epochs random sign flips."""
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
     pairs: Pairs
@@ -81,11 +79,10 @@ def question_means(values: Values) -> dict[str, float]:
 def accuracy_interval(values: Values) -> Interval | None:
     """Return the 95 % Wilson score interval of the accuracy; None when nothing was graded.
 
-    With one epoch it is the plain Wilson interval, because the usual one is wrong near 0 and 1
-    (29 of 30). With several it is Wilson's on the effective sample size of questions as clusters
-    (Korn and Graubard; Franco et al. 2019, PMC6690503). Where that size cannot be estimated (all
-    grades equal, epochs unequal in number) it falls back to one observation per question: wider,
-    never narrower than the data allow.
+    With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
+    and Graubard; Franco et al. 2019, PMC6690503). Where that size cannot be estimated (all grades
+    equal, epochs unequal in number) it is one observation per question: wider, never narrower than
+    allowed.
     """
     graded = {question: grades for question, grades in values.items() if grades}
     if not graded:
@@ -110,10 +107,10 @@ def accuracy_columns(values: Values) -> dict[str, Any]:
 def difference(values: Values, reference: Values) -> Difference | None:
     """Return the paired difference on the questions that both were graded on; None when none.
 
-    The interval is Student's t on per-question differences. "better" and "worse" need all of:
-    a difference of at least the minimum detectable effect, an interval without 0, and an exact
-    sign test (McNemar's, for one epoch) below 5 %; anything else is "inconclusive". Where a
-    reference has several comparisons, `holm_adjusted` asks for Holm's p below 5 % as well.
+    The interval is Student's t on per-question differences. "better" and "worse" need a difference
+    of at least the minimum detectable effect, an interval without 0, and an exact sign test below 5
+    %; anything else is "inconclusive". Of several, `holm_adjusted` asks for Holm's p below 5 % as
+    well.
     """
     ours, theirs = question_means(values), question_means(reference)
     both = [question for question in ours if question in theirs]
@@ -142,8 +139,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
     """Return comparisons with one reference, p-values adjusted for their number (Holm 1979).
 
-    A verdict that the adjusted test does not bear out becomes "inconclusive": the more systems
-    are compared, the more of them look better by chance. None stays None.
+    A verdict that the adjusted test does not bear out becomes "inconclusive". None stays None.
     """
     found = [one for one in family if one]
     ps = iter(holm([one.p_value for one in found]))
@@ -173,7 +169,7 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class PassAtK:
-    """One pass@k with its interval; the question is the unit, as in the rest of a table."""
+    """One pass@k with its interval over questions."""
 
     k: int
     value: float
@@ -184,8 +180,7 @@ class PassAtK:
 def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
     """Return pass@k for each k of `KS` that the tries allow; empty unless some k above 1 is.
 
-    A question with fewer than k graded tries is left out of pass@k. Nothing is estimated from
-    grades between 0 and 1.
+    A question with fewer than k graded tries is left out; grades between 0 and 1 estimate nothing.
     """
     grades = [grade for one in values.values() for grade in one]
     if not grades or not set(grades) <= {0.0, 1.0}:
@@ -230,9 +225,8 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
 class OfficialAgreement:
     """How a system fares by the published evaluator's rule, beside its graded values.
 
-    LiveCodeBench's evaluator fails some correct programs (it mocks standard input, wraps the
-    program and does not join its threads): by our rule alone a table cannot be set beside published
-    figures, and by the published rule alone it understates some systems.
+    LiveCodeBench's evaluator fails some correct programs: by our rule alone a table cannot be set
+    beside published figures, and by the published rule alone it understates some systems.
     """
 
     accuracy: float | None

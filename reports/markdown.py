@@ -157,7 +157,6 @@ def _exam(rows: Sequence[TableRow], can_show: str) -> str:
 
 
 def _head(block: Sequence[TableRow]) -> str:
-    """Return what the rows of a block share, and the rule that made their reference."""
     one, reference = block[0], reference_of_block(block)
     rule = next((row.reference_rule for row in block if row.reference), "")
     why = f" ({rule})" if rule else ""
@@ -170,7 +169,6 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    """Return how each system did on the parts of a suite, or with several tries."""
     title = "several tries" if grouping == PASS_AT else grouping
     groups = group_names(parts)
     lines = [("system", *groups)]
@@ -187,7 +185,6 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
 
 
 def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
-    """Return a row's cells; its notes, and its box where that is one, join the footnotes."""
     reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
     return [
         footnoted(f"`{row.system}`", (*row.notes.split("; "), box), notes),
@@ -215,7 +212,6 @@ def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:
-    """Return what the workers are: effort, temperature and limits are part of their identity."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     seen: dict[tuple[str, str], list[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
@@ -248,7 +244,6 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
 
 
 def _spend(system_runs: Sequence[SystemRun]) -> str:
-    """Return what was spent in all, choosing and failing and grading included."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]

@@ -67,11 +67,10 @@ def figure_of(rows: Sequence[TableRow]) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What one panel shows of a block."""
+    """What one panel shows, of how many rows."""
 
     rows: Sequence[TableRow]
     of: int
-    """How many rows the block has."""
 
 
 def thinned(block: Sequence[TableRow]) -> Panel:
@@ -83,7 +82,6 @@ def thinned(block: Sequence[TableRow]) -> Panel:
 
 
 def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a shape for each system, the same in every panel."""
     names = sorted({row.system for row in rows})
     return {
         name: (COLOURS[at % len(COLOURS)], SHAPES[at // len(COLOURS) % len(SHAPES)])
@@ -128,14 +126,12 @@ def _scale(rows: Sequence[TableRow]) -> str:
 
 
 def _places(rows: Sequence[TableRow]) -> dict[int, float]:
-    """Return where rows stand on the horizontal axis; those with an unknown place are left out."""
     in_usd = _scale(rows) == DOLLARS
     found = ((row, row.usd_per_query if in_usd else row.tokens_out) for row in rows)
     return {id(row): float(place) for row, place in found if place is not None}
 
 
 def _name(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
-    """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
     first, scale, places = panel.rows[0], _scale(panel.rows), _places(panel.rows)
     axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
@@ -198,10 +194,7 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
 
 
 def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
-    """Draw validation over steps, a panel per training and a line per run; its start is ringed.
-
-    UserError where a folder is no run.
-    """
+    """Draw validation over steps, a panel per training and a line per run; its start is ringed."""
     figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
     every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axes, (title, folders) in zip(every[0], panels.items(), strict=True):

@@ -1,8 +1,4 @@
-"""How many questions and epochs it takes to see an effect: tables for `podium power`.
-
-The formulas are reports/stats.py. The variance comes from logs, from two accuracies and
-their correlation, or from the share of questions on which two systems differ.
-"""
+"""How many questions and epochs it takes to see an effect: tables for `podium power`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +45,6 @@ class VarianceSource:
     said: str
     variance: Variance
     questions: int | None = None
-    """Of the logs it is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +162,6 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
 
 
 def _sizes(source: VarianceSource, plan: PowerGrid) -> list[tuple[str, int]]:
-    """Return the numbers of questions of a table with their names, the fewest first."""
     sizes = {str(n): n for n in plan.questions or USUAL}
     if not plan.questions:
         sizes = {f"{n} ({name})": n for name, n in SIZES.items()} | {

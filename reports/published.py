@@ -1,7 +1,6 @@
 """Published figures of our suites, from other harnesses: shown beside a table, never compared.
 
-They stand in published.csv, as printed; what is wrong in print, or must be known to read a figure,
-is its note. Does not belong here: figures that podium made.
+They stand in published.csv, as printed; what is wrong in print, or must be known, is a note.
 """
 
 import csv

@@ -1,7 +1,4 @@
-"""How figures, tables and files of a report look: one place, so that all of them agree.
-
-Files are written all or none, and never over what podium did not write.
-"""
+"""How figures, tables and files of a report look: one place, so that all of them agree."""
 
 import csv
 import io
@@ -53,7 +50,7 @@ def usd(value: Decimal | None) -> str:
 
 
 def usd_about(value: float | None) -> str:
-    """Return estimated dollars with three significant digits, which are no sum that was billed.
+    """Return estimated dollars, no sum that was billed, with three significant digits.
 
     >>> usd_about(0.0024349), usd_about(1234.5)
     ('0.00243', '1234.50')
@@ -105,10 +102,7 @@ def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, heads first; columns of figures are set to the right.
-
-    Figures stand alone, or before what is said of them.
-    """
+    """Return a Markdown table, heads first; columns that begin with figures go to the right."""
     heads, *rest = rows
     ruler = [
         "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"

@@ -47,8 +47,7 @@ Gap = tuple[Cause, Tokens]
 def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
     """Hold our token counts against Inspect's own totals: a sentence per suite, label and purpose.
 
-    `podium audit` compares a run call by call. Here Inspect's totals in the newest log of each
-    system run are enough, so a report stays quick.
+    Totals in the newest log of each system run are enough; `podium audit` goes call by call.
     """
     groups: dict[str, list[SystemRun]] = {}
     for system_run in sorted(system_runs, key=_title):
@@ -74,7 +73,6 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
 
 
 def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
-    """Return Inspect's tokens less the table's, model by model, split by cause."""
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
     for name in sorted({*told, *(kind.model for kind in spend)}):
@@ -132,12 +130,10 @@ def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
 
 
 def _tokens(tokens: Tokens) -> str:
-    """Return tokens in (cached ones included) and out."""
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
 def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
-    """Add up calls; one that reported no usage is in neither of the totals compared."""
     return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
 
 
@@ -158,7 +154,6 @@ MARKS = {
 }
 """By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")
-"""Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
 SMALL = 0.01
 """Below this an estimate keeps six significant digits."""
 
@@ -222,7 +217,6 @@ def write_report(
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
-    """Return rows and parts for JSON; null is an unknown figure, dollars are numbers."""
     places = {id(row): at for at, row in enumerate(shown.rows)}
     parts = [
         {
@@ -270,7 +264,6 @@ def _number(value: object) -> object:
 
 
 def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Return what choosing the best single worker and what training cost: a line per suite each."""
     groups: dict[tuple[str, str], list[SystemRun]] = {}
     for system_run in system_runs:
         facts = system_run.facts

@@ -1,9 +1,7 @@
 """The router table: every system against the best single worker, on a terminal and as files.
 
-The reference is the best single worker as chosen on the questions that teach. Verdicts are for
-routers alone, adjusted for their number; anchors and single workers get intervals, for a worker
-that is best on the questions it is judged on was picked there. Takes plain records: what a router
-is, nobody here knows.
+The reference is chosen on the questions that teach. Verdicts are for routers alone, adjusted for
+their number: a worker that is best on the questions it is judged on was picked there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +45,7 @@ class RoutedSystem:
     usd: Floats
     tokens_out: Floats
     elsewhere: float | None
-    """Share of the questions that it sends elsewhere than the reference does; None for a mix."""
+    """Share of questions sent elsewhere than the reference does; None for a mix."""
     note: str = ""
 
 
@@ -76,14 +74,13 @@ class RouteComparison:
     refits: int
     reference: str
     hindsight: str
-    """The best single worker on the questions that are judged: the reference that nobody has."""
+    """The best single worker on the judged questions: the reference that nobody has."""
     oracle: str
-    """The system that knows every verdict."""
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
     clusters: tuple[str, ...] = ()
-    """Of each question what it came with: its comparison or its subject; empty where unknown."""
+    """Of each question its comparison or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,6 @@ class RouteRow:
     difference_high: float | None
     detectable: float | None
     verdict: str
-    """Against the reference; empty for what is no router."""
     hindsight: float | None
     """A router's difference to the best single worker in hindsight: the careful side."""
     hindsight_low: float | None
@@ -116,9 +112,8 @@ class RouteRow:
     aiq: float | None
     note: str
     difference_se: float | None = None
-    """Standard error of `difference`, questions apart."""
     difference_se_clustered: float | None = None
-    """The same with the questions of a cluster taken together (CR1): a sensitivity check."""
+    """With the questions of a cluster taken together (CR1): a sensitivity check."""
 
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
@@ -287,10 +282,7 @@ def route_text(routing: RouteComparison) -> str:
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return two tables, headers first: routers with anchors, and single workers by accuracy.
-
-    Names are cut to the `longest` that they may be.
-    """
+    """Return routers with anchors, and single workers by accuracy; names cut to `longest`."""
     priced = any(row.usd_per_query is not None for row in rows)
     last = ("USD/query",) if priced else ()
     tables: list[list[Sequence[str]]] = [[(*HEADER, *last)], [(*HEADER_OF_SINGLES, *last)]]
@@ -370,7 +362,6 @@ def usd_mean(value: float | None) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return AIQ of each router, and of single workers mixed at random; nothing without dollars."""
     between, mixed = singles_usd(routing), singles_aiq(routing)
     found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
     if between is None or mixed is None or not found:
@@ -414,7 +405,6 @@ def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 
 def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
-    """Say of each router that is better how it does against the best single worker there was."""
     return [
         f"{row.system} is better than best-single; against the best single worker in hindsight it "
         f"is {points(row.hindsight)} "

@@ -55,11 +55,9 @@ class Frontier:
     corners: tuple[tuple[float, float], ...]
     """Of the hull: US dollars per query and accuracy."""
     low: float
-    """Dollars per query of the cheapest and the dearest system: the bounds of AIQ."""
     high: float
     aiq: float | None
     aiq_singles: float | None
-    """The same of single workers alone, between the same bounds."""
     passed: CostOfPass | None
     """Each question by the system that answers it most cheaply: a bound."""
 
@@ -71,8 +69,7 @@ class BlockSummary:
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Of single binary draws on the questions that all were graded on; without systems that look
-    at targets or were chosen in hindsight."""
+    """On the questions that all were graded on; without hindsight and looks at targets."""
     frontier: Frontier | None
 
     @property
@@ -158,7 +155,6 @@ def published_sections(suites: Sequence[str]) -> dict[str, str]:
 def _section(
     title: str, text: str, lines: Sequence[Sequence[str]], foot: str = "", level: str = "###"
 ) -> str:
-    """Return a titled table, heads first, with a paragraph before it; without lines no table."""
     body = (f"{level} {title}", text, figures_table(lines) if lines else "", foot)
     return "\n\n".join(filter(None, body))
 
@@ -255,7 +251,6 @@ def _cost(row: TableRow) -> tuple[str, ...]:
 
 
 def _between(low: float | None, high: float | None) -> str:
-    """Return an interval of estimates after a blank; nothing where there is none."""
     return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
 
 

@@ -1,7 +1,7 @@
 """Statistics of a comparison on plain arrays: one entry per question, not-a-number where unknown.
 
-The question is the unit everywhere: whoever calls averages the epochs of a question first
-(Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be rebuilt.
+The question is the unit: callers average epochs first (Miller 2024, arXiv 2411.00640). Randomness
+comes from a seed, so that a report can be rebuilt.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -69,9 +69,9 @@ def clustered_error(
 ) -> float | None:
     """Return the standard error of the mean when questions of one cluster go together.
 
-    Clusters are e.g. comparisons or subjects, one name for each value. None for fewer than two of
-    them. `CR0` has no correction (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as
-    Inspect does, and is too small with few (below about 20): read it as a sensitivity check.
+    `clusters` has a name for each value; None for fewer than two of them. `CR0` has no correction
+    (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as Inspect does, and is too
+    small with few (below about 20): read it as a sensitivity check.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -97,9 +97,8 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
     """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
 
-    The usual interval (1.96 standard errors) is wrong near 0 and 1, e.g. at 29 of 30. Shares of
-    questions answered in part are allowed: the interval is then too wide, never too narrow, because
-    no value within [0, 1] varies more than right and wrong do.
+    The usual interval is wrong near 0 and 1, e.g. at 29 of 30. Of questions answered in part it is
+    too wide, never too narrow: no value within [0, 1] varies more than right and wrong do.
     """
     z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
     below = 1 + z * z / n
@@ -143,10 +142,7 @@ def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED
 
 
 def resampled_counts(questions: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return how often each question is drawn in each resample: (resamples, questions).
-
-    `bootstrap_means` with the same seed draws the same.
-    """
+    """Return how often each question is drawn in each resample: (resamples, questions)."""
     return _counts(np.random.default_rng(seed), resamples, questions)
 
 
@@ -160,8 +156,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 def resampled_means(counts: Floats, values: Floats) -> Floats:
     """Return the mean of each column of `values` (questions, columns) in each resample.
 
-    Not-a-number is a question without a value: a mean is over those that have one, and is
-    not-a-number itself in a resample that drew none of them.
+    Not-a-number is a question without a value: a mean is over those that have one.
     """
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
@@ -252,9 +247,9 @@ def mcnemar(b: int, c: int) -> float:
 def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: int = SEED) -> float:
     """Return the two-sided p-value of the paired permutation test on the mean difference.
 
-    Under the null each question's difference is as likely with the other sign. All flips are
-    counted for up to `MOST_FLIPS` differing questions; else `draws` are drawn and the observed one
-    counts as one more (Phipson and Smyth 2010), so that p is never 0.
+    Under the null each question's difference is as likely with the other sign. Up to `MOST_FLIPS`
+    differing questions all flips are counted; else `draws` are drawn and the observed one counts as
+    one more (Phipson and Smyth 2010), so that p is never 0.
     """
     array = np.asarray(deltas, dtype=np.float64)
     moved = array[array != 0]
@@ -289,10 +284,9 @@ class Cochran:
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q of single binary draws, (questions, systems); None where it has no say.
+    """Return Cochran's Q (1950) of single binary draws, (questions, systems).
 
-    It has none for fewer than two systems, for values besides 0 and 1, for gaps, and where all
-    systems agree on every question. Cochran 1950; McNemar's test without correction for two.
+    None for fewer than two systems, values besides 0 and 1, gaps, and where all systems agree.
     """
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
@@ -367,8 +361,7 @@ def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Va
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
     """Estimate both parts from grades, (questions, epochs) of each system, epochs drawn apart.
 
-    With one epoch the parts cannot be told apart and all counts as between, so more epochs seem to
-    gain nothing: the careful side. The estimate of the between part is cut at 0.
+    With one epoch all counts as between, so more epochs seem to gain nothing: the careful side.
     """
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
@@ -397,9 +390,9 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 
-    `answers` need only be equal where they mean the same; None is no answer and has no vote. Of
-    answers with equally many votes each wins equally often. A try's grade in `values` goes with
-    its answer; where all k tries have no answer the grade is 0. ValueError for k above the tries.
+    `answers` need only be equal where they mean the same; None has no vote. Of answers with equally
+    many votes each wins equally often; where no try has an answer the grade is 0. ValueError for k
+    above the tries.
     """
     n = len(answers)
     if not 1 <= k <= n:

@@ -64,7 +64,6 @@ class SystemDifference:
     found: CrossedMean
     bootstrap: Bounds | None
     suites: Mapping[str, CrossedMean]
-    """The same, suite by suite."""
     questions: int
 
 
@@ -73,7 +72,6 @@ class OracleGap:
     """How much of the way from the best single worker to the oracle was gone."""
 
     suite: str
-    """Empty for the mean over suites."""
     best: str
     best_mean: float
     oracle_mean: float
@@ -105,7 +103,6 @@ class TargetResult:
     suites: Mapping[str, CrossedMean]
     against: tuple[SystemDifference, ...]
     reach: tuple[OracleGap, ...]
-    """The mean over suites first."""
     targets: tuple[Target, ...]
 
 
@@ -140,7 +137,6 @@ def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
 def _over_suites(
     strata: Mapping[str, Floats],
 ) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
-    """Return the mean over suites, its bootstrap interval, and each suite's mean."""
     every = list(strata.values())
     suites = {suite: crossed_mean([one]) for suite, one in strata.items()}
     return crossed_mean(every), percentile(crossed_resamples(every)), suites
@@ -194,14 +190,12 @@ def _oracle_gap(
 
 
 def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
-    """Say whether a baseline is cheaper and more accurate; what looks at targets is none."""
     if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
         return False
     return other.costs.usd < who.costs.usd and other.mean > who.mean
 
 
 def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
-    """Demand an interval above zero against each of a kind."""
     them = [one for one in against if one.kind == kind]
     name, wanted = f"superior to {whom}", "interval above 0"
     if not them:

@@ -80,7 +80,6 @@ def _derived(row: TableRow) -> tuple[str, ...]:
 
 
 def _each(block: Sequence[TableRow]) -> list[str]:
-    """Say what single rows lack, system by system; where a question was asked more than once."""
     tries = avg_at(block)
     said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
     lines = [said] if tries else []
@@ -113,7 +112,6 @@ def _each(block: Sequence[TableRow]) -> list[str]:
 
 
 def _once(block: Sequence[TableRow]) -> list[str]:
-    """Say the pace of rehearsal workers, where programs ran, and the published evaluator's view."""
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
     apart = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
@@ -130,7 +128,6 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
-    """Return a small table of one grouping, systems down and groups across."""
     groups = group_names(parts)
     sizes = {group: max(part.n for part in parts if part.group == group) for group in groups}
     lines = [(grouping, *(f"{group} (n={sizes[group]})" for group in groups))]
@@ -162,5 +159,4 @@ def _name(row: TableRow, width: int = NAME) -> str:
 
 
 def _is_limited(row: TableRow) -> bool:
-    """Say whether a row is no plain result of a method."""
     return row.uses_targets or not row.reference_allowed or row.n_graded < row.n_asked
