@@ -21,7 +21,9 @@ from reports.intervals import Difference, accuracy_columns, difference, grades_o
 from reports.plot import read_run
 from reports.render import (
     UNKNOWN,
+    Columns,
     aligned,
+    cells,
     count,
     interval,
     markdown_file,
@@ -30,6 +32,7 @@ from reports.render import (
     points,
     refuse_foreign,
     rows_csv,
+    tabulate,
     text_file,
     usd_about,
     write_files,
@@ -231,12 +234,37 @@ MARK = "<!-- podium ablations -->"
 COLUMNS = tuple(one.name for one in fields(AblationRow))
 MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
 
-ACCURACY = ("ablation", "acc %", "95 % interval", "vs unablated", "95 % interval", "verdict")
-WORK = ("ablation", "read %", "calls", "steps", "cond. tokens", "USD", "CPU s", "best step")
-SAID = (
-    "ablation", "subtasks", "distinct", "new", "new words", "new % of all", "leaked %",
-    "acc % without",
-)  # fmt: skip
+ACCURACY: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs unablated", lambda row: points(row.paired_diff)),
+    ("95 % interval", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+)
+SUITE: Columns[AblationRow] = (*ACCURACY[1:3], ("steps", lambda row: count(row.steps, 2)))
+WORK: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("read %", lambda row: percent(row.parsed)),
+    ("calls", lambda row: count(row.calls, 2)),
+    ("steps", lambda row: count(row.steps, 2)),
+    ("cond. tokens", lambda row: count(row.conductor_tokens)),
+    ("USD", lambda row: usd_about(row.usd)),
+    ("CPU s", lambda row: count(row.cpu_s)),
+    ("best step", lambda row: row.best_step),
+)
+SAID: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("subtasks", lambda row: count(row.subtasks)),
+    ("distinct", lambda row: count(row.distinct)),
+    ("new", lambda row: count(row.new)),
+    ("new words", lambda row: count(row.foreign)),
+    ("new % of all", lambda row: percent(row.share_new)),
+    ("leaked %", lambda row: percent(row.leaked)),
+    ("acc % without", lambda row: percent(row.accuracy_unleaked)),
+)
+ASKED = "Whom it asks"
+"""The one table that a terminal is spared."""
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
@@ -255,108 +283,42 @@ def write_ablations(
 
     UserError for foreign files in `out`, and one that cannot be written.
     """
-    refuse_foreign_ablations(out)
+    refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
+    whole = [row for row in rows if row.suite == ALL]
+    tables = _tables(rows, [row for row in whole if not row.not_run])
+    lacking = "\n".join(f"Not run: {row.ablation}: {row.not_run}." for row in whole if row.not_run)
+    below = [*filter(None, [lacking]), LEGEND]
+    pages = [f"## {name}\n\n{markdown_table(table)}" for name, table in tables.items()]
+    says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
+    page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     files = {
-        "ablations.md": markdown_file(ablation_markdown(rows), MARK),
+        "ablations.md": markdown_file("\n\n".join(page) + "\n", MARK),
         "ablations.csv": text_file(rows_csv(rows, COLUMNS, _rounded)),
     }
-    return ablation_text(rows), write_files(out, files)
-
-
-def refuse_foreign_ablations(out: Path) -> None:
-    """Raise UserError, before anything is trained, when the files could not be written."""
-    refuse_foreign(out, MARKS)
-
-
-def ablation_text(rows: Sequence[AblationRow]) -> str:
-    """Return the tables for a terminal."""
-    tables = ["\n".join(aligned(table)) for table in _tables(rows)]
-    return "\n\n".join([*tables, *_without(rows), LEGEND])
-
-
-def ablation_markdown(rows: Sequence[AblationRow]) -> str:
-    """Return the same as a page, with what each row is and whom it asks."""
-    names = ("Accuracy", "By suite", "Work", "What subtasks say")
-    parts = [MARK, "# Ablations of the conductor"]
-    for name, table in zip(names, _tables(rows), strict=True):
-        parts += [f"## {name}", markdown_table(table)]
-    trained = {row.ablation for row in _trained(rows)}
-    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in trained]
-    parts += ["## Whom it asks", markdown_table([("ablation", "suite", "worker calls"), *asked])]
-    parts.append("## What they are")
-    parts.append("\n".join(f"- {row.ablation}: {row.says}" for row in _whole(rows)))
-    return "\n\n".join([*parts, *_without(rows), LEGEND]) + "\n"
+    shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
+    return "\n\n".join([*shown, *below]), write_files(out, files)
 
 
 def _rounded(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _whole(rows: Sequence[AblationRow]) -> list[AblationRow]:
-    return [row for row in rows if row.suite == ALL]
-
-
-def _trained(rows: Sequence[AblationRow]) -> list[AblationRow]:
-    return [row for row in _whole(rows) if not row.not_run]
-
-
-def _tables(rows: Sequence[AblationRow]) -> list[list[Sequence[str]]]:
-    trained = _trained(rows)
-    return [
-        [ACCURACY, *map(_accuracy, trained)],
-        _suite_table(rows),
-        [WORK, *map(_work, trained)],
-        [SAID, *map(_word_cells, trained)],
-    ]
-
-
-def _accuracy(row: AblationRow) -> Sequence[str]:
-    return (
-        row.ablation,
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        interval(row.paired_low, row.paired_high, signed=True),
-        row.verdict or UNKNOWN,
-    )
-
-
-def _suite_table(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
+def _tables(
+    rows: Sequence[AblationRow], trained: Sequence[AblationRow]
+) -> dict[str, list[Sequence[str]]]:
+    names = [row.ablation for row in trained]
+    found = {(row.ablation, row.suite): row for row in rows}
     suites = list(dict.fromkeys(row.suite for row in rows if row.suite != ALL))
-    cells = {(row.ablation, row.suite): row for row in rows}
-    table: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
-    for row in _trained(rows):
-        line = [row.ablation]
-        for suite in suites:
-            if found := cells.get((row.ablation, suite)):
-                bounds = interval(found.ci_low, found.ci_high)
-                line += [percent(found.accuracy), bounds, count(found.steps, 2)]
-            else:
-                line += [UNKNOWN] * 3
-        table.append(line)
-    return table
-
-
-def _work(row: AblationRow) -> Sequence[str]:
-    return (
-        row.ablation,
-        percent(row.parsed),
-        count(row.calls, 2),
-        count(row.steps, 2),
-        count(row.conductor_tokens),
-        usd_about(row.usd),
-        count(row.cpu_s),
-        row.best_step,
-    )
-
-
-def _word_cells(row: AblationRow) -> Sequence[str]:
-    counts = (count(one) for one in (row.subtasks, row.distinct, row.new, row.foreign))
-    shares = (row.share_new, row.leaked, row.accuracy_unleaked)
-    return (row.ablation, *counts, *map(percent, shares))
-
-
-def _without(rows: Sequence[AblationRow]) -> list[str]:
-    lines = [f"Not run: {row.ablation}: {row.not_run}." for row in _whole(rows) if row.not_run]
-    return ["\n".join(lines)] if lines else []
+    by_suite: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
+    for name in names:
+        own = [found.get((name, at), AblationRow(ablation=name, suite=at)) for at in suites]
+        by_suite.append([name, *(cell for one in own for cell in cells(SUITE, one))])
+    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in names]
+    return {
+        "Accuracy": tabulate(ACCURACY, trained),
+        "By suite": by_suite,
+        "Work": tabulate(WORK, trained),
+        "What subtasks say": tabulate(SAID, trained),
+        ASKED: [("ablation", "suite", "worker calls"), *asked],
+    }

@@ -21,6 +21,8 @@ from reports.build import calls_table, paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
 from reports.render import (
     UNKNOWN,
+    Columns,
+    cells,
     count,
     figures_table,
     footnoted,
@@ -70,13 +72,29 @@ TERMS = (
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
 
-HEADER = (
-    "system", "accuracy %", "95 % interval", "vs reference (points)", "epochs", "graded/asked",
-    "no answer", "invalid plans",
-    "USD/query", "paid/query", "tokens in", "tokens out", "reasoning", "worker out", "conductor",
-    "calls", "steps", "depth", "latency s",
-    "conductor s", "knowledge cutoff",
-)  # fmt: skip
+FIGURES: Columns[TableRow] = (
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs reference (points)", versus),
+    ("epochs", lambda row: str(row.epochs)),
+    ("graded/asked", lambda row: f"{row.n_graded}/{row.n_asked}"),
+    ("no answer", lambda row: str(row.n_unparsed)),
+    ("invalid plans", lambda row: _invalid(row)),
+    ("USD/query", lambda row: usd_cell(row.usd_per_query, row.n_unpriced, row.auditable)),
+    ("paid/query", lambda row: _paid(row)),
+    ("tokens in", lambda row: count(row.tokens_in)),
+    ("tokens out", lambda row: count(row.tokens_out)),
+    ("reasoning", lambda row: count(row.tokens_reasoning)),
+    ("worker out", lambda row: count(row.worker_tokens_out)),
+    ("conductor", lambda row: count(row.conductor_tokens)),
+    ("calls", lambda row: count(row.calls, 2)),
+    ("steps", lambda row: count(row.steps, 2)),
+    ("depth", lambda row: count(row.depth, 2)),
+    ("latency s", lambda row: count(row.latency_s, 3)),
+    ("conductor s", lambda row: count(row.conductor_s, 3)),
+    ("knowledge cutoff", lambda row: row.knowledge_cutoff or "none"),
+)
+HEADER = ("system", *(head for head, _ in FIGURES))
 
 LEGEND = """\
 Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
@@ -152,8 +170,20 @@ def _exam(rows: Sequence[TableRow], can_show: str) -> str:
     lines = [markdown_line(HEADER), markdown_line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
     for block in blocks_of(rows):
         lines.append(markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
-        lines += [markdown_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
+        for row in block:
+            said = (*row.notes.split("; "), told.get(id(row), ""))
+            name = footnoted(f"`{row.system}`", said, notes)
+            lines.append(markdown_line([name, *cells(FIGURES, row)]))
     return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), numbered(notes))))
+
+
+def _invalid(row: TableRow) -> str:
+    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
+    return f"{share(row.invalid_plan_pct)}{reason}"
+
+
+def _paid(row: TableRow) -> str:
+    return paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable)
 
 
 def _head(block: Sequence[TableRow]) -> str:
@@ -182,33 +212,6 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
         lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
     return head + markdown_table(lines)
-
-
-def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
-    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
-    return [
-        footnoted(f"`{row.system}`", (*row.notes.split("; "), box), notes),
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        versus(row),
-        str(row.epochs),
-        f"{row.n_graded}/{row.n_asked}",
-        str(row.n_unparsed),
-        f"{share(row.invalid_plan_pct)}{reason}",
-        usd_cell(row.usd_per_query, row.n_unpriced, row.auditable),
-        paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
-        count(row.tokens_in),
-        count(row.tokens_out),
-        count(row.tokens_reasoning),
-        count(row.worker_tokens_out),
-        count(row.conductor_tokens),
-        count(row.calls, 2),
-        count(row.steps, 2),
-        count(row.depth, 2),
-        count(row.latency_s, 3),
-        count(row.conductor_s, 3),
-        row.knowledge_cutoff or "none",
-    ]
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:

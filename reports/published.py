@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from textwrap import wrap
 
-from reports.render import UNKNOWN, aligned, footnoted, numbered
+from reports.render import UNKNOWN, aligned, footnoted, numbered, shortened
 
 TITLE = "Published, other harness"
 TEXT = (
@@ -110,5 +110,5 @@ def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
         if {*column[1:]} != {UNKNOWN} or not column[1:]
     ]
     room = WIDTH - sum(2 + max(map(len, column)) for column in columns[1:])
-    names = [name if len(name) <= room else f"{name[: room - 1]}~" for name in columns[0]]
+    names = [shortened(name, room) for name in columns[0]]
     return [list(line) for line in zip(names, *columns[1:], strict=True)]

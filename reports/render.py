@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import UserError
 from harness.text import escape_markdown, markdown_cell
 
 UNKNOWN = "-"
+Record = TypeVar("Record")
+Columns = Sequence[tuple[str, Callable[[Record], str]]]
+"""Of a table: each head, and what its cells show of a record."""
 
 
 def percent(value: float | None) -> str:
@@ -63,6 +66,16 @@ def count(value: float | None, places: int = 0) -> str:
     return UNKNOWN if value is None else f"{value:,.{places}f}"
 
 
+def cells(columns: Columns[Record], record: Record) -> list[str]:
+    """Return one line of a table."""
+    return [show(record) for _, show in columns]
+
+
+def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequence[str]]:
+    """Return a table, heads first."""
+    return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
+
+
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return text columns padded to one width each, the first `left` of them to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -73,6 +86,11 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def shortened(name: str, most: int) -> str:
+    """Return a name of at most so many characters; `~` stands for its end."""
+    return name if len(name) <= most else f"{name[: most - 1]}~"
 
 
 def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:

@@ -27,6 +27,7 @@ from reports.render import (
     points,
     refuse_foreign,
     rows_csv,
+    shortened,
     text_file,
     write_files,
 )
@@ -255,7 +256,7 @@ DECIDES_NOTHING = 50
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
-    refuse_foreign_route(out)
+    refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     return write_files(
         out,
@@ -265,11 +266,6 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
             "route.json": text_file(as_json(_data(routing, rows))),
         },
     )
-
-
-def refuse_foreign_route(out: Path) -> None:
-    """Raise UserError, before anything is computed, when the files could not be written."""
-    refuse_foreign(out, MARKS)
 
 
 def route_text(routing: RouteComparison) -> str:
@@ -290,8 +286,7 @@ def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[S
     for row in (*(row for row in rows if row.kind != "single"), *singles):
         alone = row.kind == "single"
         name = row.system.removeprefix("single:") if alone else row.system
-        if longest is not None and len(name) > longest:
-            name = name[: longest - 1] + "~"
+        name = name if longest is None else shortened(name, longest)
         usd = (usd_mean(row.usd_per_query),) if priced else ()
         tables[alone].append((name, *_cells(row), *(() if alone else _verdict_cells(row)), *usd))
     return tables

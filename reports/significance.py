@@ -28,12 +28,14 @@ from reports.published import (
 )
 from reports.render import (
     UNKNOWN,
+    Columns,
     count,
     figures_table,
     interval,
     numbered,
     percent,
     points,
+    tabulate,
     usd,
     usd_about,
 )
@@ -172,21 +174,19 @@ def sections(
     found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out."""
-    tests = [_test(row) for row in rows if row.se is not None]
-    costs = [_cost(row) for row in rows if row.usd_median is not None]
+    tests = [row for row in rows if row.se is not None]
+    costs = [row for row in rows if row.usd_median is not None]
     said = [
         f"- {_block_words(one.rows[0], rows)}: {line}."
         for one in found
         for line in (*_cochran(one), *_frontier_lines(one))
     ]
-    titles = ("Differences from the reference", "Costs", "Derived rows")
-    texts, heads = (TESTS, COSTS, DERIVED), (TEST_HEADS, COST_HEADS, DERIVED_HEADS)
-    tables = (tests, costs, [_derived(row) for row in derived])
-    made = [
-        _section(title, text, [head, *lines]) if lines else ""
-        for title, text, head, lines in zip(titles, texts, heads, tables, strict=True)
-    ]
-    made.insert(2, _section("Block by block", "\n".join(said), ()) if said else "")
+    made = (
+        _section("Differences from the reference", TESTS, tabulate(TEST, tests)) if tests else "",
+        _section("Costs", COSTS, tabulate(COST, costs)) if costs else "",
+        _section("Block by block", "\n".join(said), ()) if said else "",
+        _section("Derived rows", DERIVED, tabulate(DERIVED_COLUMNS, derived)) if derived else "",
+    )
     return list(filter(None, made))
 
 
@@ -195,63 +195,62 @@ TESTS = (
     "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
     "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1)."
 )
-TEST_HEADS = (
-    "system", "SE", "SE by topic", "difference, BCa", "p", "p (Holm)", "test", "better/worse",
-    "correlation", "detectable",
-)  # fmt: skip
 
 
-def _test(row: TableRow) -> tuple[str, ...]:
-    split = UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
+def _difference(row: TableRow) -> str:
     bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
-    return (
-        f"`{row.system}`",
-        percent(row.se),
-        percent(row.se_clustered),
-        UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}",
-        _p(row.p_value),
-        _p(row.p_holm),
-        row.test or UNKNOWN,
-        split,
-        UNKNOWN if row.correlation is None else f"{row.correlation:.2f}",
-        percent(row.min_detectable),
-    )
+    return UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}"
+
+
+def _split(row: TableRow) -> str:
+    return UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
 
 
 def _p(value: float | None) -> str:
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+TEST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("SE", lambda row: percent(row.se)),
+    ("SE by topic", lambda row: percent(row.se_clustered)),
+    ("difference, BCa", _difference),
+    ("p", lambda row: _p(row.p_value)),
+    ("p (Holm)", lambda row: _p(row.p_holm)),
+    ("test", lambda row: row.test or UNKNOWN),
+    ("better/worse", _split),
+    ("correlation", lambda row: count(row.correlation, 2)),
+    ("detectable", lambda row: percent(row.min_detectable)),
+)
 COSTS = (
     "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
     "questions that were ever answered right; for the share *never right* it is infinite. "
     "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
     "system is as good and cheaper when questions are resampled."
 )
-COST_HEADS = (
-    "system", "USD/query, BCa", "median", "p95", "times the reference", "USD/right",
-    "tokens/right", "cost of pass", "never right", "on the frontier",
-)  # fmt: skip
+COST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("USD/query, BCa", lambda row: _within(usd(row.usd_per_query), row.usd_low, row.usd_high)),
+    ("median", lambda row: usd_about(row.usd_median)),
+    ("p95", lambda row: usd_about(row.usd_p95)),
+    (
+        "times the reference",
+        lambda row: _within(usd_about(row.usd_ratio), row.usd_ratio_low, row.usd_ratio_high),
+    ),
+    ("USD/right", lambda row: usd_about(row.usd_per_correct)),
+    ("tokens/right", lambda row: count(row.tokens_per_correct)),
+    ("cost of pass", lambda row: usd_about(row.cost_of_pass)),
+    ("never right", lambda row: _share(row.share_infinite)),
+    ("on the frontier", lambda row: _share(row.pareto_probability)),
+)
 
 
-def _cost(row: TableRow) -> tuple[str, ...]:
-    ratio = f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
-    return (
-        f"`{row.system}`",
-        f"{usd(row.usd_per_query)}{_between(row.usd_low, row.usd_high)}",
-        usd_about(row.usd_median),
-        usd_about(row.usd_p95),
-        UNKNOWN if row.usd_ratio is None else ratio,
-        usd_about(row.usd_per_correct),
-        count(row.tokens_per_correct),
-        usd_about(row.cost_of_pass),
-        f"{percent(row.share_infinite)} %",
-        UNKNOWN if row.pareto_probability is None else f"{percent(row.pareto_probability)} %",
-    )
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{percent(value)} %"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
+def _within(found: str, low: float | None, high: float | None) -> str:
+    return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
 
 
 def _cochran(one: BlockSummary) -> list[str]:
@@ -288,26 +287,6 @@ def _frontier_lines(one: BlockSummary) -> list[str]:
     return said
 
 
-DERIVED = (
-    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
-    "bound. They change no verdict of the other rows."
-)
-DERIVED_HEADS = (
-    "row", "accuracy %", "95 % interval", "vs reference (points)", "USD/query", "how",
-)  # fmt: skip
-
-
-def _derived(row: TableRow) -> tuple[str, ...]:
-    return (
-        f"`{row.system}` ({row.label}, pool {row.pool})",
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        versus(row),
-        usd(row.usd_per_query),
-        f"{row.derived}; {row.notes}",
-    )
-
-
 def versus(row: TableRow) -> str:
     """Return the paired difference with its interval and verdict."""
     if row.verdict == "reference":
@@ -316,3 +295,17 @@ def versus(row: TableRow) -> str:
         return UNKNOWN
     bounds = interval(row.paired_low, row.paired_high, signed=True)
     return f"{points(row.paired_diff)} {bounds} {row.verdict}"
+
+
+DERIVED = (
+    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
+    "bound. They change no verdict of the other rows."
+)
+DERIVED_COLUMNS: Columns[TableRow] = (
+    ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs reference (points)", versus),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("how", lambda row: f"{row.derived}; {row.notes}"),
+)

@@ -344,14 +344,6 @@ def _power_factor(power: float) -> float:
     return normal_quantile((1 + LEVEL) / 2) + normal_quantile(power)
 
 
-def variance_of_discordant(share: float) -> Variance:
-    """Return the variance when two systems differ on a share of the questions, one draw each.
-
-    All of it counts as between: one draw cannot tell the two parts apart.
-    """
-    return Variance(share, 0.0)
-
-
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
     """Return the variance for two accuracies whose grades of one draw go together so much."""
     mine, other = ours * (1 - ours), theirs * (1 - theirs)

@@ -14,7 +14,19 @@ from reports.blocks import (
     reference_of_block,
 )
 from reports.derived import Comparison, GroupScore, group_names
-from reports.render import UNKNOWN, aligned, count, interval, percent, points, share, usd
+from reports.render import (
+    UNKNOWN,
+    Columns,
+    aligned,
+    count,
+    interval,
+    percent,
+    points,
+    share,
+    shortened,
+    tabulate,
+    usd,
+)
 from reports.row import TableRow
 
 WIDTH = 120
@@ -24,13 +36,28 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
-DERIVED_HEADS = ("acc %", "95 % interval", "vs ref", "verdict", "USD/query")
 DERIVED = 64
 """Of a derived row's name, which names its suite and its worker, too."""
-HEADER = (
-    "system", "acc %", "95 % CI", "vs ref", "verdict", "graded", "invalid", "USD/query", "tok out",
-    "calls", "sec",
-)  # fmt: skip
+DERIVED_COLUMNS: Columns[TableRow] = (
+    ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs ref", lambda row: points(row.paired_diff)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+)
+FIGURES: Columns[TableRow] = (
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs ref", lambda row: points(row.paired_diff)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("graded", lambda row: f"{row.n_graded}/{row.n_asked}"),
+    ("invalid", lambda row: share(row.invalid_plan_pct)),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("tok out", lambda row: count(row.tokens_out)),
+    ("calls", lambda row: count(row.calls, 1)),
+    ("sec", lambda row: count(row.latency_s, 2)),
+)
 
 
 def table_text(shown: Comparison) -> str:
@@ -48,11 +75,10 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
         f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
-    lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
+    lines = _table(block, NAME)
     over = max(map(len, lines)) - WIDTH
     if over > 0:  # long names give way to figures
-        longest = max(len(_name(row)) for row in block)
-        lines = aligned([HEADER, *(_cells(row, longest - over) for row in block)])
+        lines = _table(block, max(len(_name(row)) for row in block) - over)
     below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
@@ -61,22 +87,14 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     return "\n".join(line[:WIDTH].rstrip() for line in (*heads, *lines, *below))
 
 
+def _table(block: Sequence[TableRow], width: int) -> list[str]:
+    return aligned(tabulate((("system", lambda row: _name(row, width)), *FIGURES), block))
+
+
 def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
-    lines = [("derived, no call of its own", *DERIVED_HEADS), *(_derived(row) for row in rows)]
-    return "\n".join(line[:WIDTH].rstrip() for line in aligned(lines)) if rows else ""
-
-
-def _derived(row: TableRow) -> tuple[str, ...]:
-    name = f"{row.suite} {row.system}"
-    return (
-        name if len(name) <= DERIVED else name[: DERIVED - 1] + "~",
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        row.verdict or UNKNOWN,
-        usd(row.usd_per_query),
-    )
+    lines = aligned(tabulate(DERIVED_COLUMNS, rows))
+    return "\n".join(line[:WIDTH].rstrip() for line in lines) if rows else ""
 
 
 def _each(block: Sequence[TableRow]) -> list[str]:
@@ -137,25 +155,8 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
     return aligned(lines)
 
 
-def _cells(row: TableRow, width: int) -> tuple[str, ...]:
-    return (
-        _name(row, width),
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        row.verdict or UNKNOWN,
-        f"{row.n_graded}/{row.n_asked}",
-        share(row.invalid_plan_pct),
-        usd(row.usd_per_query),
-        count(row.tokens_out),
-        count(row.calls, 1),
-        count(row.latency_s, 2),
-    )
-
-
 def _name(row: TableRow, width: int = NAME) -> str:
-    name = row.system + ("*" if _is_limited(row) else "")
-    return name if len(name) <= width else name[: width - 1] + "~"
+    return shortened(row.system + ("*" if _is_limited(row) else ""), width)
 
 
 def _is_limited(row: TableRow) -> bool:
