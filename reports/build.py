@@ -18,7 +18,6 @@ from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
 from reports.blocks import (
-    DEFAULT_OPTIONS,
     SINGLE,
     ReportOptions,
     comparable_groups,
@@ -59,31 +58,22 @@ ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
-def build_rows(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> tuple[TableRow, ...]:
-    """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
-    return tuple(row for block in pair_rows(system_runs, wanted) for row, _ in block)
-
-
-def pair_rows(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> tuple[tuple[Pair, ...], ...]:
+def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[list[Pair]]:
     """Return the rows of a report with what each is made from, block by block, sorted.
 
     UserError when rows are no comparison (`comparable_groups`).
     """
     blocks = [_block(group, wanted) for group in comparable_groups(system_runs, wanted)]
-    return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
+    return sorted(blocks, key=lambda block: _order(block[0][0]))
 
 
-def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
+def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
     rows = _compared([system_run for system_run, _ in group], wanted)
     pairs = [
         (without_whole_sums(row, epochs), system_run)
         for row, (system_run, epochs) in zip(rows, group, strict=True)
     ]
-    return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
+    return sorted(pairs, key=lambda pair: _order(pair[0]))
 
 
 def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
@@ -136,11 +126,10 @@ def with_difference(
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
-    facts, totals, values = (
-        system_run.facts,
-        system_totals(system_run),
-        grades_of(system_run.attempts),
-    )
+    facts, totals = system_run.facts, system_totals(system_run)
+    values = grades_of(system_run.attempts)
+    graded = [attempt for attempt in system_run.attempts if attempt.graded]
+    calls = [attempt.totals.worker_calls for attempt in graded]
     called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
     solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
     passed, money = pass_at_ks(values), _money_columns(system_run, totals)
@@ -154,7 +143,10 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         **money,
         **accuracy_columns(values),
         **_optional_columns(system_run, totals, maj),
-        **_manifest_columns(system_run),
+        "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
+        "calls_min": min(calls, default=None),
+        "calls_max": max(calls, default=None),
+        "calls_expected": format_range(facts.calls_expected),
         "epochs": system_run.epochs,
         "price_book": str(facts.prices["name"]),
         "price_book_sha256": str(facts.prices["sha256"]),
@@ -164,7 +156,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "config": _json(config),
         "args": _json(_arguments(facts)),
         "notes": "; ".join(notes),
-        "n_fragile": sum(attempt.fragile for attempt in system_run.attempts if attempt.graded),
+        "n_fragile": sum(attempt.fragile for attempt in graded),
         "pass_at_5": next((one.value for one in passed if one.k == 5), None),
         "pass_at_10": next((one.value for one in passed if one.k == 10), None),
         "usd_per_query": totals.usd,
@@ -210,17 +202,6 @@ def _order(row: TableRow) -> tuple[object, ...]:
 
 def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
-
-
-def _manifest_columns(system_run: SystemRun) -> dict[str, Any]:
-    facts = system_run.facts
-    calls = [one.totals.worker_calls for one in system_run.attempts if one.graded]
-    return {
-        "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
-        "calls_min": min(calls, default=None),
-        "calls_max": max(calls, default=None),
-        "calls_expected": format_range(facts.calls_expected),
-    }
 
 
 def calls_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
@@ -289,7 +270,7 @@ def _evidence(system_run: SystemRun, book: Book) -> str:
 
 
 def _not_auditable(system_run: SystemRun) -> dict[str, str]:
-    """Return the workers that were called and whose dollars nothing tells, each with the reason."""
+    """Return the workers that were called and whose dollars nothing tells, with the reasons."""
     called = {kind.role for kind in system_run.spend if in_table(kind)}
     found = ((role, system_run.facts.workers.get(role)) for role in sorted(called))
     return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
@@ -322,10 +303,8 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    rules, graded = (
-        official_agreement(system_run.attempts),
-        [a for a in system_run.attempts if a.graded],
-    )
+    rules = official_agreement(system_run.attempts)
+    graded = [attempt for attempt in system_run.attempts if attempt.graded]
     notes = [rules.sentence] if rules and rules.differ else []
     fragile = sum(attempt.fragile for attempt in graded)
     if fragile:
@@ -357,16 +336,12 @@ def _notes_on_money(
 
 def _arguments(facts: RunFacts) -> dict[str, object]:
     """Return a system's arguments; of a file its name, because a table travels and paths do not."""
-    return {name: _without_folder(value) for name, value in facts.args.items()}
-
-
-def _without_folder(value: object) -> object:
-    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
-    if not isinstance(value, str):
-        return value
-    path = PurePath(value)
-    is_file = path.suffix[1:].isalpha()
-    return path.name if path.is_absolute() or is_file else value
+    found: dict[str, object] = dict(facts.args)
+    for name, value in facts.args.items():
+        path = PurePath(value if isinstance(value, str) else "")
+        if path.is_absolute() or path.suffix[1:].isalpha():  # not `openai/gpt-4.1`
+            found[name] = path.name
+    return found
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:

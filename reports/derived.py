@@ -50,9 +50,8 @@ KEPT = (
 def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
     """Return the derived rows of one block, held against its reference as the others are."""
     singles = [
-        (row, system_run) for row, system_run in block
-        if row.system.startswith(SINGLE) and not row.uses_targets
-    ]  # fmt: skip
+        pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
+    ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
     routed = _routed(singles)
     return [_held(block, row, values) for row, values in (*made, *([routed] if routed else []))]
@@ -130,9 +129,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
         "billed at the cheapest worker",
         usd_per_query=None if np.isnan(usd).any() else Decimal(str(round(float(usd.mean()), 12))),
         tokens_out=None if np.isnan(tokens).any() else float(tokens.mean()),
-        calls=1.0,
-        steps=1.0,
-        depth=1.0,
+        **dict.fromkeys(("calls", "steps", "depth"), 1.0),
         uses_targets=True,
     ), values
 

@@ -34,7 +34,6 @@ from reports.stats import (
 Verdict = Literal["better", "worse", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
 """Question -> its grades, one per graded epoch; every grade lies between 0 and 1."""
-Interval = Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Difference:
     """A system less its reference, question by question."""
 
     mean: float
-    interval: Interval | None
+    interval: Bounds | None
     """None when there are too few questions, or all differ alike, to estimate a spread."""
     detectable: float | None
     """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
@@ -76,7 +75,7 @@ def question_means(values: Values) -> dict[str, float]:
     return {question: fmean(grades) for question, grades in values.items() if grades}
 
 
-def accuracy_interval(values: Values) -> Interval | None:
+def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None when nothing was graded.
 
     With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
@@ -125,7 +124,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
     return Difference(
         mean=mean,
         # Two accuracies differ by no more than 1.
-        interval=Interval(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
+        interval=Bounds(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
         detectable=effect,
         verdict=_verdict(deltas, found, effect),
         questions=len(both),
@@ -143,14 +142,14 @@ def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None
     """
     found = [one for one in family if one]
     ps = iter(holm([one.p_value for one in found]))
-    return [one and _with_holm(one, next(ps)) for one in family]
+    adjusted = [one and replace(one, p_holm=next(ps)) for one in family]
+    return [
+        replace(one, verdict="inconclusive") if one and one.p_holm >= 1 - LEVEL else one
+        for one in adjusted
+    ]
 
 
-def _with_holm(one: Difference, p: float) -> Difference:
-    return replace(one, p_holm=p, verdict=one.verdict if p < 1 - LEVEL else "inconclusive")
-
-
-def _verdict(deltas: Floats, interval: Interval | None, effect: float | None) -> Verdict:
+def _verdict(deltas: Floats, interval: Bounds | None, effect: float | None) -> Verdict:
     mean = float(deltas.mean())
     clear = interval is None or interval.low > 0 or interval.high < 0
     sure = abs(mean) >= (effect or 0) and clear and sign_test(deltas) < 1 - LEVEL
@@ -173,7 +172,7 @@ class PassAtK:
 
     k: int
     value: float
-    interval: Interval
+    interval: Bounds
     questions: int
 
 
