@@ -1,8 +1,7 @@
 """What all boxes made of cells share, and the plainest of them: child processes with limits.
 
-A cell that dies during a run may have been killed by the program or may have gone down with its
-engine. So the engine is asked first; if it lives, the program runs again, alone in a fresh cell,
-and if that dies too it was the program: an outcome with status `died`, not a failure of ours.
+When a cell dies during a run, the engine is asked first. If it lives, the program runs again, alone
+in a fresh cell; if that dies too it was the program: status `died`, not a failure of ours.
 """
 
 import atexit
@@ -103,7 +102,6 @@ class CellBox(ABC):
         self._pool.close()
 
     def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> CellAnswer | None:
-        """Run a program on an input; None when its cell died."""
         try:
             return seat.run(data, limits, self.grace_s)
         except CellDied:
@@ -153,19 +151,14 @@ class _Seat:
 class SubprocessBox(CellBox):
     """Plain child processes with limits. It limits; it does not isolate.
 
-    Covered
-    - CPU time and real time of a program with all its children; address space and, watched, memory;
-    - the number of processes and threads: watched, so a fork bomb lives for a tenth of a second;
-    - size of stdout, of stderr, of what is returned and of any file; no core dumps;
-    - all that the program started is killed when its run ends, daemons too: orphans are adopted;
-    - a fresh working directory per run, removed afterwards; an empty environment; no descriptors of
-      ours; no access to what this process holds.
+    Covered: CPU and real time of a program with all its children; address space; memory, processes
+    and threads as watched, so a fork bomb lives for a tenth of a second; sizes of what it writes or
+    returns; no core dumps; all it started is killed, daemons too; a fresh working directory, an
+    empty environment, no descriptors of ours.
 
-    Not covered
-    - the network, and every file the current user may read or write, /tmp and /dev/shm included;
-    - signalling, tracing or limiting other processes of the same user, the judge among them;
-    - what outlives processes elsewhere: System V segments, POSIX queues, kernel keyrings;
-    - many small files: the disk is limited per file, not in total; memory is limited per tick.
+    Not covered: the network, and every file that the user may read or write; signalling, tracing or
+    limiting other processes of the user, the judge among them; System V segments, POSIX queues and
+    keyrings that outlive processes; the disk in total.
 
     So it serves programs that we wrote ourselves (the rehearsal workers), and others only where the
     user asked for it by name. Linux only: it needs prctl, memfd and /proc.

@@ -1,8 +1,7 @@
 """Cells: warm judges that the host starts, talks to, pools and shares the cores among.
 
-A cell is one running judge (sandbox/inside/judge.py), seen through a stream. It answers in time, or
-it is dead (`CellDied`: the stream ended) or stuck (`CellStuck`). What that means, the program's
-fault or the box's, is for boxes to decide (cell_box.py).
+A cell is a running judge (sandbox/inside/judge.py) behind a stream. It answers in time, or is dead
+or stuck: whose fault that is, the program's or the box's, boxes decide (cell_box.py).
 """
 
 import json
@@ -25,7 +24,6 @@ INSIDE = ("isolation", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
 
 FACTS = b'{"facts": 0}\n'
-"""Asks for the version of Python inside and the packages that programs can import."""
 
 PARTS = ("stdout", "stderr", "result")
 """What follows the header of an answer, in this order; the header has their sizes."""
@@ -101,7 +99,6 @@ os._exit(0)
 """The first words of a cell: it takes the judge's sources from its standard input."""
 
 PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)
-"""No user site, no installed packages but the image's own; hashes are seeded by the environment."""
 
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 
@@ -110,7 +107,6 @@ GRACE_S = 30.0
 """How long a judge may take beyond a run's wall limit: to clean up, and to pass on large data."""
 
 CLOSE_S = 0.5
-"""How long a judge may take to tidy up after its stream has ended."""
 
 PIECE = 1 << 18
 
@@ -140,8 +136,6 @@ class Stream(Protocol):
 
 
 class _PipeStream:
-    """The stream of a judge that is a child process."""
-
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin
         assert process.stdout
@@ -236,7 +230,6 @@ class SandboxCell:
         self._stream.send(data, self._deadline)
 
     def _line(self) -> dict[str, Any]:
-        """Return one line of JSON."""
         while (end := self._buffer.find(b"\n")) < 0:
             self._buffer += self._stream.receive(self._deadline)
         line = bytes(self._buffer[:end])
@@ -247,7 +240,6 @@ class SandboxCell:
             raise CellDied(f"it said {line[:200]!r}") from None
 
     def _exactly(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
         while len(self._buffer) < size:
             self._buffer += self._stream.receive(self._deadline)
         data = bytes(self._buffer[:size])
@@ -388,7 +380,6 @@ class CellPool:
     def _handed(
         self, known: tuple[CellKind, SandboxCell] | None, evicted: SandboxCell | None
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Count a cell that is about to start, and forget the one it replaces."""
         if known:
             return known[1], None
         if evicted:
@@ -415,7 +406,6 @@ class CellPool:
         raise SandboxError("The sandbox has been closed.")
 
     def _ahead(self, kind: CellKind) -> None:
-        """Start one more cell in the background, as long as there may be more."""
         with self._changed:
             if self._closed or self._count >= self._bound:
                 return

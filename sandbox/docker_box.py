@@ -2,8 +2,7 @@
 
 A container's first process is the judge, as a root that may switch users and signal them and
 nothing else; every run has a user of its own. The judge's standard input is attached to us alone:
-when this process ends, however it ends, that stream closes, the judge with it, and the engine
-removes the container.
+when this process ends, that stream closes, the judge with it, and the engine removes the container.
 """
 
 import select
@@ -37,7 +36,6 @@ SLACK_BYTES = 192 << 20
 """Memory beyond a program's limit: the judge, its zygote, and what is read and written."""
 
 OWN_PROCESSES = 8
-"""The judge, its zygote and what sweeps, beyond a program's processes."""
 
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
 """Without a limit on files, a million empty ones would keep the judge busy removing them."""
@@ -128,8 +126,8 @@ class DockerBox(CellBox):
     def _remove(self, id: str) -> None:
         """Have a container removed, in the background: a stuck engine must not hold a run up.
 
-        Its judge has ended by then, for its stream is closed, and the engine removes it for that;
-        this is for the judge that does not notice.
+        The engine does so when the judge ends, as its stream is closed; this is for one that does
+        not.
         """
         try:
             self._removals.submit(self._remove_now, id)
@@ -141,7 +139,6 @@ class DockerBox(CellBox):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _container(self, kind: CellKind) -> dict[str, Any]:
-        """Return how the container is created."""
         return {
             "command": ["python3", *PYTHON_FLAGS],
             "entrypoint": [],
@@ -176,8 +173,6 @@ class DockerBox(CellBox):
 
 
 class _DockerStream:
-    """The stream of a judge that is the first process of a container."""
-
     def __init__(self, attached: Any, remove: Callable[[], None]) -> None:
         self._attached, self._remove = attached, remove
         self._socket: socket.socket = getattr(attached, "_sock", attached)

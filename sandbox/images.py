@@ -1,7 +1,7 @@
 """The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`.
 
-An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in it but sent
-in. Builds have no network. The same inputs make the same layers; building twice changes nothing.
+An image is a Python image plus pinned packages in /opt/podium/site; the judge is sent in. Builds
+have no network. The same inputs make the same layers; building twice changes nothing.
 """
 
 import hashlib
@@ -34,8 +34,7 @@ from sandbox.bwrap_box import memory_note, why_unusable
 CONTAINER_LABEL = "podium.sandbox"
 """On every container of ours; images carry other labels, because containers inherit those."""
 OWNER = "podium.sandbox.owner"
-"""Names one process of one host, so that orphans can be told: a podium killed with `kill -9`
-removes nothing, and the next one finds what it left."""
+"""Names one process of one host: what a podium killed with `kill -9` left, the next one removes."""
 
 
 def labels() -> dict[str, str]:
@@ -46,8 +45,7 @@ def labels() -> dict[str, str]:
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
     """Say whether nobody can use a container any more, given its labels.
 
-    Its owner is looked up only where that can be done: on this boot of this host, in our own PID
-    namespace. Elsewhere (an engine that several hosts share, a host that has rebooted) the owner
+    Its owner is looked up only on this boot of this host, in our own PID namespace. Elsewhere it
     may be alive, and only a container that no longer runs is an orphan.
     """
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
@@ -57,16 +55,12 @@ def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
 
 
 def _place() -> str:
-    """Name this boot of this host and our PID namespace: in it, process numbers mean something."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _process(pid: int) -> str:
-    """Name a living process `pid:start`, for numbers are used again; `pid:gone` where it is none.
-
-    The start is in clock ticks since boot.
-    """
+    """Name a living process `pid:start` (clock ticks: numbers are used again), else `pid:gone`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -121,7 +115,7 @@ _REASONS = (
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST names, or of the local one.
 
-    Raises SandboxError, one sentence with the fix, when none answers or it is too old.
+    SandboxError, one sentence with the fix, when none answers or it is too old.
     """
     with explained():
         scheme, _, path = _address().partition("://")
@@ -241,14 +235,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
-    """The Python that the packages are for, as the base image describes itself."""
+    """The Python that the packages are for, e.g. `3.11.2`, `x86_64` and `2.36`."""
 
     python: str
-    """E.g. `3.11.2`."""
     machine: str
-    """E.g. `x86_64`, `aarch64`."""
     glibc: str
-    """E.g. `2.36`; wheels need one at least as new as they name."""
 
 
 def pinned_packages(requirements: Path) -> tuple[str, ...]:
@@ -265,8 +256,8 @@ def pins_digest(requirements: Path) -> str:
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     """Unpack the pinned packages into `folder`, with pip, for the Python of the image.
 
-    On the host, because builds have no network. Only wheels: building a source archive would run
-    its code here, outside any box.
+    On the host, because builds have no network. Only wheels: a source archive would run its code
+    here.
     """
     if find_spec("pip") is None:
         raise SandboxError(
@@ -307,15 +298,13 @@ BASE_IMAGE = (
 LOCAL_BASE = "podium-base"
 """What sandbox/debian-engine.sh makes where no registry can be reached."""
 IMAGE_LABEL = "podium.image"
-"""On every image of ours, with the recipe's name; podium.version, .base, .python, .packages and
-.requirements (a digest) say what it was made of."""
+"""On every image of ours, with the recipe's name; other labels say what it was made of."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
 )
 
 Say = Callable[[str], None]
-"""Takes one line of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +359,7 @@ def make_image(
 def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str:
     """Return the name of a base image that is here, pulling it where that is needed.
 
-    Unless one is named, the base that was made on this machine comes before the public one: whoever
-    made it did so for want of a registry.
+    Unless one is named, the public one or else the one that was made here, for want of a registry.
     """
     candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
@@ -427,7 +415,6 @@ def _run_build(
     made_of: dict[str, str],
     say: Say,
 ) -> None:
-    """Have the engine build, telling its steps; SandboxError with its reason when it fails."""
     with explained():
         lines: Any = client.api.build(
             fileobj=context,

@@ -1,9 +1,8 @@
 """The system calls that a program under bubblewrap is refused: a seccomp filter, assembled by hand.
 
-Bubblewrap brings namespaces but no filter, so kernel keyrings (which no namespace isolates), nested
-user namespaces, sockets to the hypervisor and much rarely used kernel code stay open. Docker brings
-a filter of its own; this one refuses what Docker's default refuses to a container without
-capabilities, and the ways to disturb a supervisor that runs under the same uid.
+Bubblewrap brings no filter, so kernel keyrings (which no namespace isolates), nested user
+namespaces, sockets to the hypervisor and much rarely used kernel code stay open. This one refuses
+what Docker's default refuses, and the ways to disturb a supervisor that runs under the same uid.
 
 The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
 filter looks at the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
@@ -179,7 +178,6 @@ def _at_least(number: int, verdict: int) -> _Code:
 
 
 def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
-    """Judge the call whose number is loaded, by the numbers of one architecture."""
     code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
     for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
         for numbers in refused.values():

@@ -47,7 +47,7 @@ class Process(NamedTuple):
     """Its own CPU time and that of the children it waited for."""
     threads: int
     memory_bytes: int
-    """Resident memory; pages shared with others are counted in each."""
+    """Resident; pages shared with others are counted in each."""
 
 
 def process_table() -> list[Process]:
@@ -97,10 +97,7 @@ def reap(without: set[int]) -> float:
 
 
 def newest() -> bytes:
-    """Return the last id given to a process or thread: while it stays, nobody has forked.
-
-    Of this pid namespace; gVisor always says 0.
-    """
+    """Return the last id given to a process or thread here: while it stays, nobody has forked."""
     return reread("/proc/loadavg").split()[4]
 
 
@@ -115,10 +112,7 @@ def reread(path: str) -> bytes:
 
 
 def group_cpu_s() -> float:
-    """Return the CPU time of the cgroup, in which children whom nobody waits for count too.
-
-    0 where no cgroup tells.
-    """
+    """Return the CPU time of the cgroup, children whom nobody waits for included; else 0."""
     for path, start, unit_s in CPU_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -144,12 +138,10 @@ PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
 """Every place in a box where a program can write."""
 
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
-"""System V objects by their file in /proc/sysvipc: the call that removes one, and its arguments
-after the id (IPC_RMID is 0)."""
+"""By file in /proc/sysvipc: the call that removes an object, and its arguments (IPC_RMID is 0)."""
 
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
-"""The arguments with which the same calls (SHM_INFO, SEM_INFO, MSG_INFO) fill in a structure of
-numbers, and the place where it says how many objects there are."""
+"""Arguments for the same calls to fill in numbers (SHM_INFO ...), and the place of the count."""
 
 SOCKETS = "/proc/net/unix"
 """Shows sockets that outlive their processes: those that were sent, and never received."""
@@ -176,7 +168,7 @@ class Plain:
 
     places: Sequence[str] = ()
     own_cgroup = False
-    """Whether the cgroup that can be read is the box's alone, and not that of a whole machine."""
+    """Whether the cgroup that can be read is the box's alone, not a whole machine's."""
 
     def begin(self) -> None:
         """Become the parent of orphans, refuse to be traced, remember how things look when tidy."""

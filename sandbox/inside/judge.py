@@ -6,9 +6,8 @@ It speaks frames on its standard input and output: a line of JSON, then the byte
     host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
     host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
 
-It never runs the program itself: a zygote, forked before the first order arrives, forks a process
-per run, so no process of a program descends from one that held another program's input. What each
-way of isolating can do to a program and its leftovers is a `Mode` (isolation.py).
+A zygote, forked before the first order arrives, forks a process per run, so no process of a program
+descends from one that held another's input. Ways of isolating are a `Mode` (isolation.py).
 """
 
 import json
@@ -36,8 +35,8 @@ TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
 
 PATIENCE_S = 8.0
-"""How long the supervisor waits for what takes milliseconds, unless a program prevents it. Shorter
-than the host's patience: such a program has ended its box, and the engine is not to blame."""
+"""How long to wait for what takes milliseconds, unless a program prevents it. Shorter than the
+host's patience: such a program has ended its box, and the engine is not to blame."""
 
 
 class Ended(Exception):
@@ -45,21 +44,19 @@ class Ended(Exception):
 
 
 class _LoadedProgram(NamedTuple):
-    """The program that the box was given."""
+    """The program that the box was given; `source` is a descriptor of a file in memory."""
 
     source: int
-    """Descriptor of a file in memory."""
     runner: str
     entry: str | None
 
 
 class _Keeper(NamedTuple):
-    """What every run of a box shares."""
+    """What every run of a box shares; `pid` is the zygote's, which no limit or sweep concerns."""
 
     mode: Mode
     zygote: socket.socket
     pid: int
-    """The zygote's process id: the one child of ours that no limit and no sweep concerns."""
 
     def processes(self) -> list[Process]:
         return children_of(os.getpid(), {self.pid})

@@ -1,8 +1,8 @@
 """How a program is run on one input, in a process of its own; each runner ends that process.
 
 By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2 what the
-program writes, 3 what the runner reports. All of it belongs to the program, which may forge any
-report it likes: it can only say what it returned, and does not know what it should have.
+program writes, 3 what the runner reports. All of it is the program's, which may forge any report:
+it can only say what it returned, and does not know what it should have.
 """
 
 import ast
@@ -44,8 +44,8 @@ STARRED = (
     *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
     "typing",
 )
-"""Modules whose names every program finds: starred in this order, then bound by their own names.
-So `open` is that of `io`, which no stand-in covers."""
+"""Modules whose names every program finds: starred in this order, then bound by their own names,
+so `open` is that of `io`, which no stand-in covers."""
 
 HEADER = "".join(
     [f"from {name} import *\n" for name in STARRED]
@@ -80,13 +80,11 @@ class Official:
     """A program run as LiveCodeBench's published evaluator runs it, faults included.
 
     Its semantics are those of lcb_runner/evaluation/testing_util.py, github.com/LiveCodeBench/
-    LiveCodeBench @28fef95, in our own words: the program is no process but a function in this one.
-    A program that reads standard input is wrapped in a function and called once per test with
-    stand-ins for `sys.stdin` and `sys.stdout`; a method is called once per test on one object.
-    State carries over from test to test, alarms count real time, and some correct programs fail;
-    `rules="official"` of suites/code_grading.py exists to show which. Where a line below looks
-    wrong, it is so there. One thing differs: results are compared outside, so no `__eq__` of the
-    program's decides.
+    LiveCodeBench @28fef95, in our own words: the program is a function in this process, called once
+    per test with stand-ins for `sys.stdin` and `sys.stdout`, or a method called on one object.
+    State carries over, alarms count real time, and some correct programs fail; `rules="official"`
+    of suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
+    One thing differs: results are compared outside, so no `__eq__` of the program's decides.
     """
 
     def __init__(self, source: str, entry: str | None) -> None:
@@ -227,7 +225,6 @@ def _alarmed(*_: Any) -> NoReturn:
 
 
 def _wrapped(source: str) -> str:
-    """Return the program as one function, its imports and the header before it."""
     with suppress(Exception):
         source = _unguarded(source)
     try:
@@ -306,11 +303,9 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     """Run the program and the tests that the input holds: `{"token": text, "test": code}`.
 
     As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both are
-    executed in a module `__test__`, then all tests of the class `TestCases` are run. The tests
-    patch and inspect the program, so the two cannot be kept apart, and a program that knows how can
-    forge what is reported here. Against those that only end early or print a verdict: the report
-    counts the tests that were run, and carries a token that came with the input and was put away
-    before the program began.
+    executed in a module `__test__`, so a program that knows how can forge what is reported. Against
+    those that only end early or print a verdict: the report counts the tests that were run, and
+    carries a token that was put away before the program began.
     """
     import unittest  # slow to load, and needed only here
 
@@ -341,8 +336,8 @@ FRAMES = 10
 """Calls below the program here, which are not below a script: Python counts them as recursion."""
 
 NAMES: dict[str, Any] = {}
-"""Python's builtins and what LeetCode's header imports, as the published evaluator has it. Programs
-see these as their builtins: bound to each name in every module, they would cost a millisecond."""
+"""Python's builtins and what LeetCode's header imports, as the published evaluator has it: bound to
+each name in every module, they would cost a millisecond."""
 
 DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
 """Mappings that pass as a plain dictionary: in Python they are equal to one."""
@@ -476,7 +471,6 @@ def end(code: int) -> NoReturn:
 
 
 def _flush() -> None:
-    """Write out what the standard streams hold back, the program's own and the first ones."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(BaseException):
             stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
@@ -492,8 +486,7 @@ def report(result: Any) -> None:
 def encode(value: Any) -> Any:
     """Return a value as type-tagged JSON; TypeError for anything but plain builtins.
 
-    Types are compared, not tested by isinstance: a subclass could carry an `__eq__` of its own, and
-    would lose it here without a word.
+    Types are compared, not tested by isinstance: a subclass could carry an `__eq__` of its own.
     """
     kind = cast("type[Any]", type(value))
     if value is None or kind in (bool, int, float, str):

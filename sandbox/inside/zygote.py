@@ -1,8 +1,7 @@
 """The zygote: a process that has seen no input, and forks one process per run.
 
-A fork of the supervisor would inherit whatever the supervisor ever held. The zygote holds the
-standard library and an order at a time; a program's source and input come as descriptors and are
-read after the fork, by the process that runs it.
+A fork of the supervisor would inherit what it ever held. The zygote holds an order at a time; a
+program's source and input come as descriptors and are read after the fork.
 """
 
 import ctypes
@@ -80,10 +79,7 @@ class _Filter(ctypes.Structure):
 
 
 def _install_filter(calls: bytes) -> None:
-    """Have the kernel refuse system calls to this process and all that it forks.
-
-    A filter knows two architectures. On others the engine's own filter has to do.
-    """
+    """Have the kernel refuse system calls to this process and its forks, where it can."""
     if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
         code = _Filter(len(calls) // 8, calls)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -195,7 +191,6 @@ def limit(order: dict[str, Any]) -> None:
 
 
 def _lower(kind: int, soft: int, hard: int) -> None:
-    """Set a limit, below the one in force where that is lower."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), most if hard == resource.RLIM_INFINITY else min(hard, most)
@@ -203,10 +198,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _look_new() -> tuple[str, ...]:
-    """Give this process what a Python started from a shell would have; return the box's modules.
-
-    Done once: what every fork would do again, every fork would pay for in pages it has to copy.
-    """
+    """Look like a Python started from a shell, once for all forks; return the box's modules."""
     os.environ.clear()
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
