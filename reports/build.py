@@ -37,7 +37,7 @@ from reports.intervals import (
     official_agreement,
     pass_at_ks,
 )
-from reports.render import UNKNOWN, usd
+from reports.render import usd
 from reports.row import TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]
@@ -119,9 +119,9 @@ def with_difference(
         p_holm=found.p_holm,
         test=found.test,
         n_paired=found.questions,
-        n_better=found.pairs.b,
-        n_worse=found.pairs.c,
-        correlation=found.pairs.correlation,
+        n_better=found.better,
+        n_worse=found.worse,
+        correlation=found.correlation,
     )
 
 
@@ -202,18 +202,6 @@ def _order(row: TableRow) -> tuple[object, ...]:
 
 def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
-
-
-def calls_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
-    """Return worker calls a question against manifests, a line per row, heads first."""
-    heads = ("system", "by its manifest", "fewest", "most", "mean of all calls")
-    lines: list[tuple[str, ...]] = [heads]
-    for row in rows:
-        found = (UNKNOWN if one is None else str(one) for one in (row.calls_min, row.calls_max))
-        mean = UNKNOWN if row.calls is None else f"{row.calls:.2f}"
-        name, expected = f"`{row.system}` ({row.label})", row.calls_expected or UNKNOWN
-        lines.append((name, expected, *found, mean))
-    return lines
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:

@@ -24,17 +24,6 @@ from reports.stats import (
 
 
 @dataclass(frozen=True, slots=True)
-class CostSummary:
-    """Of a question's cost, which is heavy-tailed."""
-
-    mean: float
-    interval: Bounds | None
-    """BCa; None where all questions cost the same."""
-    median: float
-    p95: float
-
-
-@dataclass(frozen=True, slots=True)
 class CostOfPass:
     """What a right answer costs (Erol et al. 2025, arXiv 2504.13359)."""
 
@@ -44,16 +33,6 @@ class CostOfPass:
     """Share of the questions that were never answered right: there it is infinite."""
     ratio_of_means: float | None
     """All cost over all right answers: US dollars per right answer."""
-
-
-def cost_summary(values: Floats, resampled: Floats) -> CostSummary | None:
-    """Summarise costs (questions,), `resampled` their means; None where a cost is unknown."""
-    if not values.size or np.isnan(values).any():
-        return None
-    median, p95 = np.quantile(values, [0.5, 0.95])
-    return CostSummary(
-        float(values.mean()), bca_interval(values, resampled), float(median), float(p95)
-    )
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
@@ -111,11 +90,6 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
         as_good = (cost <= costs) & (score >= scores)
         lost |= as_good & ((cost < costs) | (score > scores))
     return ~lost & ~np.isnan(costs + scores)
-
-
-def pareto_probability(costs: Floats, scores: Floats) -> Floats:
-    """Return how often each system is on the frontier of a resample; (resamples, systems) each."""
-    return non_dominated(costs, scores).mean(axis=0)
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
@@ -242,12 +216,14 @@ def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
     right = scores.sum()
     if right > 0 and not np.isnan(tokens).any():
         columns["tokens_per_correct"] = float(tokens.sum() / right)
-    if (summary := cost_summary(usd, resampled)) and (passed := cost_of_pass(usd, scores)):
+    if passed := cost_of_pass(usd, scores):
+        low, high = bca_interval(usd, resampled) or (None, None)
+        median, p95 = np.quantile(usd, [0.5, 0.95])  # costs are heavy-tailed
         columns |= {
-            "usd_low": summary.interval and summary.interval.low,
-            "usd_high": summary.interval and summary.interval.high,
-            "usd_median": summary.median,
-            "usd_p95": summary.p95,
+            "usd_low": low,
+            "usd_high": high,
+            "usd_median": float(median),
+            "usd_p95": float(p95),
             "usd_per_correct": passed.ratio_of_means,
             "cost_of_pass": passed.mean,
             "share_infinite": passed.infinite,
@@ -279,6 +255,6 @@ def _frontier(
     at = np.flatnonzero(systems)
     if at.size > 1 and common.any():
         usd, scores = (part[np.isfinite(part[:, at[0]])][:, at] for part in means)
-        shares = pareto_probability(usd, scores)
+        shares = non_dominated(usd, scores).mean(axis=0)
         for place, share in zip(at.tolist(), shares.tolist(), strict=True):
             found[place]["pareto_probability"] = share

@@ -17,13 +17,12 @@ from reports.stats import (
     LEVEL,
     Bounds,
     Floats,
-    Pairs,
     clustered_error,
+    correlation_of,
     detectable,
     effective_wilson,
     holm,
     maj_at_k,
-    pairs_of,
     pass_at_k,
     sign_flips,
     sign_test,
@@ -52,7 +51,10 @@ class Difference:
     """McNemar's exact one for single binary draws; of means over epochs random sign flips."""
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
-    pairs: Pairs
+    better: int
+    """Questions on which the first is better, and on which the second."""
+    worse: int
+    correlation: float | None
 
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
@@ -131,7 +133,9 @@ def difference(values: Values, reference: Values) -> Difference | None:
         p_value=p_value,
         test="mcnemar" if single else "sign-flip",
         p_holm=p_value,
-        pairs=pairs_of(mine, other),
+        better=int((deltas > 0).sum()),
+        worse=int((deltas < 0).sum()),
+        correlation=correlation_of(mine, other),
     )
 
 

@@ -17,7 +17,7 @@ from reports.blocks import (
     prompt_words,
     reference_of_block,
 )
-from reports.build import calls_table, paid_cell, systems_table, usd_cell
+from reports.build import paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
 from reports.render import (
     UNKNOWN,
@@ -32,6 +32,7 @@ from reports.render import (
     numbered,
     percent,
     share,
+    tabulate,
     usd,
 )
 from reports.row import TableRow
@@ -94,6 +95,13 @@ FIGURES: Columns[TableRow] = (
     ("conductor s", lambda row: count(row.conductor_s, 3)),
     ("knowledge cutoff", lambda row: row.knowledge_cutoff or "none"),
 )
+CALLS: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}` ({row.label})"),
+    ("by its manifest", lambda row: row.calls_expected or UNKNOWN),
+    ("fewest", lambda row: UNKNOWN if row.calls_min is None else str(row.calls_min)),
+    ("most", lambda row: UNKNOWN if row.calls_max is None else str(row.calls_max)),
+    ("mean of all calls", lambda row: UNKNOWN if row.calls is None else f"{row.calls:.2f}"),
+)
 HEADER = ("system", *(head for head, _ in FIGURES))
 
 LEGEND = """\
@@ -139,7 +147,7 @@ def markdown(
         parts.append(_exam(rows, detectable_lines(fields, shown.rows)))
         parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        parts.append(f"### Worker calls per question\n\n{figures_table(calls_table(rows))}")
+        parts.append(f"### Worker calls per question\n\n{figures_table(tabulate(CALLS, rows))}")
         parts += [papers[exam[0]]] if exam[0] in papers else []
     parts += [papers[""]] if papers else []
     parts.append("## Terms\n\n" + "\n".join(f"- *{name}*: {means}." for name, means in TERMS))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -50,35 +49,26 @@ def draw(rows: Sequence[TableRow], path: Path) -> None:
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
-    panels = [thinned(block) for block in blocks_of(rows)]
+    blocks = blocks_of(rows)
+    panels = [thinned(block) for block in blocks]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
-    tallest = max((len(panel.rows) for panel in panels), default=1)
+    tallest = max(map(len, panels), default=1)
     height = max(3.8, 1.3 + 0.215 * tallest)
     figure = Figure(figsize=(8.2 * across, height * down), layout="constrained")
     FigureCanvasAgg(figure)
     looks = _looks(rows)
-    for at, panel in enumerate(panels):
+    for at, (panel, block) in enumerate(zip(panels, blocks, strict=True)):
         axes = figure.add_subplot(down, across, at + 1)
-        _panel(axes, panel.rows, looks)
-        _name(axes, panel, rows)
+        _panel(axes, panel, looks)
+        _name(axes, panel, len(block), rows)
     return figure
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """What one panel shows, of how many rows."""
-
-    rows: Sequence[TableRow]
-    of: int
-
-
-def thinned(block: Sequence[TableRow]) -> Panel:
+def thinned(block: Sequence[TableRow]) -> list[TableRow]:
     """Return the most accurate rows of a large block (rows come sorted so), with the reference."""
-    if len(block) <= MOST:
-        return Panel(block, len(block))
     rest = [row for row in block[MOST:] if row.verdict == "reference"]
-    return Panel([*block[: MOST - len(rest)], *rest], len(block))
+    return [*block[: MOST - len(rest)], *rest]
 
 
 def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
@@ -131,15 +121,14 @@ def _places(rows: Sequence[TableRow]) -> dict[int, float]:
     return {id(row): float(place) for row, place in found if place is not None}
 
 
-def _name(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
-    first, scale, places = panel.rows[0], _scale(panel.rows), _places(panel.rows)
+def _name(axes: Axes, panel: Sequence[TableRow], of: int, rows: Sequence[TableRow]) -> None:
+    first, scale, places = panel[0], _scale(panel), _places(panel)
     axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
-    left = [row.system for row in panel.rows if row.accuracy is None or id(row) not in places]
-    named = any(row.verdict == "reference" for row in panel.rows)
-    which = "the most accurate" + (" and the reference" if named else "")
-    fewer = f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
-    fewer = "" if panel.of == len(panel.rows) else fewer
+    left = [row.system for row in panel if row.accuracy is None or id(row) not in places]
+    which = " and the reference" if any(row.verdict == "reference" for row in panel) else ""
+    fewer = f"drawn: {len(panel)} of {of:,} systems, the most accurate{which}"
+    fewer = "" if of == len(panel) else fewer
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
     lines = [scale + prices, *wrap(fewer, 90), *wrap(text, 90)]
     axes.set_xlabel(drawable("\n".join(lines)), fontsize=8 if len(lines) > 1 else 10)

@@ -18,6 +18,7 @@ from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
 from reports.render import (
     UNKNOWN,
+    Columns,
     aligned,
     as_json,
     interval,
@@ -28,6 +29,7 @@ from reports.render import (
     refuse_foreign,
     rows_csv,
     shortened,
+    tabulate,
     text_file,
     write_files,
 )
@@ -211,21 +213,21 @@ def singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
 
 def router_aiq(routing: RouteComparison, name: str) -> float | None:
     """Return AIQ of a router's frontier between the cheapest and the dearest single worker."""
-    points, between = routing.frontiers.get(name), singles_usd(routing)
-    if not points or between is None:
-        return None
-    costs = np.array([one.usd for one in points])
-    return aiq(costs, np.array([one.score for one in points]), *between)
+    return _aiq(routing, [(one.usd, one.score) for one in routing.frontiers.get(name, ())])
 
 
 def singles_aiq(routing: RouteComparison) -> float | None:
     """Return AIQ of the single workers mixed at random: what a coin reaches without reading."""
-    between = singles_usd(routing)
-    if between is None:
-        return None
     singles = [one for one in routing.systems if one.kind == "single"]
-    costs = np.array([one.usd.mean() for one in singles])
-    return aiq(costs, np.array([one.scores.mean() for one in singles]), *between)
+    return _aiq(routing, [(one.usd.mean(), one.scores.mean()) for one in singles])
+
+
+def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
+    between = singles_usd(routing)
+    if not points or between is None:
+        return None
+    costs, scores = np.array(points).T
+    return aiq(costs, scores, *between)
 
 
 SCHEMA = "podium-route-1"
@@ -234,11 +236,19 @@ COLUMNS = tuple(field.name for field in fields(RouteRow))
 MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
 WIDTH = 120
 NAME = 44
-HEADER = (
-    "system", "acc %", "95 % interval", "vs best", "95 % interval", "verdict", "Holm p",
-    "gap %", "moved %",
-)  # fmt: skip
-HEADER_OF_SINGLES = ("single worker", *HEADER[1:5])
+FIGURES: Columns[RouteRow] = (
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs best", lambda row: points(row.difference)),
+    ("95 % interval", lambda row: interval(row.difference_low, row.difference_high, signed=True)),
+)
+VERDICTS: Columns[RouteRow] = (
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("Holm p", lambda row: UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}"),
+    ("gap %", lambda row: percent(row.gap_closed if row.kind == "router" else None)),
+    ("moved %", lambda row: percent(row.elsewhere if row.kind == "router" else None)),
+)
+USD: Columns[RouteRow] = (("USD/query", lambda row: usd_mean(row.usd_per_query)),)
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
     "reference", "hindsight", "oracle", "notes",
@@ -279,17 +289,18 @@ def route_text(routing: RouteComparison) -> str:
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
     """Return routers with anchors, and single workers by accuracy; names cut to `longest`."""
-    priced = any(row.usd_per_query is not None for row in rows)
-    last = ("USD/query",) if priced else ()
-    tables: list[list[Sequence[str]]] = [[(*HEADER, *last)], [(*HEADER_OF_SINGLES, *last)]]
+
+    def name(row: RouteRow) -> str:
+        own = row.system.removeprefix("single:") if row.kind == "single" else row.system
+        return own if longest is None else shortened(own, longest)
+
+    last = USD if any(row.usd_per_query is not None for row in rows) else ()
     singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
-    for row in (*(row for row in rows if row.kind != "single"), *singles):
-        alone = row.kind == "single"
-        name = row.system.removeprefix("single:") if alone else row.system
-        name = name if longest is None else shortened(name, longest)
-        usd = (usd_mean(row.usd_per_query),) if priced else ()
-        tables[alone].append((name, *_cells(row), *(() if alone else _verdict_cells(row)), *usd))
-    return tables
+    others = [row for row in rows if row.kind != "single"]
+    return [
+        tabulate((("system", name), *FIGURES, *VERDICTS, *last), others),
+        tabulate((("single worker", name), *FIGURES, *last), singles),
+    ]
 
 
 def _wrapped(sentences: Sequence[str]) -> list[str]:
@@ -321,25 +332,6 @@ def _about(routing: RouteComparison) -> list[str]:
         f"{routing.name} ({routing.label}): {routing.workers} workers, {drawn} a question; "
         f"{routing.split}; seed {routing.seed}{learnt}"
     ]
-
-
-def _cells(row: RouteRow) -> Sequence[str]:
-    return (
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.difference),
-        interval(row.difference_low, row.difference_high, signed=True),
-    )
-
-
-def _verdict_cells(row: RouteRow) -> Sequence[str]:
-    router = row.kind == "router"
-    return (
-        row.verdict or UNKNOWN,
-        UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
-        percent(row.gap_closed if router else None),
-        percent(row.elsewhere if router else None),
-    )
 
 
 def usd_mean(value: float | None) -> str:

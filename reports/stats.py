@@ -210,23 +210,10 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
 # --- two systems, and many ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """How two systems go together on the questions that both were graded on."""
-
-    b: int
-    """Questions on which the first is better."""
-    c: int
-    """Questions on which the second is better."""
-    correlation: float | None
-    """Pearson's, of question means; None where one of them has no spread."""
-
-
-def pairs_of(ours: Floats, theirs: Floats) -> Pairs:
-    """Return discordant counts and correlation of two arrays without gaps."""
+def correlation_of(ours: Floats, theirs: Floats) -> float | None:
+    """Return Pearson's of two arrays without gaps; None where one of them has no spread."""
     flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
-    correlation = None if flat else float(np.corrcoef(ours, theirs)[0, 1])
-    return Pairs(int((ours > theirs).sum()), int((ours < theirs).sum()), correlation)
+    return None if flat else float(np.corrcoef(ours, theirs)[0, 1])
 
 
 def sign_test(deltas: Sequence[float] | Floats) -> float:

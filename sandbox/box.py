@@ -125,7 +125,6 @@ class Box(Protocol):
 
     def close(self) -> None:
         """Release every process and container; the box cannot be used afterwards."""
-        ...
 
 
 DIGITS = 50_000

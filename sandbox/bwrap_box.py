@@ -45,6 +45,7 @@ FILES_BYTES = 64 << 20
 """Size of /tmp, and of /dev/shm."""
 
 TRIAL_S = 20.0
+MEMORY_NOTE = "bwrap has no cgroup: memory is limited per process, and watched for all together."
 
 FORBIDDEN = {
     "user/max_user_namespaces": "0",
@@ -57,16 +58,13 @@ FORBIDDEN = {
 class BwrapBox(CellBox):
     """Namespaces of its own for each program; see the module for what that covers."""
 
+    name = "bwrap"
+
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
-
-    @property
-    def name(self) -> str:
-        """`bwrap`."""
-        return "bwrap"
 
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
@@ -140,11 +138,6 @@ def why_unusable() -> str | None:
     if not version or (int(version[1]), int(version[2])) < OLDEST:
         return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {said.stdout.strip()!r}."
     return _trial()
-
-
-def memory_note() -> str:
-    """Say how memory is limited, for `podium doctor`."""
-    return "bwrap has no cgroup: memory is limited per process, and watched for all together."
 
 
 def switches_users() -> bool:

@@ -16,7 +16,6 @@ from sandbox.cells import (
     CORES,
     GRACE_S,
     PYTHON_FLAGS,
-    CellAnswer,
     CellDied,
     CellKind,
     CellPool,
@@ -27,15 +26,14 @@ from sandbox.cells import (
 )
 
 NOTHING = Program("")
-TWICE = CellAnswer(
-    ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0),
-    clean=False,
-)
+TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0)
 
 
 class CellBox(ABC):
     """A box whose runs happen in cells; a subclass says how a cell starts."""
 
+    name: str
+    """On the command line, in logs and in tables."""
     reuse = False
     """Whether a cell may serve one program after another."""
     grace_s = GRACE_S
@@ -45,11 +43,6 @@ class CellBox(ABC):
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
         self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
         atexit.register(self.close)
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name on the command line, in logs and in tables."""
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
@@ -68,20 +61,19 @@ class CellBox(ABC):
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         kind = CellKind(program.image, limits.memory_bytes, limits.processes)
-        with closing(_Seat(self._pool, kind, program)) as seat:
+        with closing(_HeldCell(self._pool, kind, program)) as held:
             for data in inputs:
-                seat.take()
+                held.take()
                 with CORES.all() if alone else CORES.one():
-                    answer = self._try(seat, data, limits)
-                if answer is None:
+                    outcome = self._try(held, data, limits)
+                if outcome is None:
                     self.check()
-                    seat.take(fresh=True)
+                    held.take(fresh=True)
                     with CORES.all():
-                        answer = self._try(seat, data, limits)
-                if answer is None:
+                        outcome = self._try(held, data, limits)
+                if outcome is None:
                     self.check()
-                    answer = TWICE
-                yield answer.outcome
+                yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
@@ -101,16 +93,16 @@ class CellBox(ABC):
         atexit.unregister(self.close)
         self._pool.close()
 
-    def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> CellAnswer | None:
+    def _try(self, held: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
         try:
-            return seat.run(data, limits, self.grace_s)
+            return held.run(data, limits, self.grace_s)
         except CellDied:
             return None
         except CellStuck as error:
             raise SandboxError(f"The {self.name} sandbox is stuck: {error}.") from error
 
 
-class _Seat:
+class _HeldCell:
     """A program and the cell it runs in, taken when it first runs and replaced when unclean."""
 
     def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
@@ -122,19 +114,19 @@ class _Seat:
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
-    def run(self, data: bytes, limits: Limits, grace_s: float) -> CellAnswer:
+    def run(self, data: bytes, limits: Limits, grace_s: float) -> ProgramOutcome:
         cell = self._cell
         assert cell
         try:
             if cell.program is not self._program:
                 cell.load(self._program)
-            answer = cell.run(data, limits, grace_s)
+            outcome, clean = cell.run(data, limits, grace_s)
         except BaseException:  # the cell may be in the middle of an answer
             self._drop(cell)
             raise
-        if not answer.clean:
+        if not clean:
             self._drop(cell)
-        return answer
+        return outcome
 
     def close(self) -> None:
         """Return the cell, with its program out of it."""
@@ -164,10 +156,7 @@ class SubprocessBox(CellBox):
     user asked for it by name. Linux only: it needs prctl, memfd and /proc.
     """
 
-    @property
-    def name(self) -> str:
-        """`subprocess`."""
-        return "subprocess"
+    name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in a child process of the same user, outside any virtual environment."""

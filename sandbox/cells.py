@@ -57,15 +57,8 @@ def run_header(size: int, limits: Limits) -> bytes:
 def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
     """Return what an answer says: its header, and the parts that followed it."""
     stdout, stderr, result = parts
-    return ProgramOutcome(
-        header["status"],
-        header["exit_code"],
-        stdout,
-        stderr,
-        result,
-        header["cpu_s"],
-        header["wall_s"],
-    )
+    ended, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
+    return ProgramOutcome(*ended, stdout, stderr, result, *spent)
 
 
 def json_line(order: Mapping[str, Any]) -> bytes:
@@ -124,7 +117,6 @@ class Stream(Protocol):
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
         """Send all; raises CellDied or CellStuck."""
-        ...
 
     def receive(self, deadline: float) -> bytes:
         """Return some bytes, at least one; raises CellDied or CellStuck."""
@@ -132,7 +124,6 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the judge and whatever holds it; never raises."""
-        ...
 
 
 class _PipeStream:
@@ -176,14 +167,6 @@ class _PipeStream:
         self._process.stdout.close()
 
 
-@dataclass(frozen=True, slots=True)
-class CellAnswer:
-    """How a run ended, and whether the cell can be used again."""
-
-    outcome: ProgramOutcome
-    clean: bool
-
-
 class SandboxCell:
     """A running judge that has been given its sources."""
 
@@ -202,8 +185,13 @@ class SandboxCell:
         self.program = program
         self._send(load_frame(program))
 
-    def run(self, data: bytes, limits: Limits, grace_s: float = GRACE_S) -> CellAnswer:
-        """Run the program on one input; it may take `grace_s` longer than its wall limit."""
+    def run(
+        self, data: bytes, limits: Limits, grace_s: float = GRACE_S
+    ) -> tuple[ProgramOutcome, bool]:
+        """Run the program on one input; say how it ended, and whether the cell is still clean.
+
+        It may take `grace_s` longer than its wall limit.
+        """
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
@@ -214,7 +202,7 @@ class SandboxCell:
             self._send(data)
         header = self._line()
         parts = [self._exactly(header[name]) for name in PARTS]
-        return CellAnswer(parse_outcome(header, parts), header["clean"])
+        return parse_outcome(header, parts), header["clean"]
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
@@ -269,11 +257,10 @@ def start_cell(stream: Stream, mode: str) -> SandboxCell:
     """Return the cell behind a stream; SandboxError when it does not come up."""
     try:
         return SandboxCell(stream, mode)
-    except (CellDied, CellStuck) as error:
+    except BaseException as error:
         stream.close()
-        raise SandboxError(f"A sandbox did not come up: {error}.") from error
-    except BaseException:
-        stream.close()
+        if isinstance(error, CellDied | CellStuck):
+            raise SandboxError(f"A sandbox did not come up: {error}.") from error
         raise
 
 
@@ -364,29 +351,23 @@ class CellPool:
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
         """Wait for a place; return an idle cell, or none and the one that makes room for a new."""
         with self._changed:
-            while not self._closed:
-                if self._held < self._most:
-                    known = next((one for one in self._idle if one[0] == kind and not fresh), None)
-                    room = self._count < self._bound
-                    if known or room or self._idle:
-                        taken = known or (None if room else self._idle[0])
-                        if taken:
-                            self._idle.remove(taken)
-                        self._held += 1
-                        return self._handed(known, None if known or not taken else taken[1])
-                self._changed.wait()
-        raise SandboxError("The sandbox has been closed.")
-
-    def _handed(
-        self, known: tuple[CellKind, SandboxCell] | None, evicted: SandboxCell | None
-    ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        if known:
-            return known[1], None
-        if evicted:
+            self._changed.wait_for(lambda: self._closed or self._has_place())
+            if self._closed:
+                raise SandboxError("The sandbox has been closed.")
+            self._held += 1
+            known = next((one for one in self._idle if one[0] == kind and not fresh), None)
+            if known:
+                self._idle.remove(known)
+                return known[1], None
+            if self._count < self._bound:
+                self._count += 1
+                return None, None
+            _, evicted = self._idle.pop(0)
             self._cells.discard(evicted)
-        else:
-            self._count += 1
-        return None, evicted
+            return None, evicted
+
+    def _has_place(self) -> bool:
+        return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, held: int) -> SandboxCell:
         """Start a cell that has been counted; count it no more when that fails."""

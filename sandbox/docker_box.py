@@ -54,6 +54,7 @@ class DockerBox(CellBox):
 
         `runtime` names another runtime of the engine, such as gVisor's `runsc`.
         """
+        self.name = f"docker:{runtime}" if runtime else "docker"
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
         self._connecting = threading.Lock()
@@ -61,17 +62,23 @@ class DockerBox(CellBox):
         self._removals = ThreadPoolExecutor(4, "remove")
         super().__init__(max_sandboxes)
 
-    @property
-    def name(self) -> str:
-        """`docker`, or `docker:RUNTIME`."""
-        return f"docker:{self._runtime}" if self._runtime else "docker"
-
     def start(self, kind: CellKind) -> SandboxCell:
         """Create a container, attach to it and start its judge."""
         client = self._engine()
         api = cast(Any, client.api)  # its types are partial
         with explained():
-            id = str(api.create_container(kind.image, **self._container(kind))["Id"])
+            made = api.create_container(
+                kind.image,
+                ["python3", *PYTHON_FLAGS],
+                entrypoint=[],
+                stdin_open=True,
+                user="0:0",
+                environment=ENVIRONMENT,
+                labels=labels(),
+                working_dir="/tmp",
+                host_config=api.create_host_config(**self._limits(kind)),
+            )
+            id = str(made["Id"])
             try:
                 wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 stream = _DockerStream(
@@ -108,11 +115,6 @@ class DockerBox(CellBox):
             if self._client:
                 self._client.close()
 
-    @property
-    def alive(self) -> int:
-        """How many containers there are, those being started not counted."""
-        return self._pool.alive
-
     def _engine(self) -> docker.DockerClient:
         """Return the client; the first call also removes what killed processes left behind."""
         with self._connecting:
@@ -137,18 +139,6 @@ class DockerBox(CellBox):
     def _remove_now(self, id: str) -> None:
         with suppress(Exception):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
-
-    def _container(self, kind: CellKind) -> dict[str, Any]:
-        return {
-            "command": ["python3", *PYTHON_FLAGS],
-            "entrypoint": [],
-            "stdin_open": True,
-            "user": "0:0",
-            "environment": ENVIRONMENT,
-            "labels": labels(),
-            "working_dir": "/tmp",
-            "host_config": cast(Any, self._engine().api).create_host_config(**self._limits(kind)),
-        }
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
         """Return what the engine enforces; the judge enforces the rest, per run."""

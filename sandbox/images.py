@@ -29,7 +29,7 @@ from docker.models.containers import Container
 from docker.models.images import Image
 
 from sandbox.box import IMAGE, SandboxError
-from sandbox.bwrap_box import memory_note, why_unusable
+from sandbox.bwrap_box import MEMORY_NOTE, why_unusable
 
 CONTAINER_LABEL = "podium.sandbox"
 """On every container of ours; images carry other labels, because containers inherit those."""
@@ -137,15 +137,6 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
         client.close()
         raise
     return client
-
-
-def engine_answers(*, timeout_s: int = 5) -> bool:
-    """Say whether an engine that we can use answers: at once, or after the time where one hangs."""
-    try:
-        connect(timeout_s=timeout_s).close()
-    except SandboxError:
-        return False
-    return True
 
 
 def our_containers(client: docker.DockerClient) -> list[Container]:
@@ -458,7 +449,7 @@ def sandbox_status(say: Say) -> int:
         with closing(client):
             ready = _engine_status(client, say)
     reason = why_unusable()
-    say(f"bwrap: {reason}" if reason else f"bwrap: ready. {memory_note()}")
+    say(f"bwrap: {reason}" if reason else f"bwrap: ready. {MEMORY_NOTE}")
     return 0 if ready or not reason else 1
 
 

@@ -152,14 +152,8 @@ def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
     foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
     """
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
-    return b"".join(
-        [
-            _op(_LOAD, _ARCHITECTURE_AT),
-            *_on_architecture(X86_64, x86),
-            *_on_architecture(AARCH64, _calls(rules, 1)),
-            _op(_RETURN, KILL),
-        ]
-    )
+    both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
+    return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -191,10 +185,8 @@ def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
 
 
 def _rule(rule: Rule) -> _Code:
-    code: _Code = []
-    for check in rule.checks:
-        code += _check(check, _op(_RETURN, REFUSE | rule.error))
-    return [*code, _op(_RETURN, ALLOW)]
+    refuse = _op(_RETURN, REFUSE | rule.error)
+    return [*(one for check in rule.checks for one in _check(check, refuse)), _op(_RETURN, ALLOW)]
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:

@@ -109,13 +109,6 @@ def _memory_limit() -> float:
     return float("inf")
 
 
-def _memory_lack(order: dict[str, Any]) -> str:
-    most = _memory_limit()
-    if most < order["program_bytes"]:
-        return f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
-    return ""
-
-
 def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
@@ -127,9 +120,11 @@ def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     answers = b""
     if not problem:
         judge = BatchJudge(MODES[mode](), source, refused)
-        problem = _memory_lack(judge.order)
-        with suppress(Ended, BrokenPipeError):
-            if not problem:
+        most = _memory_limit()
+        if most < judge.order["program_bytes"]:
+            problem = f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
+        else:
+            with suppress(Ended, BrokenPipeError):
                 judge.serve()
         answers = judge.finish()
     while os.read(source, 1 << 20):

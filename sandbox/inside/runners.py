@@ -355,12 +355,9 @@ def call(source: str, entry: str | None) -> NoReturn:
     """Call a method of `class Solution`, else a function, with the input's arguments."""
     with open(0, "rb", closefd=False) as file:
         given = file.read()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    module = _main_module()
-    module.__name__ = "solution"  # a guarded main block is not what is asked
-    module.__dict__["__name__"] = "solution"
-    module.__dict__["__builtins__"] = NAMES
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    module = _main_module()  # a guarded main block is not what is asked
+    module.__dict__.update(__name__="solution", __builtins__=NAMES)
     sys.setrecursionlimit(DEPTH)
     sys.set_int_max_str_digits(DIGITS)
     if code := _execute(source, module):
@@ -407,10 +404,7 @@ def unittest(source: str, entry: str | None) -> NoReturn:
 
 
 RUNNERS: dict[str, Callable[[str, str | None], None]] = {
-    "script": script,
-    "call": call,
-    "official": official,
-    "unittest": unittest,
+    runner.__name__: runner for runner in (script, call, official, unittest)
 }
 
 
