@@ -140,15 +140,15 @@ def markdown(
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
     papers = published_sections([row.suite for row in shown.rows])
-    for exam, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
+    for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
-        derived = [one for one in shown.derived if (one.suite, one.split) == exam]
-        parts.append(_exam(rows, detectable_lines(fields, shown.rows)))
+        derived = [one for one in shown.derived if (one.suite, one.split) == asked]
+        parts.append(_suite(rows, detectable_lines(fields, shown.rows)))
         parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(f"### Worker calls per question\n\n{figures_table(tabulate(CALLS, rows))}")
-        parts += [papers[exam[0]]] if exam[0] in papers else []
+        parts += [papers[asked[0]]] if asked[0] in papers else []
     parts += [papers[""]] if papers else []
     parts.append("## Terms\n\n" + "\n".join(f"- *{name}*: {means}." for name, means in TERMS))
     boxes = package_lines(shown.rows)
@@ -165,7 +165,7 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _exam(rows: Sequence[TableRow], can_show: str) -> str:
+def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
@@ -269,8 +269,8 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
-        exam = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
-        cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
+        suite = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
+        cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(cells)
         all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from harness.errors import UserError
 from harness.text import escape_controls
-from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
+from reports.blocks import asked_name, avg_at, blocks_of, book_name, pool_name
 from reports.costs import non_dominated
 from reports.render import percent
 from reports.row import TableRow
@@ -123,7 +123,7 @@ def _places(rows: Sequence[TableRow]) -> dict[int, float]:
 
 def _name(axes: Axes, panel: Sequence[TableRow], of: int, rows: Sequence[TableRow]) -> None:
     first, scale, places = panel[0], _scale(panel), _places(panel)
-    axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
+    axes.set_title(drawable(f"{asked_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
     left = [row.system for row in panel if row.accuracy is None or id(row) not in places]
     which = " and the reference" if any(row.verdict == "reference" for row in panel) else ""

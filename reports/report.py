@@ -9,6 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.errors import UserError
 from harness.learning.matrix import SINGLE
 from harness.ledger.system_runs import load_runs
@@ -34,13 +37,14 @@ from reports.render import as_json, markdown_file, refuse_foreign, rows_csv, tex
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-NOTHING: Tokens = (0, 0, 0, 0)
+Counts = NDArray[np.int64]
+"""`Tokens` that are added and subtracted: (4,)."""
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Tokens]
+Gap = tuple[Cause, Counts]
 """A cause, and Inspect's tokens less the table's."""
 
 
@@ -65,7 +69,7 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
     shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
     gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
-    compared = f"{shown.calls:,} calls, {_tokens(_four(shown))}; {_gap_words(gaps)}"
+    compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
     missing = len(system_runs) - len(summed)
     unfinished = f"not compared: unfinished logs without totals: {missing}."
     parts = ([compared] if summed else []) + ([unfinished] if missing else [])
@@ -77,42 +81,40 @@ def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
     gaps: list[Gap] = []
     for name in sorted({*told, *(kind.model for kind in spend)}):
         ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
-        gaps += _split(told.get(name, NOTHING), ours, repeated=again)
+        gaps += _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
     return gaps
 
 
-def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
-    again = _total_tokens(ours, failed)
-    cached = _less(NOTHING, _total_tokens(ours, is_cached))
-    graded = _total_tokens(ours, grades)
-    rest = _less(_less(_less(theirs, _total_tokens(ours, in_table)), cached), graded)
+def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
+    def those(belongs: Callable[[CallKind], bool]) -> Counts:
+        return _counts(total(tally for kind, tally in ours.items() if belongs(kind)))
+
+    again, cached, graded = those(failed), -those(is_cached), those(grades)
+    rest = theirs - those(in_table) - cached - graded
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = _total_tokens(ours, lambda kind: failed(kind) and not kind.newest)
-    lost = _less(again, rest)
-    is_part = all(0 <= one <= whole for one, whole in zip(lost, older, strict=True))
+    older = those(lambda kind: failed(kind) and not kind.newest)
+    is_part = ((again >= rest) & (again - rest <= older)).all()
     known = rest if is_part else again
-    gaps: list[Gap] = [
+    rest = rest - known
+    return [
         ("cache reads", cached),
         ("score-phase calls", graded),
         ("failed attempts", known),
+        ("attempts not in this log" if repeated and rest.min() >= 0 else "unexplained", rest),
     ]
-    rest = _less(rest, known)
-    gone = repeated and min(rest) >= 0
-    return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
 
 
-def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
+def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Counts]:
     """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
-    summed: dict[Cause, Tokens] = {}
+    summed: dict[Cause, Counts] = {}
     for cause, tokens in gaps:
-        if tokens != NOTHING:
-            a, b, c, d = map(abs, tokens) if cause == "unexplained" else tokens
-            one, two, three, four = summed.get(cause, NOTHING)
-            summed[cause] = (one + a, two + b, three + c, four + d)
+        if tokens.any():
+            size = np.abs(tokens) if cause == "unexplained" else tokens
+            summed[cause] = summed.get(cause, 0) + size
     return summed
 
 
-def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
+def _gap_words(gaps: Mapping[Cause, Counts]) -> str:
     if not gaps:
         return "equal to Inspect's own totals."
     more = [
@@ -122,27 +124,18 @@ def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
     ]
     parts = [f"Inspect counts also {', '.join(more)}"] if more else []
     if "cache reads" in gaps:
-        unread = _less(NOTHING, gaps["cache reads"])
-        parts.append(f"Inspect leaves out cache reads ({_tokens(unread)})")
+        parts.append(f"Inspect leaves out cache reads ({_tokens(-gaps['cache reads'])})")
     if "unexplained" in gaps:
         parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
     return "; ".join(parts) + "."
 
 
-def _tokens(tokens: Tokens) -> str:
+def _tokens(tokens: Counts) -> str:
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
-    return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
-
-
-def _four(tally: CallSum) -> Tokens:
-    return (tally.input, tally.cache_read, tally.cache_write, tally.output)
-
-
-def _less(left: Tokens, right: Tokens) -> Tokens:
-    return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3])
+def _counts(tally: CallSum) -> Counts:
+    return np.array((tally.input, tally.cache_read, tally.cache_write, tally.output))
 
 
 SCHEMA = "podium-table-1"

@@ -164,5 +164,5 @@ COLUMNS = tuple(field.name for field in fields(TableRow))
 
 def block_of(row: TableRow) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time."""
-    exam = (row.suite, row.split, row.label, row.prompt)
-    return (*exam, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
+    asked = (row.suite, row.split, row.label, row.prompt)
+    return (*asked, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)

@@ -184,22 +184,22 @@ class ScoredSystems:
 
 def scored_systems(system_runs: Sequence[SystemRun]) -> ScoredSystems:
     """Return the comparison of some system runs; UserError for none, or for several."""
-    exams = [one for one in system_runs if one.facts.purpose == "eval"]
-    refuse_mixed_versions(exams)
-    if not exams:
+    evaluated = [one for one in system_runs if one.facts.purpose == "eval"]
+    refuse_mixed_versions(evaluated)
+    if not evaluated:
         raise UserError("There is no log of a suite here; finish the run.")
-    if len({group_of(one)[1:] for one in exams}) > 1:
+    if len({group_of(one)[1:] for one in evaluated}) > 1:
         raise UserError(
             "Targets are for one split, pool, seed and price book, and these logs have several: "
             "name one run's directory."
         )
-    suites = tuple(sorted({one.facts.suite for one in exams}))
+    suites = tuple(sorted({one.facts.suite for one in evaluated}))
     groups: dict[str, dict[str, list[SystemRun]]] = {}
-    for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
+    for one in sorted(evaluated, key=lambda one: _seed(one.facts.system)):
         groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
     whole = [_system_row(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
     graded = tuple(one for one in whole if all(one.scores.values()))
-    facts = exams[0].facts
+    facts = evaluated[0].facts
     return ScoredSystems(
         suites,
         graded,
@@ -217,7 +217,7 @@ def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> b
 
 
 def training_family(system_run: SystemRun) -> str:
-    """Return the contestant's name: seeds of one training, by their folders' names, share one.
+    """Return the system's name: seeds of one training, by their folders' names, share one.
 
     >>> _family("conductor@runs/practice-cpu-seed-1/best")
     'conductor@practice-cpu'

@@ -77,14 +77,14 @@ class BlockSummary:
     @property
     def said(self) -> str:
         """What so many questions can show; the first thing to know of a table."""
-        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}"
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
+        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
         known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
         if known:
             ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
             by = " (by system)" if len(ends) > 1 else ""
             return (
-                f"{asked}{tries}: differences under {' to '.join(ends)} points{by} cannot be told "
+                f"{asked}: differences under {' to '.join(ends)} points{by} cannot be told "
                 "from chance (80 % power)"
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
@@ -92,12 +92,12 @@ class BlockSummary:
             why = "no question was graded for the reference and for another"
         if len(self.rows) > 1 and any(row.n_paired for row in self.rows):
             return (
-                f"{asked}{tries}: nobody differs from the reference, or on all questions alike, "
+                f"{asked}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"
             )
         usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
         return (
-            f"{asked}{tries}; {why}: nothing is compared (two that differ on 10 % of them would "
+            f"{asked}; {why}: nothing is compared (two that differ on 10 % of them would "
             f"need {usual} points between them)"
         )
 
@@ -107,8 +107,8 @@ def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
     arrays = block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
-    contested = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
-    whole = contested[~np.isnan(contested).any(axis=1)]
+    judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
+    whole = judged[~np.isnan(judged).any(axis=1)]
     return BlockSummary(
         rows=rows,
         questions=len(arrays.scores),

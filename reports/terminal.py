@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from reports.blocks import (
+    asked_name,
     avg_at,
     blocks_of,
     book_name,
     boxes_by_row,
     boxes_of,
-    exam_name,
     pool_name,
     reference_of_block,
 )
@@ -72,7 +72,7 @@ def table_text(shown: Comparison) -> str:
 def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     first, rows = block[0], shown.rows
     title = (
-        f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
+        f"{asked_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
     lines = _table(block, NAME)
