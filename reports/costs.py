@@ -11,16 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.ledger.totals import SystemRun
-from reports.stats import (
-    TIE,
-    Bounds,
-    Floats,
-    bca_interval,
-    bca_ratio,
-    bootstrap_means,
-    clustered_error,
-    standard_error,
-)
+from reports import stats
+from reports.stats import Bounds, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +32,11 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Boun
 
     `means` are both in each resample: (resamples, 2).
     """
-    if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < TIE:
+    if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = means[:, 0] / means[:, 1]
-    return float(ours.sum() / theirs.sum()), bca_ratio(ours, theirs, resampled)
+    return float(ours.sum() / theirs.sum()), stats.bca_ratio(ours, theirs, resampled)
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
@@ -180,7 +172,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
         deltas = block.scores - block.scores[:, [reference]]
         paired = ~np.isnan(deltas)
         parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
-    means = np.split(bootstrap_means(np.hstack(parts)), len(parts), axis=1)
+    means = np.split(stats.bootstrap_means(np.hstack(parts)), len(parts), axis=1)
     found = [_own(block, at, means[0][:, at]) for at in systems]
     if reference is not None:
         for at in systems:
@@ -208,8 +200,8 @@ def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
 def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
     whole, several = block.scores[:, at], len(set(block.topics)) > 1
     columns: dict[str, Any] = {
-        "se": standard_error(whole),
-        "se_clustered": clustered_error(whole, block.topics) if several else None,
+        "se": stats.standard_error(whole),
+        "se_clustered": stats.clustered_error(whole, block.topics) if several else None,
     }
     there = ~np.isnan(whole)
     scores, usd, tokens = (one[there, at] for one in (block.scores, block.usd, block.tokens))
@@ -217,7 +209,7 @@ def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
     if right > 0 and not np.isnan(tokens).any():
         columns["tokens_per_correct"] = float(tokens.sum() / right)
     if passed := cost_of_pass(usd, scores):
-        low, high = bca_interval(usd, resampled) or (None, None)
+        low, high = stats.bca_interval(usd, resampled) or (None, None)
         median, p95 = np.quantile(usd, [0.5, 0.95])  # costs are heavy-tailed
         columns |= {
             "usd_low": low,
@@ -237,7 +229,7 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
     deltas = block.scores[:, at] - block.scores[:, reference]
     there = ~np.isnan(deltas)
     columns: dict[str, Any] = {}
-    if bounds := bca_interval(deltas, resampled[:, 0]):
+    if bounds := stats.bca_interval(deltas, resampled[:, 0]):
         columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
     ours, theirs = block.usd[there, at], block.usd[there, reference]
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):

@@ -12,23 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.ledger.totals import QuestionResult, SystemRun
+from reports import stats
 from reports.render import UNKNOWN, percent
-from reports.stats import (
-    LEVEL,
-    Bounds,
-    Floats,
-    clustered_error,
-    correlation_of,
-    detectable,
-    effective_wilson,
-    holm,
-    maj_at_k,
-    pass_at_k,
-    sign_flips,
-    sign_test,
-    t_interval,
-    wilson,
-)
+from reports.stats import Bounds, Floats
 
 Verdict = Literal["better", "worse", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
@@ -93,9 +79,9 @@ def accuracy_interval(values: Values) -> Bounds | None:
     share, n = fmean(means.values()), len(means)
     spread = len(set(means.values())) > 1
     if sizes == {1} or len(sizes) > 1 or not spread:
-        return wilson(share, n)
-    error = clustered_error(list(means.values()), range(n)) or 0.0
-    return effective_wilson(share, n * sizes.pop(), error, n)
+        return stats.wilson(share, n)
+    error = stats.clustered_error(list(means.values()), range(n)) or 0.0
+    return stats.effective_wilson(share, n * sizes.pop(), error, n)
 
 
 def accuracy_columns(values: Values) -> dict[str, Any]:
@@ -119,10 +105,10 @@ def difference(values: Values, reference: Values) -> Difference | None:
         return None
     mine, other = (np.array([means[one] for one in both]) for means in (ours, theirs))
     deltas = mine - other
-    mean, found = float(deltas.mean()), t_interval(deltas)
-    effect = detectable(float(deltas.var(ddof=1)), len(both)) if found else None
+    mean, found = float(deltas.mean()), stats.t_interval(deltas)
+    effect = stats.detectable(float(deltas.var(ddof=1)), len(both)) if found else None
     single = _single(values) and _single(reference)
-    p_value = sign_test(deltas) if single else sign_flips(deltas)
+    p_value = stats.sign_test(deltas) if single else stats.sign_flips(deltas)
     return Difference(
         mean=mean,
         # Two accuracies differ by no more than 1.
@@ -135,7 +121,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
         p_holm=p_value,
         better=int((deltas > 0).sum()),
         worse=int((deltas < 0).sum()),
-        correlation=correlation_of(mine, other),
+        correlation=stats.correlation_of(mine, other),
     )
 
 
@@ -145,10 +131,10 @@ def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None
     A verdict that the adjusted test does not bear out becomes "inconclusive". None stays None.
     """
     found = [one for one in family if one]
-    ps = iter(holm([one.p_value for one in found]))
+    ps = iter(stats.holm([one.p_value for one in found]))
     adjusted = [one and replace(one, p_holm=next(ps)) for one in family]
     return [
-        replace(one, verdict="inconclusive") if one and one.p_holm >= 1 - LEVEL else one
+        replace(one, verdict="inconclusive") if one and one.p_holm >= 1 - stats.LEVEL else one
         for one in adjusted
     ]
 
@@ -156,7 +142,7 @@ def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None
 def _verdict(deltas: Floats, interval: Bounds | None, effect: float | None) -> Verdict:
     mean = float(deltas.mean())
     clear = interval is None or interval.low > 0 or interval.high < 0
-    sure = abs(mean) >= (effect or 0) and clear and sign_test(deltas) < 1 - LEVEL
+    sure = abs(mean) >= (effect or 0) and clear and stats.sign_test(deltas) < 1 - stats.LEVEL
     return "inconclusive" if not sure else "better" if mean > 0 else "worse"
 
 
@@ -191,7 +177,7 @@ def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
     most, found = max(len(one) for one in values.values()), list[PassAtK]()
     for k in (k for k in KS if k <= most):
         means = {
-            question: [pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
+            question: [stats.pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
             for question, one in values.items()
             if len(one) >= k
         }
@@ -219,7 +205,7 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
     if not any(vote for made in whole.values() for vote, _ in made):
         return None
     return k, {
-        question: [maj_at_k([vote for vote, _ in made], [value for _, value in made], k)]
+        question: [stats.maj_at_k([vote for vote, _ in made], [value for _, value in made], k)]
         for question, made in whole.items()
     }
 

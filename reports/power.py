@@ -9,16 +9,10 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
+from reports import stats
 from reports.blocks import ReportOptions, comparable_groups, reference_of
 from reports.intervals import grades_of
 from reports.render import aligned
-from reports.stats import (
-    Variance,
-    detectable,
-    questions_needed,
-    variance_of_accuracies,
-    variance_of_draws,
-)
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
 """Questions of suites that are often quoted."""
@@ -32,7 +26,7 @@ class VarianceSource:
     """A variance, and where it is from."""
 
     said: str
-    variance: Variance
+    variance: stats.Variance
     questions: int | None = None
 
 
@@ -51,7 +45,7 @@ def assumed_variance(
         raise UserError("--correlation goes with --accuracy: name that, too.")
     if accuracy is not None:
         together = CORRELATION if correlation is None else correlation
-        found = variance_of_accuracies(accuracy, accuracy, together)
+        found = stats.variance_of_accuracies(accuracy, accuracy, together)
         said = f"accuracy {100 * accuracy:g} %, grades correlated {together:g}"
     else:
         share = DISCORDANT if discordant is None else discordant
@@ -60,7 +54,7 @@ def assumed_variance(
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
                 f"{100 * effect:g} points apart: raise --discordant, or lower --effect."
             )
-        found = Variance(share, 0.0)  # one draw cannot tell between from within
+        found = stats.Variance(share, 0.0)  # one draw cannot tell between from within
         said = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
     if not found.between:
         raise UserError(
@@ -70,7 +64,7 @@ def assumed_variance(
     if within is not None:
         said += f", {100 * within:g} % of the variance within questions"
     share = within or 0.0
-    parted = Variance(found.between * (1 - share), found.between * share)
+    parted = stats.Variance(found.between * (1 - share), found.between * share)
     return VarianceSource(f"assumed: {said}", parted)
 
 
@@ -103,7 +97,7 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
         )
-        found.append(VarianceSource(said, variance_of_draws(mine, other), len(both)))
+        found.append(VarianceSource(said, stats.variance_of_draws(mine, other), len(both)))
     return found
 
 
@@ -124,12 +118,12 @@ def power_text(
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
     heads = [f"{k} epoch{'' if k == 1 else 's'}" for k in epochs]
     shown = [
-        (name, *(f"{100 * detectable(once.at(k), n):.1f}" for k in epochs))
+        (name, *(f"{100 * stats.detectable(once.at(k), n):.1f}" for k in epochs))
         for name, n in _sizes(source, questions)
     ]
     needed = [("power", *heads)]
     for power in POWERS:
-        cells = (f"{questions_needed(once.at(k), effect, power):,}" for k in epochs)
+        cells = (f"{stats.questions_needed(once.at(k), effect, power):,}" for k in epochs)
         needed.append((f"{100 * power:g} %", *cells))
     lines = [source.said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
     lines += aligned([("questions", *heads), *shown])

@@ -197,16 +197,13 @@ def write_report(
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     checks = reconciliation(system_runs)
-    files = write_files(
-        out,
-        {
-            "table.md": markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
-            "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
-            "table.json": text_file(as_json(_data(shown, skipped))),
-            "plot.png": lambda path: draw(rows, path),
-        },
-    )
-    return Report(shown, files, skipped, _selection(system_runs), wanted)
+    writers = {
+        "table.md": markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
+        "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
+        "table.json": text_file(as_json(_data(shown, skipped))),
+        "plot.png": lambda path: draw(rows, path),
+    }
+    return Report(shown, write_files(out, writers), skipped, _selection(system_runs), wanted)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:

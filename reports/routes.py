@@ -268,21 +268,19 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
     refuse_foreign(out, MARKS)
     rows = route_rows(routing)
-    return write_files(
-        out,
-        {
-            "route.md": markdown_file(route_markdown(routing, rows), MARK),
-            "route.csv": text_file(rows_csv(rows, COLUMNS, _number)),
-            "route.json": text_file(as_json(_data(routing, rows))),
-        },
-    )
+    files = {
+        "route.md": markdown_file(route_markdown(routing, rows), MARK),
+        "route.csv": text_file(rows_csv(rows, COLUMNS, _number)),
+        "route.json": text_file(as_json(_data(routing, rows))),
+    }
+    return write_files(out, files)
 
 
 def route_text(routing: RouteComparison) -> str:
     """Return the tables for a terminal, no line longer than 120 characters."""
     rows = route_rows(routing)
     tables = [[line[:WIDTH].rstrip() for line in aligned(one)] for one in _tables(rows, NAME)]
-    above = _wrapped([*_about(routing), *headline(routing, rows)])
+    above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
     return "\n\n".join("\n".join(part) for part in (above, *tables, below))
 
@@ -325,13 +323,13 @@ def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     return [told, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [told]
 
 
-def _about(routing: RouteComparison) -> list[str]:
+def _about(routing: RouteComparison) -> str:
     learnt = f", embedder {routing.embedder}, {routing.refits} refits" if routing.refits else ""
     drawn = f"{routing.draws} draws" if routing.draws > 1 else "1 draw"
-    return [
+    return (
         f"{routing.name} ({routing.label}): {routing.workers} workers, {drawn} a question; "
         f"{routing.split}; seed {routing.seed}{learnt}"
-    ]
+    )
 
 
 def usd_mean(value: float | None) -> str:
@@ -364,14 +362,8 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     own = [f"{row.system}: {row.note}." for row in rows if row.note]
     costless = [] if singles_usd(routing) else ["No dollars: some worker's are unknown."]
-    return [
-        *_in_hindsight(rows),
-        *_together(routing, rows),
-        *own,
-        *costless,
-        *routing.notes,
-        f"Source: {routing.source}.",
-    ]
+    judged = [*_in_hindsight(rows), *_together(routing, rows)]
+    return [*judged, *own, *costless, *routing.notes, f"Source: {routing.source}."]
 
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
@@ -403,7 +395,7 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
     """Return route.md: the same table, its notes, and the points of every frontier."""
-    above = [MARK, f"# Routers on {routing.name}", *_about(routing), *headline(routing, rows)]
+    above = [MARK, f"# Routers on {routing.name}", _about(routing), *headline(routing, rows)]
     tables = [markdown_table(one) for one in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]
     notes = [f"- {note}" for note in _notes(routing, rows)]

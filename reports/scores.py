@@ -200,14 +200,8 @@ def scored_systems(system_runs: Sequence[SystemRun]) -> ScoredSystems:
     whole = [_system_row(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
     graded = tuple(one for one in whole if all(one.scores.values()))
     facts = evaluated[0].facts
-    return ScoredSystems(
-        suites,
-        graded,
-        facts.split,
-        facts.pool,
-        facts.label,
-        tuple(sorted(groups.keys() - {one.name for one in graded})),
-    )
+    left_out = tuple(sorted(groups.keys() - {one.name for one in graded}))
+    return ScoredSystems(suites, graded, facts.split, facts.pool, facts.label, left_out)
 
 
 def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> bool:

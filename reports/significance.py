@@ -90,7 +90,7 @@ class BlockSummary:
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
             why = "no question was graded for the reference and for another"
-        if len(self.rows) > 1 and any(row.n_paired for row in self.rows):
+        if any(row.n_paired for row in self.rows):
             return (
                 f"{asked}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, comb, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,16 +62,11 @@ def standard_error(values: Sequence[float] | Floats) -> float | None:
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
 
-def clustered_error(
-    values: Sequence[float] | Floats,
-    clusters: Sequence[Hashable],
-    correction: Literal["CR0", "CR1"] = "CR1",
-) -> float | None:
+def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashable]) -> float | None:
     """Return the standard error of the mean when questions of one cluster go together.
 
-    `clusters` has a name for each value; None for fewer than two of them. `CR0` has no correction
-    (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as Inspect does, and is too
-    small with few (below about 20): read it as a sensitivity check.
+    `clusters` has a name for each value; None for fewer than two of them. With the correction
+    G / (G - 1) of G clusters (CR1), as Inspect has it, it is too small below about 20.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -81,8 +76,7 @@ def clustered_error(
     if groups < 2:
         return None
     sums = np.bincount(codes, weights=array[there] - array[there].mean())
-    factor = groups / (groups - 1) if correction == "CR1" else 1.0
-    return float(np.sqrt(factor * (sums**2).sum()) / there.sum())
+    return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / there.sum())
 
 
 def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
