@@ -157,8 +157,8 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "args": _json(_arguments(facts)),
         "notes": "; ".join(notes),
         "n_fragile": sum(attempt.fragile for attempt in graded),
-        "pass_at_5": next((one.value for one in passed if one.k == 5), None),
-        "pass_at_10": next((one.value for one in passed if one.k == 10), None),
+        "pass_at_5": accuracy(passed.get(5, {})),
+        "pass_at_10": accuracy(passed.get(10, {})),
         "usd_per_query": totals.usd,
     }
 

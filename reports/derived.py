@@ -45,6 +45,7 @@ KEPT = (
     "knowledge_cutoff", "uses_targets",
 )  # fmt: skip
 """What a derived row shares with the row that it is made from."""
+SPENT = ("usd_per_query", "tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
 
 
 def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
@@ -86,13 +87,10 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
         system=f"self-consistency(maj@{tries} of {row.system})",
         derived=f"from {row.epochs} epochs of {row.system}: every {tries} of them, ties shared",
         notes=f"derived, no call of its own{weak}",
-        usd_per_query=None if row.usd_per_query is None else tries * row.usd_per_query,
         **{
-            name: None if (value := getattr(row, name)) is None else tries * value
-            for name in ("tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
+            name: None if (value := getattr(row, name)) is None else tries * value for name in SPENT
         },
-        calls=float(tries),
-        steps=float(tries),
+        **dict.fromkeys(("calls", "steps"), float(tries)),
         depth=1.0,
         maj_k=tries,
         maj_accuracy=accuracy(values),
@@ -205,19 +203,20 @@ def compare(
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     """Return the parts of one row; none where questions belong to nothing and were asked once."""
-    parts: list[GroupScore] = []
+    found: list[tuple[str, str, Values]] = []
     for grouping in GROUPINGS:
         graded = [one for one in system_run.attempts if one.graded and grouping in one.groups]
         graded.sort(key=lambda one: _rank(one.groups[grouping]))
         for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
-            values = grades_of(members)
-            value, bounds = accuracy(values), accuracy_interval(values)
-            assert value is not None, "a group has a graded question"
-            assert bounds is not None, "and so an interval"
-            parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
-    for one in pass_at_ks(grades_of(system_run.attempts)):
-        low, high = one.interval.low, one.interval.high
-        parts.append(GroupScore(row, PASS_AT, f"pass@{one.k}", one.questions, one.value, low, high))
+            found.append((grouping, name, grades_of(members)))
+    passed = pass_at_ks(grades_of(system_run.attempts))
+    found += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
+    parts: list[GroupScore] = []
+    for grouping, name, values in found:
+        value, bounds = accuracy(values), accuracy_interval(values)
+        assert value is not None, "a group has a graded question"
+        assert bounds is not None, "and so an interval"
+        parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
     return parts
 
 

@@ -156,36 +156,24 @@ FEWEST = 3
 """Tries in a majority: of one or two the majority is one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassAtK:
-    """One pass@k with its interval over questions."""
-
-    k: int
-    value: float
-    interval: Bounds
-    questions: int
-
-
-def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
-    """Return pass@k for each k of `KS` that the tries allow; empty unless some k above 1 is.
+def pass_at_ks(values: Values) -> dict[int, Values]:
+    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1.
 
     A question with fewer than k graded tries is left out; grades between 0 and 1 estimate nothing.
     """
-    grades = [grade for one in values.values() for grade in one]
-    if not grades or not set(grades) <= {0.0, 1.0}:
-        return ()
-    most, found = max(len(one) for one in values.values()), list[PassAtK]()
-    for k in (k for k in KS if k <= most):
-        means = {
+    if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
+        return {}
+    most = max(map(len, values.values()))
+    found = {
+        k: {
             question: [stats.pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
             for question, one in values.items()
             if len(one) >= k
         }
-        value, interval = accuracy(means), accuracy_interval(means)
-        assert value is not None, "some question has k tries"
-        assert interval is not None, "and so an interval"
-        found.append(PassAtK(k, value, interval, len(means)))
-    return tuple(found) if len(found) > 1 else ()
+        for k in KS
+        if k <= most
+    }
+    return found if len(found) > 1 else {}
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:

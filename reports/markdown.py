@@ -148,21 +148,24 @@ def markdown(
         parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(f"### Worker calls per question\n\n{figures_table(tabulate(CALLS, rows))}")
-        parts += [papers[asked[0]]] if asked[0] in papers else []
-    parts += [papers[""]] if papers else []
-    parts.append("## Terms\n\n" + "\n".join(f"- *{name}*: {means}." for name, means in TERMS))
-    boxes = package_lines(shown.rows)
-    if boxes:
-        parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
+        parts.append(papers.get(asked[0], ""))
     declared = systems_table(shown.rows)
-    if declared[1:]:  # older logs do not say it
-        parts.append(f"## Systems\n\n{figures_table(declared)}")
-    parts.append(_workers([system_run.facts for system_run in system_runs]))
-    parts.append(_spend(system_runs))
-    if skipped:
-        parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
-    parts += ["## Reconciliation", CHECKED, "\n".join(f"- {line}" for line in checks)]
-    return "\n\n".join(parts) + "\n"
+    parts += [
+        papers.get("", ""),
+        _bullets("## Terms", [f"*{name}*: {means}." for name, means in TERMS]),
+        _bullets("## Boxes", package_lines(shown.rows)),
+        # Older logs do not say it.
+        f"## Systems\n\n{figures_table(declared)}" if declared[1:] else "",
+        _workers([system_run.facts for system_run in system_runs]),
+        _spend(system_runs),
+        _bullets("## Passed over", skipped),
+        _bullets(f"## Reconciliation\n\n{CHECKED}", checks),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _bullets(title: str, lines: Sequence[str]) -> str:
+    return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def _suite(rows: Sequence[TableRow], can_show: str) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from harness.errors import UserError
 from harness.text import escape_controls
-from reports.blocks import asked_name, avg_at, blocks_of, book_name, pool_name
+from reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
 from reports.costs import non_dominated
 from reports.render import percent
 from reports.row import TableRow
@@ -31,7 +31,6 @@ COLOURS = (
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-SINGLE = "single:"
 MOST = 60
 """Systems in one panel; more of them hide each other, and a panel grows with its key."""
 DECADE = 10
