@@ -16,27 +16,11 @@ from harness.ledger.logs import open_log
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import QuestionResult, SystemRun
 from harness.records import CONDUCTOR
+from reports import render
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    aligned,
-    cells,
-    count,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    rows_csv,
-    tabulate,
-    text_file,
-    usd_about,
-    write_files,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
 ALL = "all"
 """The suites together, every question alike."""
@@ -283,21 +267,21 @@ def write_ablations(
 
     UserError for foreign files in `out`, and one that cannot be written.
     """
-    refuse_foreign(out, MARKS)
+    render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
     whole = [row for row in rows if row.suite == ALL]
     tables = _tables(rows, [row for row in whole if not row.not_run])
     lacking = "\n".join(f"Not run: {row.ablation}: {row.not_run}." for row in whole if row.not_run)
     below = [*filter(None, [lacking]), LEGEND]
-    pages = [f"## {name}\n\n{markdown_table(table)}" for name, table in tables.items()]
+    pages = [f"## {name}\n\n{render.markdown_table(table)}" for name, table in tables.items()]
     says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
     page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     files = {
-        "ablations.md": markdown_file("\n\n".join(page) + "\n", MARK),
-        "ablations.csv": text_file(rows_csv(rows, COLUMNS, _rounded)),
+        "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
+        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, _rounded)),
     }
-    shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
-    return "\n\n".join([*shown, *below]), write_files(out, files)
+    shown = ["\n".join(render.aligned(table)) for name, table in tables.items() if name != ASKED]
+    return "\n\n".join([*shown, *below]), render.write_files(out, files)
 
 
 def _rounded(value: object) -> object:
@@ -313,12 +297,12 @@ def _tables(
     by_suite: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
     for name in names:
         own = [found.get((name, at), AblationRow(ablation=name, suite=at)) for at in suites]
-        by_suite.append([name, *(cell for one in own for cell in cells(SUITE, one))])
+        by_suite.append([name, *(cell for one in own for cell in render.cells(SUITE, one))])
     asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in names]
     return {
-        "Accuracy": tabulate(ACCURACY, trained),
+        "Accuracy": render.tabulate(ACCURACY, trained),
         "By suite": by_suite,
-        "Work": tabulate(WORK, trained),
-        "What subtasks say": tabulate(SAID, trained),
+        "Work": render.tabulate(WORK, trained),
+        "What subtasks say": render.tabulate(SAID, trained),
         ASKED: [("ablation", "suite", "worker calls"), *asked],
     }

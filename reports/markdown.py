@@ -8,6 +8,7 @@ from itertools import groupby
 from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
 from harness.prices import Book, book_from_json
+from reports import render
 from reports.blocks import (
     blocks_of,
     boxes_by_row,
@@ -19,22 +20,7 @@ from reports.blocks import (
 )
 from reports.build import paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    cells,
-    count,
-    figures_table,
-    footnoted,
-    interval,
-    markdown_line,
-    markdown_table,
-    numbered,
-    percent,
-    share,
-    tabulate,
-    usd,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, share, usd
 from reports.row import TableRow
 from reports.significance import detectable_lines, published_sections, sections, versus
 
@@ -147,7 +133,8 @@ def markdown(
         parts.append(_suite(rows, detectable_lines(fields, shown.rows)))
         parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        parts.append(f"### Worker calls per question\n\n{figures_table(tabulate(CALLS, rows))}")
+        calls = render.figures_table(render.tabulate(CALLS, rows))
+        parts.append(f"### Worker calls per question\n\n{calls}")
         parts.append(papers.get(asked[0], ""))
     declared = systems_table(shown.rows)
     parts += [
@@ -155,7 +142,7 @@ def markdown(
         _bullets("## Terms", [f"*{name}*: {means}." for name, means in TERMS]),
         _bullets("## Boxes", package_lines(shown.rows)),
         # Older logs do not say it.
-        f"## Systems\n\n{figures_table(declared)}" if declared[1:] else "",
+        f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
         _workers([system_run.facts for system_run in system_runs]),
         _spend(system_runs),
         _bullets("## Passed over", skipped),
@@ -178,14 +165,15 @@ def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
-    lines = [markdown_line(HEADER), markdown_line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
+    ruler = ["---", *["---:"] * (len(HEADER) - 2), "---"]
+    lines = [render.markdown_line(one) for one in (HEADER, ruler)]
     for block in blocks_of(rows):
-        lines.append(markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        lines.append(render.markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
         for row in block:
             said = (*row.notes.split("; "), told.get(id(row), ""))
-            name = footnoted(f"`{row.system}`", said, notes)
-            lines.append(markdown_line([name, *cells(FIGURES, row)]))
-    return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), numbered(notes))))
+            name = render.footnoted(f"`{row.system}`", said, notes)
+            lines.append(render.markdown_line([name, *render.cells(FIGURES, row)]))
+    return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
 
 
 def _invalid(row: TableRow) -> str:
@@ -222,7 +210,7 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
         label = f"`{row.system}` ({row.label}{prompt_words(row.prompt)}, pool {row.pool})"
         lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
-    return head + markdown_table(lines)
+    return head + render.markdown_table(lines)
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:
@@ -246,7 +234,7 @@ def _workers(facts: Sequence[RunFacts]) -> str:
                     "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
                 ],
             )
-    return "## Workers\n\n" + markdown_table([header, *seen.values()], left=len(header))
+    return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
 
 
 def _rates(run: RunFacts, book: Book, ref: str) -> str:
@@ -278,7 +266,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         lines.append(cells)
         all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
     lines.append(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""])
-    return "## Spend, all attempts included\n\n" + markdown_table(lines, left=4)
+    return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)
 
 
 def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:

@@ -14,25 +14,10 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
+from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    aligned,
-    as_json,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    rows_csv,
-    shortened,
-    tabulate,
-    text_file,
-    write_files,
-)
+from reports.render import UNKNOWN, Columns, interval, percent, points, shortened
 from reports.stats import Floats, clustered_error, standard_error
 
 RouteKind = Literal["router", "anchor", "single"]
@@ -266,20 +251,21 @@ DECIDES_NOTHING = 50
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
-    refuse_foreign(out, MARKS)
+    render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     files = {
-        "route.md": markdown_file(route_markdown(routing, rows), MARK),
-        "route.csv": text_file(rows_csv(rows, COLUMNS, _number)),
-        "route.json": text_file(as_json(_data(routing, rows))),
+        "route.md": render.markdown_file(route_markdown(routing, rows), MARK),
+        "route.csv": render.text_file(render.rows_csv(rows, COLUMNS, _number)),
+        "route.json": render.text_file(render.as_json(_data(routing, rows))),
     }
-    return write_files(out, files)
+    return render.write_files(out, files)
 
 
 def route_text(routing: RouteComparison) -> str:
     """Return the tables for a terminal, no line longer than 120 characters."""
     rows = route_rows(routing)
-    tables = [[line[:WIDTH].rstrip() for line in aligned(one)] for one in _tables(rows, NAME)]
+    padded = map(render.aligned, _tables(rows, NAME))
+    tables = [[line[:WIDTH].rstrip() for line in lines] for lines in padded]
     above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
     return "\n\n".join("\n".join(part) for part in (above, *tables, below))
@@ -296,8 +282,8 @@ def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[S
     singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
     others = [row for row in rows if row.kind != "single"]
     return [
-        tabulate((("system", name), *FIGURES, *VERDICTS, *last), others),
-        tabulate((("single worker", name), *FIGURES, *last), singles),
+        render.tabulate((("system", name), *FIGURES, *VERDICTS, *last), others),
+        render.tabulate((("single worker", name), *FIGURES, *last), singles),
     ]
 
 
@@ -396,7 +382,7 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
     """Return route.md: the same table, its notes, and the points of every frontier."""
     above = [MARK, f"# Routers on {routing.name}", _about(routing), *headline(routing, rows)]
-    tables = [markdown_table(one) for one in _tables(rows)]
+    tables = [render.markdown_table(one) for one in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]
     notes = [f"- {note}" for note in _notes(routing, rows)]
     parts = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
@@ -410,7 +396,7 @@ def _frontiers(routing: RouteComparison) -> list[str]:
         for one in found:
             paid = "any price" if one.willingness is None else usd_mean(one.willingness)
             lines.append((paid, percent(one.score), usd_mean(one.usd)))
-        parts += [f"## {name}: what it would pay", markdown_table(lines, left=0)]
+        parts += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
     return parts
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.ledger.totals import SystemRun
+from reports import render
 from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
 from reports.costs import (
     BlockArrays,
@@ -26,19 +27,7 @@ from reports.published import (
     published,
     table_of,
 )
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    count,
-    figures_table,
-    interval,
-    numbered,
-    percent,
-    points,
-    tabulate,
-    usd,
-    usd_about,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd, usd_about
 from reports.row import TableRow
 from reports.stats import Cochran, cochran_q, detectable
 
@@ -149,16 +138,20 @@ def published_sections(suites: Sequence[str]) -> dict[str, str]:
     sections: dict[str, str] = {}
     for suite, (title, text, figures) in known.items():
         notes: list[str] = []
-        lines = table_of(figures, notes)
-        sections[suite] = _section(title, text, lines, numbered(notes), "###" if suite else "##")
+        lines, level = table_of(figures, notes), "###" if suite else "##"
+        sections[suite] = _section(title, text, lines, render.numbered(notes), level)
     return sections
 
 
 def _section(
     title: str, text: str, lines: Sequence[Sequence[str]], foot: str = "", level: str = "###"
 ) -> str:
-    body = (f"{level} {title}", text, figures_table(lines) if lines else "", foot)
+    body = (f"{level} {title}", text, render.figures_table(lines) if lines else "", foot)
     return "\n\n".join(filter(None, body))
+
+
+def _table(title: str, text: str, columns: Columns[TableRow], rows: Sequence[TableRow]) -> str:
+    return _section(title, text, render.tabulate(columns, rows)) if rows else ""
 
 
 def detectable_lines(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> str:
@@ -182,10 +175,10 @@ def sections(
         for line in (*_cochran(one), *_frontier_lines(one))
     ]
     made = (
-        _section("Differences from the reference", TESTS, tabulate(TEST, tests)) if tests else "",
-        _section("Costs", COSTS, tabulate(COST, costs)) if costs else "",
+        _table("Differences from the reference", TESTS, TEST, tests),
+        _table("Costs", COSTS, COST, costs),
         _section("Block by block", "\n".join(said), ()) if said else "",
-        _section("Derived rows", DERIVED, tabulate(DERIVED_COLUMNS, derived)) if derived else "",
+        _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
     )
     return list(filter(None, made))
 

@@ -16,21 +16,9 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.text import pluralise
+from reports import render
 from reports.markdown import MARK
-from reports.render import (
-    UNKNOWN,
-    as_json,
-    count,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    text_file,
-    usd_about,
-    write_files,
-)
+from reports.render import UNKNOWN, count, interval, percent, points, usd_about
 from reports.scores import (
     CrossedMean,
     ScoredSystem,
@@ -272,7 +260,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
 
     UserError for logs of several conditions, nothing trained, or foreign files in `out`.
     """
-    refuse_foreign(out, MARKS)
+    render.refuse_foreign(out, MARKS)
     found = scored_systems(load_runs(dirs)[0])
     results = target_results(found)
     if not results:
@@ -281,9 +269,9 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    data = text_file(targets_json(found, results))
-    files = {"targets.md": markdown_file(text, MARK), "targets.json": data}
-    return text, write_files(out, files)
+    data = render.text_file(targets_json(found, results))
+    files = {"targets.md": render.markdown_file(text, MARK), "targets.json": data}
+    return text, render.write_files(out, files)
 
 
 def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
@@ -313,7 +301,7 @@ def _field(found: ScoredSystems) -> str:
         )
         for one in sorted(found.systems, key=lambda one: -one.mean)
     ]
-    return markdown_table([heads, *lines], left=len(heads))
+    return render.markdown_table([heads, *lines], left=len(heads))
 
 
 def _result_text(result: TargetResult) -> str:
@@ -341,7 +329,7 @@ def _result_text(result: TargetResult) -> str:
         between = interval(*one.bootstrap, signed=True) if one.bootstrap else UNKNOWN
         line = (f"`{one.other}`", one.kind, _said(one.found), between, f"{one.questions}")
         tables[-1].append(line)
-    return "\n\n".join([*parts, *(markdown_table(one, left=len(one[0])) for one in tables)])
+    return "\n\n".join([*parts, *(render.markdown_table(one, left=len(one[0])) for one in tables)])
 
 
 def _sure(found: CrossedMean) -> str:
@@ -377,4 +365,4 @@ def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
         for one in results
     ]
     about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
-    return as_json({**about, "left_out": found.left_out, "field": field, "trained": every})
+    return render.as_json({**about, "left_out": found.left_out, "field": field, "trained": every})

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
+from reports import render
 from reports.blocks import (
     asked_name,
     avg_at,
@@ -14,19 +15,7 @@ from reports.blocks import (
     reference_of_block,
 )
 from reports.derived import Comparison, GroupScore, group_names
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    aligned,
-    count,
-    interval,
-    percent,
-    points,
-    share,
-    shortened,
-    tabulate,
-    usd,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
 
 WIDTH = 120
@@ -88,12 +77,13 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
 
 
 def _table(block: Sequence[TableRow], width: int) -> list[str]:
-    return aligned(tabulate((("system", lambda row: _name(row, width)), *FIGURES), block))
+    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *FIGURES)
+    return render.aligned(render.tabulate(columns, block))
 
 
 def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
-    lines = aligned(tabulate(DERIVED_COLUMNS, rows))
+    lines = render.aligned(render.tabulate(DERIVED_COLUMNS, rows))
     return "\n".join(line[:WIDTH].rstrip() for line in lines) if rows else ""
 
 
@@ -152,7 +142,7 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
     for row in {id(part.row): part.row for part in parts}.values():
         own = {part.group: percent(part.value) for part in parts if part.row is row}
         lines.append((_name(row), *(own.get(group, UNKNOWN) for group in groups)))
-    return aligned(lines)
+    return render.aligned(lines)
 
 
 def _name(row: TableRow, width: int = NAME) -> str:
