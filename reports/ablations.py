@@ -30,16 +30,14 @@ CPU = "cpu.jsonl"
 
 @dataclass(frozen=True)
 class AblationRuns:
-    """One ablation: what is said of it, and where its files are."""
+    """One ablation: what is said of it, and its files: a training and its logs per seed."""
 
     name: str
     says: str
     not_run: str = ""
     """Why there are no files; empty where there are, or will be."""
     runs: tuple[Path, ...] = ()
-    """Training folders, a seed each."""
     logs: tuple[Path, ...] = ()
-    """Evaluations of their best checkpoints, in the same order."""
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
 
     @cached_property
@@ -83,7 +81,6 @@ class AblationRow:
     cpu_s: float | None = None
     """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
-    """GRPO steps of the shortest seed."""
     best_step: str = ""
     """Of the kept checkpoint, by seed."""
     subtasks: float | None = None

@@ -28,10 +28,7 @@ class CostOfPass:
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
-    """Return mean(ours) / mean(theirs) and its paired BCa interval; None when nothing is divided.
-
-    `means` are both in each resample: (resamples, 2).
-    """
+    """Return mean(ours) / mean(theirs) and its paired BCa interval; `means` are their resamples."""
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -53,10 +50,7 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the same with each question given to the system that answers it most cheaply.
-
-    Both arrays are (questions, systems). A choice in hindsight: a bound, and no method.
-    """
+    """Return the same with each question (row) given to the cheapest right system: a bound."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):

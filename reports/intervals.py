@@ -38,7 +38,6 @@ class Difference:
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
     better: int
-    """Questions on which the first is better, and on which the second."""
     worse: int
     correlation: float | None
 
@@ -126,10 +125,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference, p-values adjusted for their number (Holm 1979).
-
-    A verdict that the adjusted test does not bear out becomes "inconclusive". None stays None.
-    """
+    """Return comparisons with one reference; what Holm's p does not bear out is inconclusive."""
     found = [one for one in family if one]
     ps = iter(stats.holm([one.p_value for one in found]))
     adjusted = [one and replace(one, p_holm=next(ps)) for one in family]

@@ -13,7 +13,10 @@ from harness.suite import OFFICIAL, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs.
+
+    What the statistics mean is said for readers of table.md: `TERMS` in reports/markdown.py.
+    """
 
     suite: str
     suite_version: str
@@ -23,7 +26,6 @@ class TableRow:
     n_graded: int
     epochs: int
     accuracy: float | None = None
-    """Mean over questions of their mean grade: avg@k for k epochs."""
     ci_low: float | None = None
     ci_high: float | None = None
     usd_per_query: Decimal | None = None
@@ -46,7 +48,6 @@ class TableRow:
     n_unparsed: int
     """Graded wrong because no answer was found in the reply, invalid plans apart."""
     paired_diff: float | None = None
-    """Accuracy less the reference system's, on the questions both were graded on."""
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
@@ -73,12 +74,10 @@ class TableRow:
     box_packages: str | None = None
     """Third-party packages that a program could import; empty when there were none."""
     official_accuracy: float | None = None
-    """Accuracy by the published evaluator's verdicts, where the suite gives them."""
     n_official_differ: int | None = None
     """Graded pairs on which the two verdicts differ; errata are among them."""
     n_official_errata: int | None = None
     n_fragile: int = 0
-    """Verdicts close to the time limit."""
     pass_at_5: float | None = None
     pass_at_10: float | None = None
     prompt: Prompt = OFFICIAL
@@ -107,14 +106,10 @@ class TableRow:
     """The same by the manifest: `8`, or `1-5`; empty where nothing was promised."""
     prompt_sha256: str = ""
     se: float | None = None
-    """Standard error of the accuracy: sd of the questions' means over sqrt(questions)."""
     se_clustered: float | None = None
-    """The same with the questions of one topic taken together (CR1); a sensitivity check."""
     paired_bca_low: float | None = None
-    """BCa bootstrap interval of `paired_diff`, 10,000 resamples of questions."""
     paired_bca_high: float | None = None
     p_value: float | None = None
-    """Two-sided, of the difference to the reference."""
     p_holm: float | None = None
     """Adjusted for all comparisons with the same reference; what the verdict goes by."""
     test: str = ""
@@ -125,7 +120,6 @@ class TableRow:
     n_worse: int | None = None
     correlation: float | None = None
     usd_low: float | None = None
-    """BCa bootstrap interval of `usd_per_query`, over questions."""
     usd_high: float | None = None
     usd_median: float | None = None
     usd_p95: float | None = None
@@ -136,11 +130,9 @@ class TableRow:
     usd_per_correct: float | None = None
     tokens_per_correct: float | None = None
     cost_of_pass: float | None = None
-    """Mean of E[cost] / P(right) over the questions that were ever answered right."""
     share_infinite: float | None = None
     """Share of questions never answered right: there the cost of a pass is infinite."""
     pareto_probability: float | None = None
-    """How often it is on the frontier of accuracy and dollars when questions are resampled."""
     maj_k: int | None = None
     """Tries in `maj_accuracy`: all epochs, or as `--maj` says."""
     maj_accuracy: float | None = None
@@ -155,7 +147,6 @@ class TableRow:
     invalid_plan_pct: float | None = None
     invalid_plan_reason: str = ""
     conductor_s: float | None = None
-    """Per query: seconds of a conductor that ran on the machine that asked."""
 
 
 COLUMNS = tuple(field.name for field in fields(TableRow))

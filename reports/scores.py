@@ -93,7 +93,6 @@ def _variance(values: Floats) -> float:
 
 
 def _interaction(values: Floats) -> float:
-    """Return the variance of a stratum's mean that is neither the seeds' nor the questions'."""
     seeds, questions = values.shape
     if questions < 2:
         return 0.0

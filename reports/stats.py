@@ -104,7 +104,7 @@ def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
 def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bounds:
     """Return Wilson's interval on the sample size that a clustered standard error amounts to.
 
-    Korn and Graubard's size p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
+    Korn and Graubard's p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
     degrees of freedom (Franco et al. 2019, PMC6690503).
     """
     variance = share * (1 - share)
@@ -123,12 +123,9 @@ def _without_gaps(values: Sequence[float] | Floats) -> Floats:
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return the means of all columns of `values` (questions, columns): (resamples, columns).
-
-    The counts are made and used some at a time, so that 14,000 questions fit into memory, too.
-    """
+    """Return the means of all columns of `values` (questions, columns): (resamples, columns)."""
     rng, questions = np.random.default_rng(seed), values.shape[0]
-    step = max(1, CELLS // max(1, questions))
+    step = max(1, CELLS // max(1, questions))  # some at a time: 14,000 fit into memory, too
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
     return np.concatenate(
         [resampled_means(_counts(rng, size, questions), values) for size in sizes]
@@ -148,10 +145,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
-    """Return the mean of each column of `values` (questions, columns) in each resample.
-
-    Not-a-number is a question without a value: a mean is over those that have one.
-    """
+    """Return the mean of each column of `values` (questions, columns), gaps left out."""
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
     if not missing.any():
@@ -174,10 +168,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
-    """Return the interval of mean(top) / mean(below), both (questions,), by BCa.
-
-    `resampled`: the ratio in each resample. None where some resample has no ratio, or no spread.
-    """
+    """Return the BCa interval of mean(top) / mean(below); None for gaps or without spread."""
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -328,10 +319,7 @@ def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Va
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate both parts from grades, (questions, epochs) of each system, epochs drawn apart.
-
-    With one epoch all counts as between, so more epochs seem to gain nothing: the careful side.
-    """
+    """Estimate both parts from grades (questions, epochs); of one epoch all counts as between."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
               if one.shape[1] > 1]  # fmt: skip
