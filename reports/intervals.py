@@ -160,7 +160,7 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
     if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
         return {}
     most = max(map(len, values.values()))
-    found = {
+    found: dict[int, Values] = {
         k: {
             question: [stats.pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
             for question, one in values.items()

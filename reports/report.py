@@ -28,12 +28,12 @@ from harness.ledger.totals import (
     system_totals,
     total,
 )
+from reports import render
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
-from reports.render import as_json, markdown_file, refuse_foreign, rows_csv, text_file, write_files
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
@@ -187,7 +187,7 @@ def write_report(
     UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
-    refuse_foreign(out, MARKS)
+    render.refuse_foreign(out, MARKS)
     system_runs, foreign = load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
@@ -197,13 +197,13 @@ def write_report(
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     checks = reconciliation(system_runs)
-    writers = {
-        "table.md": markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
-        "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
-        "table.json": text_file(as_json(_data(shown, skipped))),
+    writers: dict[str, render.Writer] = {
+        "table.md": render.markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
+        "table.csv": render.text_file(render.rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
+        "table.json": render.text_file(render.as_json(_data(shown, skipped))),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, write_files(out, writers), skipped, _selection(system_runs), wanted)
+    return Report(shown, render.write_files(out, writers), skipped, _selection(system_runs), wanted)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:

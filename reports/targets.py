@@ -105,21 +105,16 @@ def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
     others = [one for one in found.systems if one is not who]
     against = tuple(system_difference(found.suites, who, other) for other in others)
     reach = _oracle_gaps(found, who)
-    return TargetResult(
-        who,
-        *_over_suites(strata),
-        against,
-        reach,
-        (
-            _superior("every single worker", "single", against),
-            _superior("every untrained ensemble", "ensemble", against),
-            _superior("every one-step router", "router", against),
-            _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
-            *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
-            _calls(who, found.named(MIXTURE)),
-            _undominated(who, [one.name for one in others if _dominates(one, who)]),
-        ),
+    targets = (
+        _superior("every single worker", "single", against),
+        _superior("every untrained ensemble", "ensemble", against),
+        _superior("every one-step router", "router", against),
+        _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
+        *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
+        _calls(who, found.named(MIXTURE)),
+        _undominated(who, [one.name for one in others if _dominates(one, who)]),
     )
+    return TargetResult(who, *_over_suites(strata), against, reach, targets)
 
 
 def _over_suites(
@@ -223,9 +218,8 @@ def _calls(who: ScoredSystem, mixture: ScoredSystem | None) -> Target:
         return Target(name, wanted, "unknown", None)
     ratio = who.costs.worker_calls / theirs
     found = f"{ratio:.2f} x ({who.costs.worker_calls:.2f} of {theirs:.2f} a question)"
-    return Target(
-        name, wanted, found, ratio <= CALLS, "" if ratio <= CALLS else f"by {ratio - CALLS:.2f} x"
-    )
+    short = "" if ratio <= CALLS else f"by {ratio - CALLS:.2f} x"
+    return Target(name, wanted, found, ratio <= CALLS, short)
 
 
 def _undominated(who: ScoredSystem, better: Sequence[str]) -> Target:

@@ -179,14 +179,11 @@ def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
             if number is not None:
                 code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
     for rule in rules.values():
-        body = _rule(rule)
+        refuse = _op(_RETURN, REFUSE | rule.error)
+        checks = [one for check in rule.checks for one in _check(check, refuse)]
+        body = [*checks, _op(_RETURN, ALLOW)]
         code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
     return [*code, _op(_RETURN, ALLOW)]
-
-
-def _rule(rule: Rule) -> _Code:
-    refuse = _op(_RETURN, REFUSE | rule.error)
-    return [*(one for check in rule.checks for one in _check(check, refuse)), _op(_RETURN, ALLOW)]
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:

@@ -319,12 +319,9 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     result = unittest.TestResult()
     suite.run(result)
     problems = [*result.failures, *result.errors]
-    failed = {test.id().split(".")[-1]: _last_line(trace) for test, trace in problems}
+    traces = {test.id().split(".")[-1]: trace.strip().splitlines() for test, trace in problems}
+    failed = {name: lines[-1][:300] if lines else "" for name, lines in traces.items()}
     return {"token": order["token"], "ran": result.testsRun, "failed": failed}
-
-
-def _last_line(trace: str) -> str:
-    return (trace.strip().splitlines() or [""])[-1][:300]
 
 
 RESULT, CHANNEL = 3, 4

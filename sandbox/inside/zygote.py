@@ -147,7 +147,8 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
     `modules` are those of the box, which no program is to find loaded.
     """
     try:
-        source = _read_all(files[0]).decode("utf-8", errors="replace")
+        # Whoever else reads the file at the same time moves no place in it.
+        source = os.pread(files[0], os.fstat(files[0]).st_size, 0).decode("utf-8", errors="replace")
         for standard, file in enumerate(files[1:]):
             os.dup2(file, standard)
         os.closerange(len(files) - 1, 1 << 16)
@@ -213,8 +214,3 @@ def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWr
     """Return a standard stream as Python opens it, over a descriptor."""
     opened = open(file, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
     return cast(io.TextIOWrapper, opened)
-
-
-def _read_all(file: int) -> bytes:
-    """Return all that a file in memory holds, whoever reads it at the same time."""
-    return os.pread(file, os.fstat(file).st_size, 0)
