@@ -17,6 +17,7 @@ from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
+from reports import intervals
 from reports.blocks import (
     SINGLE,
     ReportOptions,
@@ -26,17 +27,7 @@ from reports.blocks import (
     without_whole_sums,
 )
 from reports.costs import block_arrays, block_columns
-from reports.intervals import (
-    Difference,
-    accuracy,
-    accuracy_columns,
-    difference,
-    grades_of,
-    holm_adjusted,
-    majority,
-    official_agreement,
-    pass_at_ks,
-)
+from reports.intervals import Difference
 from reports.render import usd
 from reports.row import TableRow, block_of
 
@@ -69,10 +60,8 @@ def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[l
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
     rows = _compared([system_run for system_run, _ in group], wanted)
-    pairs = [
-        (without_whole_sums(row, epochs), system_run)
-        for row, (system_run, epochs) in zip(rows, group, strict=True)
-    ]
+    told = zip(rows, group, strict=True)
+    pairs = [(without_whole_sums(row, epochs), system_run) for row, (system_run, epochs) in told]
     return sorted(pairs, key=lambda pair: _order(pair[0]))
 
 
@@ -84,20 +73,18 @@ def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRo
         TableRow(**_columns(system_run, wanted.maj), **own)
         for system_run, own in zip(group, columns, strict=True)
     ]
-    if reference is None:
+    if reference is None or place is None:
         return rows
-    rule = reference_rule(reference.facts.system, wanted.vs)
-    values = grades_of(reference.attempts)
+    name, grades = reference.facts.system, [intervals.grades_of(one.attempts) for one in group]
+    rule = reference_rule(name, wanted.vs)
     found = [
-        None if system_run is reference else difference(grades_of(system_run.attempts), values)
-        for system_run in group
+        None if at == place else intervals.difference(own, grades[place])
+        for at, own in enumerate(grades)
     ]
-    return [
-        replace(row, reference=reference.facts.system, reference_rule=rule, verdict="reference")
-        if system_run is reference
-        else with_difference(row, one, (reference.facts.system, rule))
-        for row, system_run, one in zip(rows, group, holm_adjusted(found), strict=True)
-    ]
+    told = zip(rows, intervals.holm_adjusted(found), strict=True)
+    rows = [with_difference(row, one, (name, rule)) for row, one in told]
+    rows[place] = replace(rows[place], reference=name, reference_rule=rule, verdict="reference")
+    return rows
 
 
 def with_difference(
@@ -127,12 +114,12 @@ def with_difference(
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
     facts, totals = system_run.facts, system_totals(system_run)
-    values = grades_of(system_run.attempts)
+    values = intervals.grades_of(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
     calls = [attempt.totals.worker_calls for attempt in graded]
     called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
     solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
-    passed, money = pass_at_ks(values), _money_columns(system_run, totals)
+    passed, money = intervals.pass_at_ks(values), _money_columns(system_run, totals)
     notes = [note.replace("; ", ", ") for note in _notes(system_run, totals, money)]
     config = {
         role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in called
@@ -141,7 +128,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         **{name: getattr(facts, name) for name in OF_FACTS},
         **{name: getattr(totals, name) for name in OF_TOTALS},
         **money,
-        **accuracy_columns(values),
+        **intervals.accuracy_columns(values),
         **_optional_columns(system_run, totals, maj),
         "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
         "calls_min": min(calls, default=None),
@@ -157,8 +144,8 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "args": _json(_arguments(facts)),
         "notes": "; ".join(notes),
         "n_fragile": sum(attempt.fragile for attempt in graded),
-        "pass_at_5": accuracy(passed.get(5, {})),
-        "pass_at_10": accuracy(passed.get(10, {})),
+        "pass_at_5": intervals.accuracy(passed.get(5, {})),
+        "pass_at_10": intervals.accuracy(passed.get(10, {})),
         "usd_per_query": totals.usd,
     }
 
@@ -174,7 +161,7 @@ def _optional_columns(
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
-    if rules := official_agreement(system_run.attempts):
+    if rules := intervals.official_agreement(system_run.attempts):
         columns |= {
             "official_accuracy": rules.accuracy,
             "n_official_differ": rules.differ,
@@ -188,16 +175,16 @@ def _optional_columns(
             "invalid_plan_pct": 100 * found / totals.n_graded,
             "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
         }
-    if voted := majority(system_run, maj):
-        columns |= {"maj_k": voted[0], "maj_accuracy": accuracy(voted[1])}
+    if voted := intervals.majority(system_run, maj):
+        columns |= {"maj_k": voted[0], "maj_accuracy": intervals.accuracy(voted[1])}
     return columns
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
-    accuracy = -1.0 if row.accuracy is None else row.accuracy
+    right = -1.0 if row.accuracy is None else row.accuracy
     suite, split, label, *rest = block_of(row)
     rank = ("live", "recorded", "rehearsal").index(label)
-    return (suite, split, rank, *rest, -accuracy, row.system, row.args)
+    return (suite, split, rank, *rest, -right, row.system, row.args)
 
 
 def _json(value: Mapping[str, object]) -> str:
@@ -291,7 +278,7 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    rules = official_agreement(system_run.attempts)
+    rules = intervals.official_agreement(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
     notes = [rules.sentence] if rules and rules.differ else []
     fragile = sum(attempt.fragile for attempt in graded)

@@ -14,21 +14,11 @@ import numpy as np
 
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
+from reports import intervals
 from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions
 from reports.build import Pair, pair_rows, with_difference
 from reports.costs import block_arrays
-from reports.intervals import (
-    Difference,
-    Values,
-    accuracy,
-    accuracy_columns,
-    accuracy_interval,
-    difference,
-    grades_of,
-    holm_adjusted,
-    majority,
-    pass_at_ks,
-)
+from reports.intervals import Difference, Values
 from reports.row import TableRow
 from reports.significance import BlockSummary, block_summary
 from reports.stats import Floats
@@ -64,18 +54,18 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     if reference is None:
         return row
     others = [other.p_value for other, _ in block if other.p_value is not None]
-    found = difference(values, grades_of(reference[1].attempts))
+    found = intervals.difference(values, intervals.grades_of(reference[1].attempts))
     if found is None:
         return row
     family: list[Difference | None] = [found, *(replace(found, p_value=p) for p in others)]
     return with_difference(
-        row, holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
+        row, intervals.holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
     )
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
     """Return a worker's majority of k tries: k calls of it at k times its cost."""
-    found = majority(system_run, k)
+    found = intervals.majority(system_run, k)
     if found is None:
         return None
     tries, values = found
@@ -93,7 +83,7 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
         **dict.fromkeys(("calls", "steps"), float(tries)),
         depth=1.0,
         maj_k=tries,
-        maj_accuracy=accuracy(values),
+        maj_accuracy=intervals.accuracy(values),
     ), values
 
 
@@ -137,7 +127,8 @@ def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64
 
 
 def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
-    columns = {name: getattr(row, name) for name in KEPT} | accuracy_columns(values) | columns
+    own = intervals.accuracy_columns(values)
+    columns = {name: getattr(row, name) for name in KEPT} | own | columns
     return TableRow(
         n_asked=len(values),
         n_graded=len(values),
@@ -208,12 +199,12 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
         graded = [one for one in system_run.attempts if one.graded and grouping in one.groups]
         graded.sort(key=lambda one: _rank(one.groups[grouping]))
         for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
-            found.append((grouping, name, grades_of(members)))
-    passed = pass_at_ks(grades_of(system_run.attempts))
+            found.append((grouping, name, intervals.grades_of(members)))
+    passed = intervals.pass_at_ks(intervals.grades_of(system_run.attempts))
     found += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
     parts: list[GroupScore] = []
     for grouping, name, values in found:
-        value, bounds = accuracy(values), accuracy_interval(values)
+        value, bounds = intervals.accuracy(values), intervals.accuracy_interval(values)
         assert value is not None, "a group has a graded question"
         assert bounds is not None, "and so an interval"
         parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))

@@ -14,20 +14,9 @@ from numpy.typing import NDArray
 
 from harness.errors import UserError
 from harness.learning.matrix import SINGLE
+from harness.ledger import totals
 from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import (
-    CallKind,
-    CallSum,
-    CallSums,
-    SystemRun,
-    Tokens,
-    failed,
-    grades,
-    in_table,
-    is_cached,
-    system_totals,
-    total,
-)
+from harness.ledger.totals import CallKind, CallSum, CallSums, SystemRun, Tokens
 from reports import render
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, compare
@@ -67,7 +56,9 @@ def _title(system_run: SystemRun) -> str:
 
 def _sentence(system_runs: Sequence[SystemRun]) -> str:
     summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
-    shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
+    shown = totals.total(
+        tally for spend, _ in summed for kind, tally in spend.items() if totals.in_table(kind)
+    )
     gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
     compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
     missing = len(system_runs) - len(summed)
@@ -87,12 +78,12 @@ def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
 
 def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
     def those(belongs: Callable[[CallKind], bool]) -> Counts:
-        return _counts(total(tally for kind, tally in ours.items() if belongs(kind)))
+        return _counts(totals.total(tally for kind, tally in ours.items() if belongs(kind)))
 
-    again, cached, graded = those(failed), -those(is_cached), those(grades)
-    rest = theirs - those(in_table) - cached - graded
+    again, cached, graded = those(totals.failed), -those(totals.is_cached), those(totals.grades)
+    rest = theirs - those(totals.in_table) - cached - graded
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = those(lambda kind: failed(kind) and not kind.newest)
+    older = those(lambda kind: totals.failed(kind) and not kind.newest)
     is_part = ((again >= rest) & (again - rest <= older)).all()
     known = rest if is_part else again
     rest = rest - known
@@ -262,9 +253,9 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             groups.setdefault((facts.suite, "" if alone else facts.system), []).append(system_run)
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
-        whole = total(tally for system_run in chosen for tally in system_run.spend.values())
+        whole = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
         would_be = _total_usd([whole.listed])
-        paid = _total_usd([system_totals(system_run).usd_spent for system_run in chosen])
+        paid = _total_usd([totals.system_totals(system_run).usd_spent for system_run in chosen])
         what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
             f"Not in the table: {what} on {suite} ({whole.calls} calls, "

@@ -11,19 +11,9 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from sandbox import cells
 from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
-from sandbox.cells import (
-    CORES,
-    GRACE_S,
-    PYTHON_FLAGS,
-    CellDied,
-    CellKind,
-    CellPool,
-    CellStuck,
-    SandboxCell,
-    available_cores,
-    spawn,
-)
+from sandbox.cells import CellDied, CellKind, CellPool, CellStuck, SandboxCell
 
 NOTHING = Program("")
 TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0)
@@ -36,12 +26,12 @@ class CellBox(ABC):
     """On the command line, in logs and in tables."""
     reuse = False
     """Whether a cell may serve one program after another."""
-    grace_s = GRACE_S
+    grace_s = cells.GRACE_S
     """How much longer than its wall limit a run may take before its cell counts as stuck."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
-        self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
+        self._pool = CellPool(self.start, max_sandboxes or cells.available_cores(), self.reuse)
         atexit.register(self.close)
 
     @abstractmethod
@@ -64,12 +54,12 @@ class CellBox(ABC):
         with closing(_HeldCell(self._pool, kind, program)) as held:
             for data in inputs:
                 held.take()
-                with CORES.all() if alone else CORES.one():
+                with cells.CORES.all() if alone else cells.CORES.one():
                     outcome = self._try(held, data, limits)
                 if outcome is None:
                     self.check()
                     held.take(fresh=True)
-                    with CORES.all():
+                    with cells.CORES.all():
                         outcome = self._try(held, data, limits)
                 if outcome is None:
                     self.check()
@@ -161,4 +151,4 @@ class SubprocessBox(CellBox):
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
-        return spawn([python, *PYTHON_FLAGS], "plain")
+        return cells.spawn([python, *cells.PYTHON_FLAGS], "plain")

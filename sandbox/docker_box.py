@@ -17,18 +17,10 @@ from typing import Any, cast
 import docker
 from docker.types import LogConfig, Ulimit
 
+from sandbox import cells
 from sandbox.box import IMAGE, SandboxError, SandboxFacts
 from sandbox.cell_box import CellBox
-from sandbox.cells import (
-    ENVIRONMENT,
-    PIECE,
-    PYTHON_FLAGS,
-    CellDied,
-    CellKind,
-    CellStuck,
-    SandboxCell,
-    start_cell,
-)
+from sandbox.cells import CellDied, CellKind, CellStuck, SandboxCell
 from sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
@@ -69,11 +61,11 @@ class DockerBox(CellBox):
         with explained():
             made = api.create_container(
                 kind.image,
-                ["python3", *PYTHON_FLAGS],
+                ["python3", *cells.PYTHON_FLAGS],
                 entrypoint=[],
                 stdin_open=True,
                 user="0:0",
-                environment=ENVIRONMENT,
+                environment=cells.ENVIRONMENT,
                 labels=labels(),
                 working_dir="/tmp",
                 host_config=api.create_host_config(**self._limits(kind)),
@@ -92,7 +84,7 @@ class DockerBox(CellBox):
             except BaseException:
                 stream.close()
                 raise
-        return start_cell(stream, "users")
+        return cells.start_cell(stream, "users")
 
     def check(self) -> None:
         """Raise SandboxError when the engine no longer answers."""
@@ -174,7 +166,7 @@ class _DockerStream:
         try:
             while view:
                 self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-                view = view[self._socket.send(view[:PIECE]) :]
+                view = view[self._socket.send(view[: cells.PIECE]) :]
         except TimeoutError:
             raise CellStuck("it takes no more input") from None
         except OSError as error:
@@ -203,7 +195,7 @@ class _DockerStream:
             if not select.select([self._socket], [], [], left_s)[0]:
                 raise CellStuck("it did not answer in time")
             try:
-                more = self._socket.recv(PIECE)
+                more = self._socket.recv(cells.PIECE)
             except OSError as error:
                 raise CellDied(str(error)) from error
             if not more:

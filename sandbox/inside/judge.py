@@ -19,17 +19,8 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from sandbox.inside import zygote
-from sandbox.inside.isolation import (
-    MODES,
-    Mode,
-    Process,
-    children_of,
-    group_cpu_s,
-    memory_kills,
-    newest,
-    reap,
-)
+from sandbox.inside import isolation, zygote
+from sandbox.inside.isolation import MODES, Mode, Process
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
@@ -59,7 +50,7 @@ class _Keeper(NamedTuple):
     pid: int
 
     def processes(self) -> list[Process]:
-        return children_of(os.getpid(), {self.pid})
+        return isolation.children_of(os.getpid(), {self.pid})
 
     def zygote_says(self) -> bytes:
         try:
@@ -151,7 +142,7 @@ class Run:
 
     def count(self, found_s: float) -> None:
         """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
-        self.orphans_s += reap({self.keeper.pid})
+        self.orphans_s += isolation.reap({self.keeper.pid})
         self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
@@ -165,7 +156,7 @@ class Run:
 
     def memory_kills(self) -> int:
         """Return how many processes the box's cgroup has lost for want of memory."""
-        return memory_kills() if self.keeper.mode.own_cgroup else 0
+        return isolation.memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
         """Return what a file of the run holds, up to the output limit."""
@@ -235,7 +226,7 @@ class _Lasting:
 
 def _others_cpu_s() -> float:
     """Return the CPU time of all the box but this process; 0 where the box is not a container."""
-    return group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
+    return isolation.group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
 
 
 def _limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
@@ -325,7 +316,7 @@ class Judge:
     def sweep(self, run: Run) -> bool:
         """Kill and remove what a run left; False when something resists: the box is then sick."""
         mode = self.keeper.mode
-        if newest() == b"%d" % run.pid and mode.tidy():
+        if isolation.newest() == b"%d" % run.pid and mode.tidy():
             return True  # it never forked; a list of processes could miss one that always forks
         for _ in range(2):
             mode.sweep(self.keeper.zygote, run.user, {self.keeper.pid})

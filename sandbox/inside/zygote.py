@@ -18,15 +18,8 @@ import time
 from contextlib import suppress
 from typing import Any, ClassVar, NoReturn, cast
 
-from sandbox.inside.isolation import (
-    PLACES,
-    PR_SET_DUMPABLE,
-    PR_SET_NO_NEW_PRIVS,
-    PR_SET_PDEATHSIG,
-    libc,
-    snapshot,
-    sweep_as,
-)
+from sandbox.inside import isolation
+from sandbox.inside.isolation import PLACES, libc
 from sandbox.inside.runners import RUNNERS, load_header
 
 PRELOADED = (
@@ -82,7 +75,7 @@ def _install_filter(calls: bytes) -> None:
     """Have the kernel refuse system calls to this process and its forks, where it can."""
     if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
         code = _Filter(len(calls) // 8, calls)
-        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(isolation.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(code), 0, 0):
             raise OSError(ctypes.get_errno(), "the filter of system calls")
 
@@ -96,12 +89,12 @@ def serve(channel: socket.socket) -> None:
         os.dup2(nothing, standard)
     os.closerange(3, CHANNEL)
     os.closerange(CHANNEL + 1, 1 << 16)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    libc.prctl(PR_SET_DUMPABLE, 0)
+    libc.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(isolation.PR_SET_DUMPABLE, 0)
     for name in PRELOADED:
         importlib.import_module(name)
     load_header()
-    baseline, modules = snapshot(PLACES), _look_new()
+    baseline, modules = isolation.snapshot(PLACES), _look_new()
     gc.collect()
     gc.freeze()
     channel = socket.socket(fileno=CHANNEL)
@@ -113,7 +106,7 @@ def serve(channel: socket.socket) -> None:
         pid = fork()
         if pid == 0:
             if "sweep" in order:
-                sweep_as(order["sweep"], baseline)
+                isolation.sweep_as(order["sweep"], baseline)
             begin(order, files, modules)
         for file in files:
             os.close(file)
@@ -158,8 +151,8 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
             os.setgroups([])
             os.setresgid(order["user"], order["user"], order["user"])
             os.setresuid(order["user"], order["user"], order["user"])
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        libc.prctl(PR_SET_DUMPABLE, 1)
+        libc.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(isolation.PR_SET_DUMPABLE, 1)
         os.chdir(order["folder"])
         if order["folder"] != PLACE["HOME"]:
             os.environ.update(HOME=order["folder"], TMPDIR=order["folder"])
