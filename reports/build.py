@@ -17,15 +17,8 @@ from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
-from reports import intervals
-from reports.blocks import (
-    SINGLE,
-    ReportOptions,
-    comparable_groups,
-    reference_of,
-    reference_rule,
-    without_whole_sums,
-)
+from reports import blocks, intervals
+from reports.blocks import SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns
 from reports.intervals import Difference
 from reports.render import usd
@@ -54,19 +47,19 @@ def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[l
 
     UserError when rows are no comparison (`comparable_groups`).
     """
-    blocks = [_block(group, wanted) for group in comparable_groups(system_runs, wanted)]
-    return sorted(blocks, key=lambda block: _order(block[0][0]))
+    made = [_block(group, wanted) for group in blocks.comparable_groups(system_runs, wanted)]
+    return sorted(made, key=lambda block: _order(block[0][0]))
 
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
     rows = _compared([system_run for system_run, _ in group], wanted)
     told = zip(rows, group, strict=True)
-    pairs = [(without_whole_sums(row, epochs), system_run) for row, (system_run, epochs) in told]
+    pairs = [(blocks.without_whole_sums(row, epochs), one) for row, (one, epochs) in told]
     return sorted(pairs, key=lambda pair: _order(pair[0]))
 
 
 def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
-    reference = reference_of(group, wanted.vs)
+    reference = blocks.reference_of(group, wanted.vs)
     place = next((at for at, system_run in enumerate(group) if system_run is reference), None)
     columns = block_columns(block_arrays(group), place)
     rows = [
@@ -76,7 +69,7 @@ def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRo
     if reference is None or place is None:
         return rows
     name, grades = reference.facts.system, [intervals.grades_of(one.attempts) for one in group]
-    rule = reference_rule(name, wanted.vs)
+    rule = blocks.reference_rule(name, wanted.vs)
     found = [
         None if at == place else intervals.difference(own, grades[place])
         for at, own in enumerate(grades)

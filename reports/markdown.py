@@ -8,16 +8,7 @@ from itertools import groupby
 from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
 from harness.prices import Book, book_from_json
-from reports import render
-from reports.blocks import (
-    blocks_of,
-    boxes_by_row,
-    boxes_of,
-    package_lines,
-    pinned_name,
-    prompt_words,
-    reference_of_block,
-)
+from reports import blocks, render
 from reports.build import paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, Columns, count, interval, percent, share, usd
@@ -140,7 +131,7 @@ def markdown(
     parts += [
         papers.get("", ""),
         _bullets("## Terms", [f"*{name}*: {means}." for name, means in TERMS]),
-        _bullets("## Boxes", package_lines(shown.rows)),
+        _bullets("## Boxes", blocks.package_lines(shown.rows)),
         # Older logs do not say it.
         f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
         _workers([system_run.facts for system_run in system_runs]),
@@ -159,15 +150,15 @@ def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
-    boxes = boxes_of(rows)
+    boxes = blocks.boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
-    told = {id(row): f"graded in box {box}" for box, row in boxes_by_row(rows)}
+    told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
     ruler = ["---", *["---:"] * (len(HEADER) - 2), "---"]
     lines = [render.markdown_line(one) for one in (HEADER, ruler)]
-    for block in blocks_of(rows):
+    for block in blocks.blocks_of(rows):
         lines.append(render.markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
         for row in block:
             said = (*row.notes.split("; "), told.get(id(row), ""))
@@ -186,14 +177,12 @@ def _paid(row: TableRow) -> str:
 
 
 def _head(block: Sequence[TableRow]) -> str:
-    one, reference = block[0], reference_of_block(block)
+    one, reference = block[0], blocks.reference_of_block(block)
     rule = next((row.reference_rule for row in block if row.reference), "")
     why = f" ({rule})" if rule else ""
-    pool = pinned_name(one.pool, one.pool_sha256)
-    book = f"{pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    shared = (
-        f"**{one.label}**{prompt_words(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
-    )
+    pool = blocks.pinned_name(one.pool, one.pool_sha256)
+    book = f"{blocks.pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
+    shared = f"**{one.label}**{blocks.prompt_words(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
     return f"{shared}; reference: {reference}{why}"
 
 
@@ -207,7 +196,7 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
             for part in parts
             if part.row is row
         }
-        label = f"`{row.system}` ({row.label}{prompt_words(row.prompt)}, pool {row.pool})"
+        label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
         lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
     return head + render.markdown_table(lines)
@@ -260,7 +249,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
-        suite = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
+        suite = f"{facts.suite} ({facts.split}){blocks.prompt_words(facts.prompt)}"
         cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(cells)

@@ -19,6 +19,7 @@ SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "l
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
+Share = float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,7 @@ class VarianceSource:
 
 
 def assumed_variance(
-    effect: float,
-    *,
-    discordant: float | None,
-    accuracy: float | None,
-    correlation: float | None,
-    within: float | None,
+    effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
 ) -> VarianceSource:
     """Return the variance that is assumed; UserError for assumptions that exclude each other."""
     if discordant is not None and accuracy is not None:

@@ -56,7 +56,7 @@ def figures() -> tuple[Figure, ...]:
     return tuple(Figure(**row) for row in csv.DictReader(text.splitlines()))
 
 
-def published(suite: str) -> list[Figure]:
+def of_suite(suite: str) -> list[Figure]:
     """Return the figures of one suite, best first within their setting."""
     found = [one for one in figures() if one.suite == suite]
     return sorted(found, key=lambda one: (one.setting, -float(one.value)))
@@ -86,8 +86,8 @@ def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
 
 def published_text(suites: Sequence[str]) -> str:
     """Return the published figures of some suites for a terminal, and means over several."""
-    named = [(f"{suite}: {TEXT}", published(suite)) for suite in suites]
-    lacking = ", ".join(suite for suite in suites if not published(suite))
+    named = [(f"{suite}: {TEXT}", of_suite(suite)) for suite in suites]
+    lacking = ", ".join(suite for suite in suites if not of_suite(suite))
     blocks = [_block(text, found) for text, found in named if found]
     blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
     if lacking:

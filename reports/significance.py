@@ -6,27 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.ledger.totals import SystemRun
-from reports import render
+from reports import costs, published, render
 from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
-from reports.costs import (
-    BlockArrays,
-    CostOfPass,
-    aiq,
-    block_arrays,
-    frontier_cost_of_pass,
-    hull,
-    non_dominated,
-    placeable,
-)
-from reports.published import (
-    AVERAGE_TEXT,
-    AVERAGE_TITLE,
-    TEXT,
-    TITLE,
-    averages,
-    published,
-    table_of,
-)
+from reports.costs import BlockArrays, CostOfPass
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd, usd_about
 from reports.row import TableRow
 from reports.stats import Cochran, cochran_q, detectable
@@ -93,7 +75,7 @@ class BlockSummary:
 
 def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
     """Return what holds for a block."""
-    arrays = block_arrays([system_run for _, system_run in block])
+    arrays = costs.block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
     judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
@@ -108,37 +90,40 @@ def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
 
 def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
     """Return the frontier of the plain systems with prices; None for fewer than two."""
-    there, both = placeable(block)
+    there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
     names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
     usd, grades = block.usd[both][:, there], block.scores[both][:, there]
-    costs, scores = usd.mean(axis=0), grades.mean(axis=0)
+    prices, scores = usd.mean(axis=0), grades.mean(axis=0)
     singles = np.array([name.startswith(SINGLE) for name in names])
-    low, high = float(costs.min()), float(costs.max())
-    best = zip(costs.tolist(), names, non_dominated(costs, scores).tolist(), strict=True)
+    low, high = float(prices.min()), float(prices.max())
+    best = zip(prices.tolist(), names, costs.non_dominated(prices, scores).tolist(), strict=True)
     return Frontier(
         questions=int(both.sum()),
         on=tuple(name for _, name, on in sorted(best) if on),
-        corners=tuple(hull(costs, scores)),
+        corners=tuple(costs.hull(prices, scores)),
         low=low,
         high=high,
-        aiq=aiq(costs, scores, low, high),
-        aiq_singles=aiq(costs[singles], scores[singles], low, high) if singles.any() else None,
-        passed=frontier_cost_of_pass(usd, grades),
+        aiq=costs.aiq(prices, scores, low, high),
+        aiq_singles=costs.aiq(prices[singles], scores[singles], low, high),
+        passed=costs.frontier_cost_of_pass(usd, grades),
     )
 
 
 def published_sections(suites: Sequence[str]) -> dict[str, str]:
     """Return the published figures of each suite that has any; under `""` means over several."""
-    found = {suite: (f"{suite}: {TITLE.lower()}", TEXT, published(suite)) for suite in suites}
-    known = {suite: one for suite, one in found.items() if one[2]}
+    known = {
+        suite: (f"{suite}: {published.TITLE.lower()}", published.TEXT, figures)
+        for suite in suites
+        if (figures := published.of_suite(suite))
+    }
     if known:
-        known[""] = (AVERAGE_TITLE, AVERAGE_TEXT, averages())
+        known[""] = (published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages())
     sections: dict[str, str] = {}
     for suite, (title, text, figures) in known.items():
         notes: list[str] = []
-        lines, level = table_of(figures, notes), "###" if suite else "##"
+        lines, level = published.table_of(figures, notes), "###" if suite else "##"
         sections[suite] = _section(title, text, lines, render.numbered(notes), level)
     return sections
 
@@ -168,7 +153,7 @@ def sections(
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out."""
     tests = [row for row in rows if row.se is not None]
-    costs = [row for row in rows if row.usd_median is not None]
+    priced = [row for row in rows if row.usd_median is not None]
     said = [
         f"- {_block_words(one.rows[0], rows)}: {line}."
         for one in found
@@ -176,7 +161,7 @@ def sections(
     ]
     made = (
         _table("Differences from the reference", TESTS, TEST, tests),
-        _table("Costs", COSTS, COST, costs),
+        _table("Costs", COSTS, COST, priced),
         _section("Block by block", "\n".join(said), ()) if said else "",
         _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
     )

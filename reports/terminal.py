@@ -3,17 +3,7 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
-from reports import render
-from reports.blocks import (
-    asked_name,
-    avg_at,
-    blocks_of,
-    book_name,
-    boxes_by_row,
-    boxes_of,
-    pool_name,
-    reference_of_block,
-)
+from reports import blocks, render
 from reports.derived import Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
@@ -51,19 +41,18 @@ FIGURES: Columns[TableRow] = (
 
 def table_text(shown: Comparison) -> str:
     """Return the rows block by block, no line longer than 120 characters."""
-    blocks = [_block(block, shown) for block in blocks_of(shown.rows)]
+    parts = [_block(block, shown) for block in blocks.blocks_of(shown.rows)]
     below = wrap(LEGEND, WIDTH) if any(row.paired_diff is not None for row in shown.rows) else []
     below += [STAR] if any(map(_is_limited, shown.rows)) else []
-    blocks += ["\n".join(below)] if below else []
-    return "\n\n".join(blocks)
+    parts += ["\n".join(below)] if below else []
+    return "\n\n".join(parts)
 
 
 def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     first, rows = block[0], shown.rows
-    title = (
-        f"{asked_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
-        f"reference: {reference_of_block(block)}"
-    )
+    pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
+    reference = blocks.reference_of_block(block)
+    title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
     lines = _table(block, NAME)
     over = max(map(len, lines)) - WIDTH
     if over > 0:  # long names give way to figures
@@ -88,7 +77,7 @@ def derived_text(rows: Sequence[TableRow]) -> str:
 
 
 def _each(block: Sequence[TableRow]) -> list[str]:
-    tries = avg_at(block)
+    tries = blocks.avg_at(block)
     said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
     lines = [said] if tries else []
     # At the book `none`, which the block's heading names, there is no more to say.
@@ -122,10 +111,10 @@ def _each(block: Sequence[TableRow]) -> list[str]:
 def _once(block: Sequence[TableRow]) -> list[str]:
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
-    apart = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
+    apart = [f"box of {row.system}: {box}" for box, row in blocks.boxes_by_row(block)]
     return [
         *([f"sec: rehearsal latency slept times {times}"] if scales else []),
-        *(apart or [f"box: {box}" for box in boxes_of(block)]),
+        *(apart or [f"box: {box}" for box in blocks.boxes_of(block)]),
         *(
             f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
             f"({row.n_official_differ} verdicts differ)"
