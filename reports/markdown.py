@@ -182,8 +182,8 @@ def _head(block: Sequence[TableRow]) -> str:
     why = f" ({rule})" if rule else ""
     pool = blocks.pinned_name(one.pool, one.pool_sha256)
     book = f"{blocks.pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    shared = f"**{one.label}**{blocks.prompt_words(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
-    return f"{shared}; reference: {reference}{why}"
+    asked = f"**{one.label}**{blocks.prompt_words(one.prompt)}"
+    return f"{asked}, pool {pool}, price book {book} seed {one.seed}; reference: {reference}{why}"
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:

@@ -75,41 +75,27 @@ TIMEOUT_S = 60
 """How long one call to the engine may take before the engine counts as down."""
 
 _REASONS = (
-    (
-        r"no space left on device",
-        "The disk of the container engine is full: free some space (`docker system df` shows it).",
-    ),
-    (
-        r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
-        "The container engine has no runtime {0}: install it and register it in the engine's "
-        "daemon.json (sandbox/debian-engine.sh does), or choose another box.",
-    ),
-    (
-        r"permission denied while trying to connect|PermissionError",
-        "You may not use the container engine at {where}: join the group that owns its socket "
-        "(`sudo usermod -aG docker $USER`, then log in again) or run as root.",
-    ),
-    (
-        r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
-        "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
-        "unix:///var/run/docker.sock.",
-    ),
-    (
-        r"timed out",
-        "The container engine at {where} does not answer in time: see whether `docker version` "
-        "does, and start the engine anew if not.",
-    ),
-    (
-        r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
-        "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
-        "DOCKER_HOST where it listens elsewhere, or choose another box.",
-    ),
-    (
-        r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
-        "The container engine at {where} broke off: see whether `docker version` answers, and "
-        "start the engine anew if not.",
-    ),
-)
+    (r"no space left on device",
+     "The disk of the container engine is full: free some space (`docker system df` shows it)."),
+    (r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
+     "The container engine has no runtime {0}: install it and register it in the engine's "
+     "daemon.json (sandbox/debian-engine.sh does), or choose another box."),
+    (r"permission denied while trying to connect|PermissionError",
+     "You may not use the container engine at {where}: join the group that owns its socket "
+     "(`sudo usermod -aG docker $USER`, then log in again) or run as root."),
+    (r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
+     "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
+     "unix:///var/run/docker.sock."),
+    (r"timed out",
+     "The container engine at {where} does not answer in time: see whether `docker version` "
+     "does, and start the engine anew if not."),
+    (r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
+     "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
+     "DOCKER_HOST where it listens elsewhere, or choose another box."),
+    (r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
+     "The container engine at {where} broke off: see whether `docker version` answers, and "
+     "start the engine anew if not."),
+)  # fmt: skip
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
