@@ -275,14 +275,10 @@ def write_ablations(
     page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     files = {
         "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
-        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, _rounded)),
+        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, render.rounded(6))),
     }
     shown = ["\n".join(render.aligned(table)) for name, table in tables.items() if name != ASKED]
     return "\n\n".join([*shown, *below]), render.write_files(out, files)
-
-
-def _rounded(value: object) -> object:
-    return round(value, 6) if isinstance(value, float) else value
 
 
 def _tables(

@@ -140,6 +140,11 @@ def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[objec
     return text.getvalue()
 
 
+def rounded(places: int) -> Callable[[object], object]:
+    """Return what rounds a number and leaves all else alone."""
+    return lambda value: round(value, places) if isinstance(value, float) else value
+
+
 def as_json(data: Mapping[str, object]) -> str:
     """Return data as the text of a JSON file."""
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

@@ -219,6 +219,7 @@ SCHEMA = "podium-route-1"
 MARK = "<!-- podium route -->"
 COLUMNS = tuple(field.name for field in fields(RouteRow))
 MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
+NUMBER = render.rounded(9)
 WIDTH = 120
 NAME = 44
 FIGURES: Columns[RouteRow] = (
@@ -255,7 +256,7 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     rows = route_rows(routing)
     files = {
         "route.md": render.markdown_file(route_markdown(routing, rows), MARK),
-        "route.csv": render.text_file(render.rows_csv(rows, COLUMNS, _number)),
+        "route.csv": render.text_file(render.rows_csv(rows, COLUMNS, NUMBER)),
         "route.json": render.text_file(render.as_json(_data(routing, rows))),
     }
     return render.write_files(out, files)
@@ -405,10 +406,6 @@ def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, ob
         "schema": SCHEMA,
         "about": {name: getattr(routing, name) for name in ABOUT},
         "headline": headline(routing, rows),
-        "rows": [{name: _number(value) for name, value in asdict(row).items()} for row in rows],
+        "rows": [{name: NUMBER(value) for name, value in asdict(row).items()} for row in rows],
         "frontiers": {name: list(map(asdict, found)) for name, found in routing.frontiers.items()},
     }
-
-
-def _number(value: object) -> object:
-    return round(value, 9) if isinstance(value, float) else value

@@ -16,20 +16,10 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.text import pluralise
-from reports import render
+from reports import render, scores
 from reports.markdown import MARK
 from reports.render import UNKNOWN, count, interval, percent, points, usd_about
-from reports.scores import (
-    CrossedMean,
-    ScoredSystem,
-    ScoredSystems,
-    SystemKind,
-    crossed_mean,
-    crossed_resamples,
-    percentile,
-    sample_size,
-    scored_systems,
-)
+from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, SystemKind
 from reports.stats import Bounds, Floats
 
 MARGIN = 0.02
@@ -121,8 +111,8 @@ def _over_suites(
     strata: Mapping[str, Floats],
 ) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
     every = list(strata.values())
-    suites = {suite: crossed_mean([one]) for suite, one in strata.items()}
-    return crossed_mean(every), percentile(crossed_resamples(every)), suites
+    suites = {suite: scores.crossed_mean([one]) for suite, one in strata.items()}
+    return scores.crossed_mean(every), scores.percentile(scores.crossed_resamples(every)), suites
 
 
 def system_difference(
@@ -159,17 +149,19 @@ def _oracle_gap(
     for suite in suites:
         known = [one.scores[suite] for one in (who, best, oracle)]
         both = [one for one in known[0] if all(one in each for each in known)]
-        for at, scores in enumerate(known):
-            columns = [scores[one] if at == 0 else scores[one][:1] for one in both]
+        for at, own in enumerate(known):
+            columns = [own[one] if at == 0 else own[one][:1] for one in both]
             strata[at].append(np.stack(columns, axis=1))
     low, high = (float(np.mean([one.mean() for one in each])) for each in strata[1:])
     if high <= low:
         return OracleGap(name, best.name, low, high, None, None)
     mine = float(np.mean([one.mean() for one in strata[0]]))
-    ours, least, most = (crossed_resamples(each) for each in strata)
+    ours, least, most = (scores.crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (ours - least) / (most - least)
-    return OracleGap(name, best.name, low, high, (mine - low) / (high - low), percentile(shares))
+    return OracleGap(
+        name, best.name, low, high, (mine - low) / (high - low), scores.percentile(shares)
+    )
 
 
 def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
@@ -255,7 +247,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
     UserError for logs of several conditions, nothing trained, or foreign files in `out`.
     """
     render.refuse_foreign(out, MARKS)
-    found = scored_systems(load_runs(dirs)[0])
+    found = scores.scored_systems(load_runs(dirs)[0])
     results = target_results(found)
     if not results:
         raise UserError(
@@ -291,7 +283,7 @@ def _field(found: ScoredSystems) -> str:
             count(one.costs.worker_tokens_out),
             count(one.costs.tokens),
             usd_about(one.costs.usd),
-            sample_size(one),
+            scores.sample_size(one),
         )
         for one in sorted(found.systems, key=lambda one: -one.mean)
     ]
@@ -300,7 +292,7 @@ def _field(found: ScoredSystems) -> str:
 
 def _result_text(result: TargetResult) -> str:
     who = result.who
-    said = f"## `{who.name}`\n\n{sample_size(who)}: {_sure(result.mean)}"
+    said = f"## `{who.name}`\n\n{scores.sample_size(who)}: {_sure(result.mean)}"
     if result.bootstrap:
         said += f", bootstrap {interval(*result.bootstrap)}"
     if result.mean.seed_error is not None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import docker
@@ -95,8 +96,7 @@ class DockerBox(CellBox):
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         with explained():
             found = self._engine().images.get(image)
-        inside = super().facts(image)
-        return SandboxFacts(self.name, inside.python, image, str(found.id), inside.packages)
+        return replace(super().facts(image), image=image, image_id=str(found.id))
 
     def close(self) -> None:
         """Remove every container."""

@@ -167,6 +167,8 @@ class Plain:
     """A child process with limits; see `SubprocessBox` for what that does not cover."""
 
     places: Sequence[str] = ()
+    counted = False
+    """Whether a cgroup limits memory; else the supervisor adds up what processes hold."""
     own_cgroup = False
     """Whether the cgroup that can be read is the box's alone, not a whole machine's."""
 
@@ -177,11 +179,6 @@ class Plain:
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         self.folders: list[str] = []
         self.baseline = snapshot(self.places)
-
-    @property
-    def memory_is_counted(self) -> bool:
-        """True where a cgroup limits memory; else the supervisor adds up what processes hold."""
-        return False
 
     def next_user(self) -> int:
         """Return the user of the next run; 0 for no change."""
@@ -240,12 +237,7 @@ class Users(Namespace):
         """Also drop what switching users does not need, and find out whether memory is counted."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
-        self.counted = memory_kills() >= 0
-
-    @property
-    def memory_is_counted(self) -> bool:
-        """True where the container's cgroup can be read; gVisor shows none."""
-        return self.counted
+        self.counted = memory_kills() >= 0  # gVisor shows none
 
     def next_user(self) -> int:
         """Return a user whom no earlier run of this box had, until they have all been used."""

@@ -121,9 +121,7 @@ class Run:
                 return ready
             found = self.keeper.processes()
             self.count(sum(one.cpu_s for one in found) - before_s)
-            self.status = _limit_passed(
-                self.cpu_s, found, self.limits, self.keeper.mode.memory_is_counted
-            )
+            self.status = _limit_passed(self.cpu_s, found, self.limits, self.keeper.mode.counted)
             if self.wall_s >= self.limits["wall_s"]:
                 self.status = self.status or "time"
             if self.status:
@@ -388,7 +386,7 @@ def facts(mode: Mode) -> dict[str, Any]:
     return {
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "packages": sorted(found),
-        "memory": "together" if mode.memory_is_counted else "each",
+        "memory": "together" if mode.counted else "each",
     }
 
 
