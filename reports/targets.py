@@ -159,9 +159,8 @@ def _oracle_gap(
     ours, least, most = (scores.crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (ours - least) / (most - least)
-    return OracleGap(
-        name, best.name, low, high, (mine - low) / (high - low), scores.percentile(shares)
-    )
+    share, between = (mine - low) / (high - low), scores.percentile(shares)
+    return OracleGap(name, best.name, low, high, share, between)
 
 
 def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
