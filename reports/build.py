@@ -37,7 +37,11 @@ OF_TOTALS = (
     "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth", "latency_s", "conductor_s",
     "tokens_reasoning",
 )  # fmt: skip
-"""Columns that are called as in `RunFacts` and as in `SystemTotals`."""
+OF_DIFFERENCES = (
+    "verdict", "min_detectable", "p_value", "p_holm", "test", "n_paired", "n_better", "n_worse",
+    "correlation",
+)  # fmt: skip
+"""Columns that are called as in `RunFacts`, in `SystemTotals` and in `Difference`."""
 ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
@@ -91,17 +95,9 @@ def with_difference(
         paired_diff=found.mean,
         paired_low=found.interval and found.interval.low,
         paired_high=found.interval and found.interval.high,
-        verdict=found.verdict,
         reference=reference[0],
         reference_rule=reference[1],
-        min_detectable=found.detectable,
-        p_value=found.p_value,
-        p_holm=found.p_holm,
-        test=found.test,
-        n_paired=found.questions,
-        n_better=found.better,
-        n_worse=found.worse,
-        correlation=found.correlation,
+        **{name: getattr(found, name) for name in OF_DIFFERENCES},
     )
 
 

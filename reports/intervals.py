@@ -23,22 +23,22 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system less its reference, question by question."""
+    """A system less its reference, question by question; most names are those of columns."""
 
     mean: float
     interval: Bounds | None
     """None when there are too few questions, or all differ alike, to estimate a spread."""
-    detectable: float | None
+    min_detectable: float | None
     """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
-    questions: int
+    n_paired: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
     """McNemar's exact one for single binary draws; of means over epochs random sign flips."""
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
-    better: int
-    worse: int
+    n_better: int
+    n_worse: int
     correlation: float | None
 
 
@@ -112,14 +112,14 @@ def difference(values: Values, reference: Values) -> Difference | None:
         mean=mean,
         # Two accuracies differ by no more than 1.
         interval=Bounds(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
-        detectable=effect,
+        min_detectable=effect,
         verdict=_verdict(deltas, found, effect),
-        questions=len(both),
+        n_paired=len(both),
         p_value=p_value,
         test="mcnemar" if single else "sign-flip",
         p_holm=p_value,
-        better=int((deltas > 0).sum()),
-        worse=int((deltas < 0).sum()),
+        n_better=int((deltas > 0).sum()),
+        n_worse=int((deltas < 0).sum()),
         correlation=stats.correlation_of(mine, other),
     )
 

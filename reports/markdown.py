@@ -238,8 +238,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
-    all_would_be: Decimal | None = Decimal(0)
-    all_paid: Decimal | None = Decimal(0)
+    spent: list[tuple[Decimal | None, Decimal | None]] = []
     order = ("purpose", "suite", "split", "label", "system")
     for system_run in sorted(
         system_runs, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
@@ -253,10 +252,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(cells)
-        all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
-    lines.append(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""])
+        spent.append((whole, totals.usd_spent))
+    sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
+    lines.append(["in all", *[""] * 4, *sums, ""])
     return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)
-
-
-def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
-    return None if total is None or part is None else total + part

@@ -52,6 +52,12 @@ def usd(value: Decimal | None) -> str:
     return f"{value:.{places}f}"
 
 
+def usd_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
+    """Return a sum of dollars; None as soon as a part is unknown."""
+    known = [part for part in parts if part is not None]
+    return sum(known, Decimal(0)) if len(known) == len(parts) else None
+
+
 def usd_about(value: float | None) -> str:
     """Return estimated dollars, no sum that was billed, with three significant digits.
 

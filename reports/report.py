@@ -254,16 +254,13 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
         whole = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
-        would_be = _total_usd([whole.listed])
-        paid = _total_usd([totals.system_totals(system_run).usd_spent for system_run in chosen])
+        paid = render.usd_sum([totals.system_totals(system_run).usd_spent for system_run in chosen])
+        would_be, billed = (
+            "unknown" if one is None else f"{one:.4f}" for one in (whole.listed, paid)
+        )
         what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
             f"Not in the table: {what} on {suite} ({whole.calls} calls, "
-            f"would-be USD {would_be}, paid USD {paid})"
+            f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
-
-
-def _total_usd(parts: Sequence[Decimal | None]) -> str:
-    known = [part for part in parts if part is not None]
-    return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"

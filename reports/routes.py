@@ -130,7 +130,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 difference=delta.mean,
                 difference_low=delta.interval and delta.interval.low,
                 difference_high=delta.interval and delta.interval.high,
-                detectable=delta.detectable,
+                detectable=delta.min_detectable,
                 verdict=judged.verdict if judged else "",
                 hindsight=later and later.mean,
                 hindsight_low=later and later.interval and later.interval.low,

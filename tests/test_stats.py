@@ -176,7 +176,7 @@ def test_discordant_counts_and_correlation() -> None:
     ours, theirs = np.array([1.0, 1, 0, 0, 1]), np.array([1.0, 0, 0, 1, 0])
     found = difference(*({str(at): [one] for at, one in enumerate(x)} for x in (ours, theirs)))
     assert found
-    assert (found.better, found.worse) == (2, 1)
+    assert (found.n_better, found.n_worse) == (2, 1)
     assert found.correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
     assert correlation_of(np.ones(3), np.array([1.0, 0, 1])) is None
 
