@@ -14,7 +14,6 @@ from reports.row import TableRow, block_of
 
 BEST_SINGLE = "best-single"
 SINGLE = "single:"
-
 Group = tuple[str, str, str, str, str, str, str]
 """Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
 

@@ -35,8 +35,6 @@ MOST = 60
 """Systems in one panel; more of them hide each other, and a panel grows with its key."""
 DECADE = 10
 """A range wider than this is drawn on a logarithmic axis."""
-
-
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
 

@@ -137,7 +137,7 @@ MARKS = {
     "plot.png": SOFTWARE,
 }
 """By file; each kind carries a mark of its own."""
-PLACES = Decimal("0.00000001")
+PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
 SMALL = 0.01
 """Below this an estimate keeps six significant digits."""
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import special  # scipy.stats has the same and takes a second to load
 
 Floats = NDArray[np.float64]
-
 LEVEL = 0.95
 """Of every interval, two-sided."""
 SEED = 20260101

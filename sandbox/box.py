@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
 """The image every code suite runs in unless it names another; boxes without images ignore it."""
-
 Runner = Literal["script", "call", "official", "unittest"]
 """How a program is run on one input; each is a function in sandbox/inside/runners.py.
 
@@ -28,7 +27,6 @@ Runner = Literal["script", "call", "official", "unittest"]
 - `unittest`: the program and its test code (the input) in one process, as BigCodeBench does it;
   `result` is `{"ran": n, "failed": {test: last line}}`.
 """
-
 Status = Literal["exited", "time", "memory", "output", "processes", "died"]
 """How a run ended: by itself (any exit code), over a limit, or twice taking its box along."""
 
@@ -129,7 +127,6 @@ class Box(Protocol):
 
 DIGITS = 50_000
 """Longest integer that is read, in decimal digits; LiveCodeBench's evaluator sets the same."""
-
 HASHED = 1000
 """Most set elements and dictionary keys in a value, strings apart: numbers can be chosen so that
 they all collide, and then every one is compared with every other."""

@@ -33,17 +33,12 @@ from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
 """The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
-
-LAST_USER = 59_999
-
+LAST_USER = 59_999  # the last that a judge gives to programs (sandbox/inside/isolation.py)
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
-
 DEVICES = ("null", "zero", "full", "random", "urandom")
 LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-
 FILES_BYTES = 64 << 20
 """Size of /tmp, and of /dev/shm."""
-
 TRIAL_S = 20.0
 MEMORY_NOTE = "bwrap has no cgroup: memory is limited per process, and watched for all together."
 

@@ -22,9 +22,7 @@ from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
-
-FACTS = b'{"facts": 0}\n'
-
+FACTS = b'{"facts": 0}\n'  # asks for the Python inside and what programs can import
 PARTS = ("stdout", "stderr", "result")
 """What follows the header of an answer, in this order; the header has their sizes."""
 
@@ -91,16 +89,20 @@ os._exit(0)
 """
 """The first words of a cell: it takes the judge's sources from its standard input."""
 
-PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)
-
+PYTHON_FLAGS = (
+    "-s",
+    "-P",
+    "-S",
+    "-X",
+    "utf8",
+    "-c",
+    BOOT,
+)  # no user site, no packages but the image's
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
-
 BOOT_S = 30.0
 GRACE_S = 30.0
 """How long a judge may take beyond a run's wall limit: to clean up, and to pass on large data."""
-
-CLOSE_S = 0.5
-
+CLOSE_S = 0.5  # for a judge to tidy up after its stream has ended
 PIECE = 1 << 18
 
 

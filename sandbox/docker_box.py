@@ -27,12 +27,9 @@ from sandbox.images import connect, explained, labels, remove_orphans
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 SLACK_BYTES = 192 << 20
 """Memory beyond a program's limit: the judge, its zygote, and what is read and written."""
-
-OWN_PROCESSES = 8
-
+OWN_PROCESSES = 8  # the judge, its zygote and what sweeps, beyond a program's
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
 """Without a limit on files, a million empty ones would keep the judge busy removing them."""
-
 HEADER_BYTES = 8
 """Before each piece of an attached stream: which stream, three zeros, four bytes of length."""
 

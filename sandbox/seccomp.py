@@ -19,7 +19,6 @@ ALLOW = 0x7FFF0000
 KILL = 0x80000000
 REFUSE = 0x00050000
 """Plus the error number that the program sees."""
-
 X86_64 = 0xC000003E
 AARCH64 = 0xC00000B7
 X32_BIT = 0x40000000
@@ -66,7 +65,6 @@ NO_PERMISSION: Numbers = {
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
 """Its flags lie in memory, where a filter cannot look; libc then uses clone."""
-
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 
@@ -110,7 +108,6 @@ RULES: Mapping[str, Rule] = {
 
 JUDGE, ZYGOTE = 1, 2
 """Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
-
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {
@@ -141,7 +138,6 @@ PROGRAM: Mapping[str, Rule] = {
 
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
-
 _Code = list[bytes]
 
 

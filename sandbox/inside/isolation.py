@@ -133,33 +133,24 @@ def memory_kills() -> int:
 
 FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above those of real accounts, below what a remapped engine can map."""
-
 PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
 """Every place in a box where a program can write."""
-
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
 """By file in /proc/sysvipc: the call that removes an object, and its arguments (IPC_RMID is 0)."""
-
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
 """Arguments for the same calls to fill in numbers (SHM_INFO ...), and the place of the count."""
-
 SOCKETS = "/proc/net/unix"
 """Shows sockets that outlive their processes: those that were sent, and never received."""
-
 TRAFFIC = "/proc/net/dev"
 """Counts what went over the loopback interface: connections leave traces that nobody can remove."""
-
 SWEEPER = FIRST_USER - 1
 """Real user of the process that ends a run: programs could stop one that is wholly theirs."""
-
 SWEEP_S = 1.0
 """What a sweep may take; a box with more to remove is thrown away: the kernel does it at once."""
-
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-
 libc = ctypes.CDLL(None, use_errno=True)
 
 

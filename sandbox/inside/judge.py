@@ -24,7 +24,6 @@ from sandbox.inside.isolation import MODES, Mode, Process
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
-
 PATIENCE_S = 8.0
 """How long to wait for what takes milliseconds, unless a program prevents it. Shorter than the
 host's patience: such a program has ended its box, and the engine is not to blame."""
@@ -241,7 +240,6 @@ def _limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], co
 PIECE, CHUNK = 1 << 16, 1 << 20
 SITE = "/opt/podium/site"
 """Where the image keeps the third-party packages that programs may import."""
-
 LASTING = "official"
 """The one runner that keeps its process from one input to the next."""
 

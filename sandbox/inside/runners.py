@@ -29,13 +29,10 @@ from typing import Any, NoReturn, cast
 
 TIMEOUT_S = 6
 """Real time for compiling the program, and again for each test."""
-
 DIGITS = 50_000
 """Longest integer that may be printed or read, in decimal digits."""
-
 SLOW, FAILED, GONE = -3, -4, -5
 """The published codes; GONE stands for the end of the evaluator's own process."""
-
 DEEPEST = 200
 """Nesting below which a returned value is not looked at: no expected value goes as deep."""
 
@@ -65,10 +62,8 @@ DISABLED = {
 
 PLAIN = (int, float, str, list, tuple, dict)
 """Types whose values, those of subclasses included, can equal an expected one."""
-
 NUMERIC = ("networkx", "numpy", "pandas", "scipy", "sklearn")
 """Words for which numpy is loaded while it still can be; there it always is, at 0.1 s a program."""
-
 UNIMPORTABLE = ("ipdb", "joblib", "psutil", "resource", "tkinter")
 
 
@@ -325,17 +320,13 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 
 
 RESULT, CHANNEL = 3, 4
-
 DEPTH = 50_000
 """Recursion limit of methods: the header's own."""
-
 FRAMES = 10
 """Calls below the program here, which are not below a script: Python counts them as recursion."""
-
 NAMES: dict[str, Any] = {}
 """Python's builtins and what LeetCode's header imports, as the published evaluator has it: bound to
 each name in every module, they would cost a millisecond."""
-
 DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
 """Mappings that pass as a plain dictionary: in Python they are equal to one."""
 
