@@ -106,6 +106,7 @@ RULES: Mapping[str, Rule] = {
     "setpriority": Rule((141, 140), (*ITSELF, ArgumentCheck(1, "one of", (0,)))),
 }
 
+ALL = 0xFFFFFFFF  # -1
 JUDGE, ZYGOTE = 1, 2
 """Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
@@ -113,9 +114,7 @@ _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 SAME_USER: Mapping[str, Rule] = {
     # For boxes in which all run under one uid: the kernel shields process 1 from signals it does
     # not handle, but not the zygote, which a program could stop.
-    "kill": Rule(
-        (62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, 0xFFFFFFFF)),)
-    ),  # -1 is "all"
+    "kill": Rule((62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, ALL)),)),
     "tkill": Rule((200, 130), (_A_PROGRAM,)),
     "tgkill": Rule((234, 131), (_A_PROGRAM,)),
     "rt_sigqueueinfo": Rule((129, 138), (_A_PROGRAM,)),

@@ -113,9 +113,8 @@ def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
-    isolation.TRAFFIC = isolation.SOCKETS = (
-        os.devnull
-    )  # this sandbox serves one program, and may have a busy network
+    # This sandbox serves one program, and may have a busy network.
+    isolation.TRAFFIC = isolation.SOCKETS = os.devnull
     problem = _refusal()
     answers = b""
     if not problem:

@@ -69,15 +69,10 @@ class Run:
         self.keeper, self.program, self.limits = keeper, program, limits
         self.files = {name: os.memfd_create(name) for name in ("stdout", "stderr", "result")}
         self.user = keeper.mode.next_user()
-        self.status = ""
-        self.exit_code = 0
-        self.pid = 0
-        self.cpu_s = 0.0
-        self.orphans_s = 0.0
-        self.group_s = 0.0
+        self.status, self.clean = "", True
+        self.exit_code = self.pid = 0
+        self.cpu_s = self.orphans_s = self.group_s = self.wall_s = 0.0
         self.started = time.monotonic()
-        self.wall_s = 0.0
-        self.clean = True
         self.kills = self.memory_kills()
 
     def start(self, given: int, *more: int) -> int:
