@@ -293,13 +293,9 @@ class ImageRecipe:
     requirements: Path
 
 
-RECIPES: Mapping[str, ImageRecipe] = {
-    recipe.name: recipe
-    for recipe in (
-        ImageRecipe("basic", IMAGE, HERE / "requirements.txt"),
-        ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt"),
-    )
-}
+BASIC = ImageRecipe("basic", IMAGE, HERE / "requirements.txt")
+BIGCODEBENCH = ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt")
+RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, BIGCODEBENCH)}
 
 
 def make_image(
@@ -326,7 +322,7 @@ def make_image(
                 "podium.packages": " ".join(pinned_packages(recipe.requirements)),
                 "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
             }
-            _run_build(client, recipe.image, context, made_of, say)
+            _run_build(client.api, recipe.image, context, made_of, say)
     with explained():
         image = client.images.get(recipe.image)
     say(f"{recipe.image}: ready, {image.attrs['Size'] / 1e6:.0f} MB, {image.id}")
@@ -385,15 +381,9 @@ def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def _run_build(
-    client: docker.DockerClient,
-    image: str,
-    context: BinaryIO,
-    made_of: dict[str, str],
-    say: Say,
-) -> None:
+def _run_build(api: Any, image: str, context: BinaryIO, made_of: dict[str, str], say: Say) -> None:
     with explained():
-        lines: Any = client.api.build(
+        lines = api.build(
             fileobj=context,
             custom_context=True,
             tag=image,
