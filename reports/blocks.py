@@ -41,8 +41,8 @@ def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> Sys
     """Return what the others are compared with; None when no single worker was graded.
 
     The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
-    pool's first `single:` worker. All stand before the run: picked by its result would be
-    hindsight. Two runs of one system are told apart by arguments, then by age.
+    pool's first `single:` worker: all stand before the run, so that none is picked by its result.
+    Two runs of one system are told apart by arguments, then by age.
     """
     if vs is not None:
         named = [system_run for system_run in system_runs if system_run.facts.system == vs]

@@ -66,9 +66,8 @@ def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None when nothing was graded.
 
     With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
-    and Graubard; Franco et al. 2019, PMC6690503). Where that size cannot be estimated (all grades
-    equal, epochs unequal in number) it is one observation per question: wider, never narrower than
-    allowed.
+    and Graubard; Franco et al. 2019, PMC6690503); where that cannot be estimated (all grades equal,
+    epochs unequal in number) on one observation per question: wider, never too narrow.
     """
     graded = {question: grades for question, grades in values.items() if grades}
     if not graded:
@@ -93,10 +92,9 @@ def accuracy_columns(values: Values) -> dict[str, Any]:
 def difference(values: Values, reference: Values) -> Difference | None:
     """Return the paired difference on the questions that both were graded on; None when none.
 
-    The interval is Student's t on per-question differences. "better" and "worse" need a difference
-    of at least the minimum detectable effect, an interval without 0, and an exact sign test below 5
-    %; anything else is "inconclusive". Of several, `holm_adjusted` asks for Holm's p below 5 % as
-    well.
+    The interval is Student's t on per-question differences. "better" and "worse" need at least the
+    minimum detectable effect, an interval without 0 and an exact sign test below 5 %, and of
+    several comparisons Holm's p below 5 % (`holm_adjusted`); anything else is "inconclusive".
     """
     ours, theirs = question_means(values), question_means(reference)
     both = [question for question in ours if question in theirs]

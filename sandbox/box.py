@@ -112,8 +112,8 @@ class Box(Protocol):
         """Yield one outcome per input, each run in a fresh process (`official`: in one process).
 
         Lazy: closing the generator stops early; close it in any case (`contextlib.closing`).
-        `alone` keeps every other run of this host process waiting. Thread-safe. SandboxError when
-        the box fails.
+        `alone` keeps every other run of this process waiting. Thread-safe. SandboxError when the
+        box fails.
         """
         ...
 

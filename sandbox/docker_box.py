@@ -117,7 +117,7 @@ class DockerBox(CellBox):
     def _remove(self, id: str) -> None:
         """Have a container removed, in the background: a stuck engine must not hold a run up.
 
-        The engine does so when the judge ends, as its stream is closed; this is for one that does
+        The engine does so when the judge ends, whose stream is closed; this is for one that does
         not.
         """
         try:

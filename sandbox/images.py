@@ -233,8 +233,7 @@ def pins_digest(requirements: Path) -> str:
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     """Unpack the pinned packages into `folder`, with pip, for the Python of the image.
 
-    On the host, because builds have no network. Only wheels: a source archive would run its code
-    here.
+    On the host, for builds have no network. Only wheels: a source archive would run its code here.
     """
     if find_spec("pip") is None:
         raise SandboxError(
