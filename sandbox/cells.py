@@ -312,11 +312,7 @@ class CellPool:
     def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
         """Keep a clean cell for the next program, or throw it away."""
         if self._reuse and cell.runs < PROGRAMS:
-            with self._changed:
-                if cell in self._cells:
-                    self._held -= 1
-                    self._idle.append((kind, cell))
-                self._changed.notify_all()
+            self._rest(kind, cell, held=1)
         else:
             self.drop(cell)
             self._ahead(kind)
@@ -398,11 +394,14 @@ class CellPool:
     def _warm(self, kind: CellKind) -> None:
         """Start a cell and leave it idle; whoever needs one next meets the failure itself."""
         with suppress(SandboxError):
-            cell = self._begin(kind, held=0)
-            with self._changed:
-                if cell in self._cells:
-                    self._idle.append((kind, cell))
-                self._changed.notify_all()
+            self._rest(kind, self._begin(kind, held=0), held=0)
+
+    def _rest(self, kind: CellKind, cell: SandboxCell, held: int) -> None:
+        with self._changed:
+            if cell in self._cells:
+                self._held -= held
+                self._idle.append((kind, cell))
+            self._changed.notify_all()
 
 
 class Cores:
