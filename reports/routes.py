@@ -121,6 +121,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
         delta = held.get(one.system) or found[one.system]
         judged = delta if one.kind == "router" else None
         later = _difference(routing, one, hindsight) if judged else None
+        frontier = routing.frontiers.get(one.system, ())
         rows.append(
             RouteRow(
                 system=one.system,
@@ -141,7 +142,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 tokens_out_per_query=_mean(one.tokens_out),
                 gap_closed=(score - base) / way if way > 0 else None,
                 elsewhere=one.elsewhere,
-                aiq=router_aiq(routing, one.system),
+                aiq=_aiq(routing, [(at.usd, at.score) for at in frontier]),
                 note=one.note,
                 difference_se=standard_error(deltas),
                 # Where every question is its own cluster, there is nothing to check.
@@ -189,26 +190,15 @@ def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | 
     return None
 
 
-def singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
-    """Return the dollars per query of the cheapest and the dearest single worker, if known."""
+def _singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
     usd = [_mean(one.usd) for one in routing.systems if one.kind == "single"]
     known = [one for one in usd if one is not None]
     return (min(known), max(known)) if known and len(known) == len(usd) else None
 
 
-def router_aiq(routing: RouteComparison, name: str) -> float | None:
-    """Return AIQ of a router's frontier between the cheapest and the dearest single worker."""
-    return _aiq(routing, [(one.usd, one.score) for one in routing.frontiers.get(name, ())])
-
-
-def singles_aiq(routing: RouteComparison) -> float | None:
-    """Return AIQ of the single workers mixed at random: what a coin reaches without reading."""
-    singles = [one for one in routing.systems if one.kind == "single"]
-    return _aiq(routing, [(one.usd.mean(), one.scores.mean()) for one in singles])
-
-
 def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
-    between = singles_usd(routing)
+    """Return AIQ of costs and scores between the cheapest and the dearest single worker."""
+    between = _singles_usd(routing)
     if not points or between is None:
         return None
     costs, scores = np.array(points).T
@@ -334,7 +324,10 @@ def usd_mean(value: float | None) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    between, mixed = singles_usd(routing), singles_aiq(routing)
+    # What a coin that reads nothing reaches.
+    singles = [(one.usd.mean(), one.scores.mean()) for one in routing.systems
+               if one.kind == "single"]  # fmt: skip
+    between, mixed = _singles_usd(routing), _aiq(routing, singles)
     found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
     if between is None or mixed is None or not found:
         return []
@@ -348,7 +341,7 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     own = [f"{row.system}: {row.note}." for row in rows if row.note]
-    costless = [] if singles_usd(routing) else ["No dollars: some worker's are unknown."]
+    costless = [] if _singles_usd(routing) else ["No dollars: some worker's are unknown."]
     judged = [*_in_hindsight(rows), *_together(routing, rows)]
     return [*judged, *own, *costless, *routing.notes, f"Source: {routing.source}."]
 
