@@ -115,11 +115,20 @@ class Run:
                 return ready
             found = self.keeper.processes()
             self.count(sum(one.cpu_s for one in found) - before_s)
-            self.status = _limit_passed(self.cpu_s, found, self.limits, self.keeper.mode.counted)
-            if self.wall_s >= self.limits["wall_s"]:
-                self.status = self.status or "time"
+            self.status = self.limit_passed(found)
             if self.status:
                 return self.stop(pid, sources)
+
+    def limit_passed(self, found: list[Process]) -> str:
+        """Return the limit that these processes have passed together; empty when none."""
+        if self.cpu_s >= self.limits["cpu_s"]:
+            return "time"
+        if sum(one.threads for one in found) > self.limits["processes"]:
+            return "processes"
+        memory = 0 if self.keeper.mode.counted else sum(one.memory_bytes for one in found)
+        if memory > self.limits["memory_bytes"]:
+            return "memory"
+        return "time" if self.wall_s >= self.limits["wall_s"] else ""
 
     def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
         """Kill the process, and all others when it does not end for that: one may be tracing it."""
@@ -219,17 +228,6 @@ class _Lasting:
 def _others_cpu_s() -> float:
     """Return the CPU time of all the box but this process; 0 where the box is not a container."""
     return isolation.group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
-
-
-def _limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
-    """Return the limit that these processes have passed together; empty when none."""
-    if cpu_s >= limits["cpu_s"]:
-        return "time"
-    if sum(one.threads for one in found) > limits["processes"]:
-        return "processes"
-    if not counted and sum(one.memory_bytes for one in found) > limits["memory_bytes"]:
-        return "memory"
-    return ""
 
 
 PIECE, CHUNK = 1 << 16, 1 << 20
