@@ -94,6 +94,9 @@ class AblationRow:
     not_run: str = ""
 
 
+Attempts = Mapping[str, list[QuestionResult]]
+
+
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
     """Return a row per variant and suite, `all` first; one row for a variant without logs.
 
@@ -108,10 +111,7 @@ def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[Abla
 
 
 def _compared(
-    rows: list[AblationRow],
-    suite: str,
-    reference: str,
-    found: Mapping[str, Mapping[str, list[QuestionResult]]],
+    rows: list[AblationRow], suite: str, reference: str, found: Mapping[str, Attempts]
 ) -> list[AblationRow]:
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
@@ -129,7 +129,7 @@ def _against(row: AblationRow, found: Difference | None) -> AblationRow:
     )
 
 
-def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
+def _attempts_by_suite(variant: AblationRuns) -> Attempts:
     """Return the attempts that count, by suite and together, over all seeds."""
     found: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
@@ -143,9 +143,7 @@ def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]
     return found if found[ALL] else {}
 
 
-def _rows(
-    variant: AblationRuns, found: Mapping[str, Sequence[QuestionResult]]
-) -> list[AblationRow]:
+def _rows(variant: AblationRuns, found: Attempts) -> list[AblationRow]:
     if not found:
         why = variant.not_run or "not trained and evaluated yet"
         return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]

@@ -105,14 +105,12 @@ questions can show (80 % power), or one that an exact sign test, or a test adjus
 comparisons with one reference (Holm), does not confirm. `-` is unknown. Every other name of a
 statistic stands under *Terms*."""
 
+Lines = Sequence[str]
 CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
 
 def markdown(
-    shown: Comparison,
-    system_runs: Sequence[SystemRun],
-    skipped: Sequence[str],
-    checks: Sequence[str],
+    shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines, checks: Lines
 ) -> str:
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
@@ -142,7 +140,7 @@ def markdown(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _bullets(title: str, lines: Sequence[str]) -> str:
+def _bullets(title: str, lines: Lines) -> str:
     return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
