@@ -34,7 +34,7 @@ class ReportOptions:
     """Show published figures in the terminal, too."""
 
 
-DEFAULT_OPTIONS = ReportOptions()
+DEFAULTS = ReportOptions()
 
 
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
@@ -80,7 +80,7 @@ def group_of(system_run: SystemRun) -> Group:
 
 
 def comparable_groups(
-    system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULT_OPTIONS
+    system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
     """Return the evaluations group by group, cut to the epochs asked for; beside each all it has.
 

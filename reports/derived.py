@@ -15,7 +15,7 @@ import numpy as np
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
 from reports import intervals
-from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions
+from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.build import Pair, pair_rows, with_difference
 from reports.costs import block_arrays
 from reports.intervals import Difference, Values
@@ -178,9 +178,7 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
-def compare(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> Comparison:
+def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
     blocks = pair_rows(system_runs, wanted)
     pairs = [pair for block in blocks for pair in block]

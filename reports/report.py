@@ -18,7 +18,7 @@ from harness.ledger import totals
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import CallKind, CallSum, CallSums, SystemRun, Tokens
 from reports import render
-from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
@@ -152,7 +152,7 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
-    wanted: ReportOptions = DEFAULT_OPTIONS
+    wanted: ReportOptions = DEFAULTS
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -170,9 +170,7 @@ class Report:
         return "\n\n".join(filter(None, parts))
 
 
-def write_report(
-    dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULT_OPTIONS
-) -> Report:
+def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULTS) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
     UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
