@@ -138,6 +138,7 @@ MARKS = {
 }
 """By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
+OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01
 """Below this an estimate keeps six significant digits."""
 
@@ -202,10 +203,7 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
             "row": places[id(part.row)],
             "suite": part.row.suite,
             "system": part.row.system,
-            "grouping": part.grouping,
-            "group": part.group,
-            "n": part.n,
-            **{name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")},
+            **{name: _number(getattr(part, name)) for name in OF_PARTS},
         }
         for part in shown.parts
     ]
