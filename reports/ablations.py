@@ -116,8 +116,8 @@ def _compared(
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    told = {row.ablation: one for row, one in zip(family, holm_adjusted(raw), strict=True)}
-    return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
+    told = dict(zip(map(id, family), holm_adjusted(raw), strict=True))
+    return [_against(row, told.get(id(row))) for row in rows]
 
 
 def _against(row: AblationRow, found: Difference | None) -> AblationRow:
