@@ -69,14 +69,12 @@ def accuracy_interval(values: Values) -> Bounds | None:
     and Graubard; Franco et al. 2019, PMC6690503); where that cannot be estimated (all grades equal,
     epochs unequal in number) on one observation per question: wider, never too narrow.
     """
-    graded = {question: grades for question, grades in values.items() if grades}
-    if not graded:
+    means = question_means(values)
+    if not means:
         return None
-    means = question_means(graded)
-    sizes = {len(grades) for grades in graded.values()}
+    sizes = {len(grades) for grades in values.values() if grades}
     share, n = fmean(means.values()), len(means)
-    spread = len(set(means.values())) > 1
-    if sizes == {1} or len(sizes) > 1 or not spread:
+    if sizes == {1} or len(sizes) > 1 or len(set(means.values())) == 1:
         return stats.wilson(share, n)
     error = stats.clustered_error(list(means.values()), range(n)) or 0.0
     return stats.effective_wilson(share, n * sizes.pop(), error, n)
@@ -228,10 +226,7 @@ def official_agreement(attempts: Sequence[QuestionResult]) -> OfficialAgreement 
     official = [one.official if one.official is not None or one.parsed else one.value
                 for one in graded]  # fmt: skip
     pairs = list(zip(graded, official, strict=True))
-    values: dict[str, list[float]] = {}
-    for attempt, verdict in pairs:
-        if verdict is not None:
-            values.setdefault(attempt.question, []).append(verdict)
+    values = grades_of(replace(attempt, value=verdict) for attempt, verdict in pairs)
     other = [attempt for attempt, verdict in pairs if verdict not in (None, attempt.value)]
     return OfficialAgreement(
         accuracy=None if None in official else accuracy(values),
