@@ -1,8 +1,7 @@
 """The ablation table, from training folders and logs of evaluations: rows, terminal and files.
 
-A variant is trained once per seed; its seeds are taken as epochs are, averaged by question before
-anything is compared. Held-out questions that picked a checkpoint are left out: the first of each
-suite, as many as the training's manifest says.
+A variant's seeds are taken as epochs are, averaged by question first. Held-out questions that
+picked a checkpoint are left out: the first of each suite, as many as the training's manifest says.
 """
 
 import json
@@ -17,24 +16,11 @@ from harness.ledger.logs import open_log
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import QuestionResult, SystemRun
 from harness.records import CONDUCTOR
+from reports import render
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
-from reports.render import (
-    UNKNOWN,
-    aligned,
-    count,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    rows_csv,
-    text_file,
-    usd_about,
-    write_files,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
 ALL = "all"
 """The suites together, every question alike."""
@@ -44,18 +30,15 @@ CPU = "cpu.jsonl"
 
 @dataclass(frozen=True)
 class AblationRuns:
-    """One ablation: what is said of it, and where its files are."""
+    """One ablation: what is said of it, and its files: a training and its logs per seed."""
 
     name: str
     says: str
     not_run: str = ""
     """Why there are no files; empty where there are, or will be."""
     runs: tuple[Path, ...] = ()
-    """Training folders, a seed each."""
     logs: tuple[Path, ...] = ()
-    """Evaluations of their best checkpoints, in the same order."""
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
-    """What its plans say: columns of `WORDS`."""
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
@@ -86,7 +69,6 @@ class AblationRow:
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    """Adjusted for the number of ablations (Holm)."""
     calls: float | None = None
     """Worker calls of a question."""
     conductor_tokens: float | None = None
@@ -96,11 +78,9 @@ class AblationRow:
     workers: str = ""
     """Share of the worker calls, largest first; of all questions that were asked."""
     parsed: float | None = None
-    """Share of plans that could be read."""
     cpu_s: float | None = None
     """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
-    """GRPO steps of the shortest seed."""
     best_step: str = ""
     """Of the kept checkpoint, by seed."""
     subtasks: float | None = None
@@ -112,6 +92,9 @@ class AblationRow:
     accuracy_unleaked: float | None = None
     says: str = ""
     not_run: str = ""
+
+
+Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
@@ -128,17 +111,13 @@ def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[Abla
 
 
 def _compared(
-    rows: list[AblationRow],
-    suite: str,
-    reference: str,
-    found: Mapping[str, Mapping[str, list[QuestionResult]]],
+    rows: list[AblationRow], suite: str, reference: str, found: Mapping[str, Attempts]
 ) -> list[AblationRow]:
-    """Return the rows with the differences of one suite's to the reference."""
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    told = {row.ablation: one for row, one in zip(family, holm_adjusted(raw), strict=True)}
-    return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
+    told = dict(zip(map(id, family), holm_adjusted(raw), strict=True))
+    return [_against(row, told.get(id(row))) for row in rows]
 
 
 def _against(row: AblationRow, found: Difference | None) -> AblationRow:
@@ -150,11 +129,8 @@ def _against(row: AblationRow, found: Difference | None) -> AblationRow:
     )
 
 
-def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
-    """Return the attempts that count, by suite and together, over all seeds.
-
-    Not those at the questions that picked the checkpoint: the split's first ones.
-    """
+def _attempts_by_suite(variant: AblationRuns) -> Attempts:
+    """Return the attempts that count, by suite and together, over all seeds."""
     found: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -167,9 +143,7 @@ def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]
     return found if found[ALL] else {}
 
 
-def _rows(
-    variant: AblationRuns, found: Mapping[str, Sequence[QuestionResult]]
-) -> list[AblationRow]:
+def _rows(variant: AblationRuns, found: Attempts) -> list[AblationRow]:
     if not found:
         why = variant.not_run or "not trained and evaluated yet"
         return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]
@@ -197,7 +171,6 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
 
 
 def _mean(values: Sequence[Any]) -> float | None:
-    """Return the mean; None of nothing, or as soon as one is unknown."""
     return None if None in values or not values else fmean(float(one) for one in values)
 
 
@@ -240,12 +213,37 @@ MARK = "<!-- podium ablations -->"
 COLUMNS = tuple(one.name for one in fields(AblationRow))
 MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
 
-ACCURACY = ("ablation", "acc %", "95 % interval", "vs unablated", "95 % interval", "verdict")
-WORK = ("ablation", "read %", "calls", "steps", "cond. tokens", "USD", "CPU s", "best step")
-SAID = (
-    "ablation", "subtasks", "distinct", "new", "new words", "new % of all", "leaked %",
-    "acc % without",
-)  # fmt: skip
+ACCURACY: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs unablated", lambda row: points(row.paired_diff)),
+    ("95 % interval", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+)
+SUITE: Columns[AblationRow] = (*ACCURACY[1:3], ("steps", lambda row: count(row.steps, 2)))
+WORK: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("read %", lambda row: percent(row.parsed)),
+    ("calls", lambda row: count(row.calls, 2)),
+    ("steps", lambda row: count(row.steps, 2)),
+    ("cond. tokens", lambda row: count(row.conductor_tokens)),
+    ("USD", lambda row: usd_about(row.usd)),
+    ("CPU s", lambda row: count(row.cpu_s)),
+    ("best step", lambda row: row.best_step),
+)
+SAID: Columns[AblationRow] = (
+    ("ablation", lambda row: row.ablation),
+    ("subtasks", lambda row: count(row.subtasks)),
+    ("distinct", lambda row: count(row.distinct)),
+    ("new", lambda row: count(row.new)),
+    ("new words", lambda row: count(row.foreign)),
+    ("new % of all", lambda row: percent(row.share_new)),
+    ("leaked %", lambda row: percent(row.leaked)),
+    ("acc % without", lambda row: percent(row.accuracy_unleaked)),
+)
+ASKED = "Whom it asks"
+"""The one table that a terminal is spared."""
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
@@ -264,111 +262,38 @@ def write_ablations(
 
     UserError for foreign files in `out`, and one that cannot be written.
     """
-    refuse_foreign_ablations(out)
+    render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
+    whole = [row for row in rows if row.suite == ALL]
+    tables = _tables(rows, [row for row in whole if not row.not_run])
+    lacking = "\n".join(f"Not run: {row.ablation}: {row.not_run}." for row in whole if row.not_run)
+    below = [*filter(None, [lacking]), LEGEND]
+    pages = [f"## {name}\n\n{render.markdown_table(table)}" for name, table in tables.items()]
+    says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
+    page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     files = {
-        "ablations.md": markdown_file(ablation_markdown(rows), MARK),
-        "ablations.csv": text_file(rows_csv(rows, COLUMNS, _rounded)),
+        "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
+        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, render.rounded(6))),
     }
-    return ablation_text(rows), write_files(out, files)
+    shown = ["\n".join(render.aligned(table)) for name, table in tables.items() if name != ASKED]
+    return "\n\n".join([*shown, *below]), render.write_files(out, files)
 
 
-def refuse_foreign_ablations(out: Path) -> None:
-    """Raise UserError, before anything is trained, when the files could not be written."""
-    refuse_foreign(out, MARKS)
-
-
-def ablation_text(rows: Sequence[AblationRow]) -> str:
-    """Return the tables for a terminal."""
-    tables = ["\n".join(aligned(table)) for table in _tables(rows)]
-    return "\n\n".join([*tables, *_without(rows), LEGEND])
-
-
-def ablation_markdown(rows: Sequence[AblationRow]) -> str:
-    """Return the same as a page, with what each row is and whom it asks."""
-    names = ("Accuracy", "By suite", "Work", "What subtasks say")
-    parts = [MARK, "# Ablations of the conductor"]
-    for name, table in zip(names, _tables(rows), strict=True):
-        parts += [f"## {name}", markdown_table(table)]
-    trained = {row.ablation for row in _trained(rows)}
-    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in trained]
-    parts += ["## Whom it asks", markdown_table([("ablation", "suite", "worker calls"), *asked])]
-    parts.append("## What they are")
-    parts.append("\n".join(f"- {row.ablation}: {row.says}" for row in _whole(rows)))
-    return "\n\n".join([*parts, *_without(rows), LEGEND]) + "\n"
-
-
-def _rounded(value: object) -> object:
-    return round(value, 6) if isinstance(value, float) else value
-
-
-def _whole(rows: Sequence[AblationRow]) -> list[AblationRow]:
-    return [row for row in rows if row.suite == ALL]
-
-
-def _trained(rows: Sequence[AblationRow]) -> list[AblationRow]:
-    return [row for row in _whole(rows) if not row.not_run]
-
-
-def _tables(rows: Sequence[AblationRow]) -> list[list[Sequence[str]]]:
-    """Return accuracy, suites, work and words, headers first."""
-    trained = _trained(rows)
-    return [
-        [ACCURACY, *map(_accuracy, trained)],
-        _suite_table(rows),
-        [WORK, *map(_work, trained)],
-        [SAID, *map(_word_cells, trained)],
-    ]
-
-
-def _accuracy(row: AblationRow) -> Sequence[str]:
-    return (
-        row.ablation,
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        interval(row.paired_low, row.paired_high, signed=True),
-        row.verdict or UNKNOWN,
-    )
-
-
-def _suite_table(rows: Sequence[AblationRow]) -> list[Sequence[str]]:
-    """Return accuracy with its interval and steps, a pair of columns per suite."""
+def _tables(
+    rows: Sequence[AblationRow], trained: Sequence[AblationRow]
+) -> dict[str, list[Sequence[str]]]:
+    names = [row.ablation for row in trained]
+    found = {(row.ablation, row.suite): row for row in rows}
     suites = list(dict.fromkeys(row.suite for row in rows if row.suite != ALL))
-    cells = {(row.ablation, row.suite): row for row in rows}
-    table: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
-    for row in _trained(rows):
-        line = [row.ablation]
-        for suite in suites:
-            if found := cells.get((row.ablation, suite)):
-                bounds = interval(found.ci_low, found.ci_high)
-                line += [percent(found.accuracy), bounds, count(found.steps, 2)]
-            else:
-                line += [UNKNOWN] * 3
-        table.append(line)
-    return table
-
-
-def _work(row: AblationRow) -> Sequence[str]:
-    return (
-        row.ablation,
-        percent(row.parsed),
-        count(row.calls, 2),
-        count(row.steps, 2),
-        count(row.conductor_tokens),
-        usd_about(row.usd),
-        count(row.cpu_s),
-        row.best_step,
-    )
-
-
-def _word_cells(row: AblationRow) -> Sequence[str]:
-    counts = (count(one) for one in (row.subtasks, row.distinct, row.new, row.foreign))
-    shares = (row.share_new, row.leaked, row.accuracy_unleaked)
-    return (row.ablation, *counts, *map(percent, shares))
-
-
-def _without(rows: Sequence[AblationRow]) -> list[str]:
-    """Return a line for each ablation that has no figures, and why."""
-    lines = [f"Not run: {row.ablation}: {row.not_run}." for row in _whole(rows) if row.not_run]
-    return ["\n".join(lines)] if lines else []
+    by_suite: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
+    for name in names:
+        own = [found.get((name, at), AblationRow(ablation=name, suite=at)) for at in suites]
+        by_suite.append([name, *(cell for one in own for cell in render.cells(SUITE, one))])
+    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in names]
+    return {
+        "Accuracy": render.tabulate(ACCURACY, trained),
+        "By suite": by_suite,
+        "Work": render.tabulate(WORK, trained),
+        "What subtasks say": render.tabulate(SAID, trained),
+        ASKED: [("ablation", "suite", "worker calls"), *asked],
+    }

@@ -14,7 +14,6 @@ from reports.row import TableRow, block_of
 
 BEST_SINGLE = "best-single"
 SINGLE = "single:"
-
 Group = tuple[str, str, str, str, str, str, str]
 """Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
 
@@ -35,22 +34,21 @@ class ReportOptions:
     """Show published figures in the terminal, too."""
 
 
-DEFAULT_OPTIONS = ReportOptions()
+DEFAULTS = ReportOptions()
 
 
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
     """Return what the others are compared with; None when no single worker was graded.
 
-    It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
-    the train split, else the `single:` worker that comes first in the pool's order. Both stand
-    before the run: a reference picked by its result would be a choice in hindsight. Two runs of one
-    system are told apart by arguments, then by age.
+    The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
+    pool's first `single:` worker: all stand before the run, so that none is picked by its result.
+    Two runs of one system are told apart by arguments, then by age.
     """
     if vs is not None:
         named = [system_run for system_run in system_runs if system_run.facts.system == vs]
         return min(named, key=_age, default=None)
-    able = [system_run for system_run in system_runs if _may_be_reference(system_run)]
-    return min(able, key=_place, default=None)
+    ranks = [(rank, one) for one in system_runs if (rank := _rank(one)) is not None]
+    return min(ranks, key=lambda pair: (pair[0], *_age(pair[1])), default=(0, None))[1]
 
 
 def reference_rule(reference: str, vs: str | None) -> str:
@@ -61,18 +59,12 @@ def reference_rule(reference: str, vs: str | None) -> str:
     return "chosen on the train split" if chosen else "first single worker in the pool's order"
 
 
-def _may_be_reference(system_run: SystemRun) -> bool:
+def _rank(system_run: SystemRun) -> int | None:
+    """Return a run's place among what may be the reference; None where it may not be."""
     facts = system_run.facts
-    allowed = facts.reference_allowed and not facts.uses_targets
-    return allowed and facts.system in _queue(system_run) and bool(grades_of(system_run.attempts))
-
-
-def _queue(system_run: SystemRun) -> list[str]:
-    return [BEST_SINGLE, *(f"{SINGLE}{name}" for name in system_run.facts.workers)]
-
-
-def _place(system_run: SystemRun) -> tuple[int, str, str]:
-    return (_queue(system_run).index(system_run.facts.system), *_age(system_run))
+    queue = [BEST_SINGLE, *(f"{SINGLE}{name}" for name in facts.workers)]
+    allowed = facts.reference_allowed and not facts.uses_targets and facts.system in queue
+    return queue.index(facts.system) if allowed and grades_of(system_run.attempts) else None
 
 
 def _age(system_run: SystemRun) -> tuple[str, str]:
@@ -83,23 +75,23 @@ def group_of(system_run: SystemRun) -> Group:
     """Return what rows must share to be compared: dollars at two price books are two currencies."""
     facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
-    exam = (facts.suite, facts.split, facts.label, facts.prompt)
-    return (*exam, facts.pool_sha256, str(facts.seed), book)
+    asked = (facts.suite, facts.split, facts.label, facts.prompt)
+    return (*asked, facts.pool_sha256, str(facts.seed), book)
 
 
 def comparable_groups(
-    system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULT_OPTIONS
+    system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
     """Return the evaluations group by group, cut to the epochs asked for; beside each all it has.
 
     UserError when they are no comparison: a suite in two versions or data revisions, epochs that
     differ within a group, a reference that is not there, or options that cannot be had.
     """
-    exams = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
-    refuse_mixed_versions(exams)
-    _refuse_options(options, exams)
+    evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
+    refuse_mixed_versions(evaluated)
+    _refuse_options(options, evaluated)
     groups: dict[Group, list[tuple[SystemRun, int]]] = {}
-    for system_run in exams:
+    for system_run in evaluated:
         kept = _first_epochs(system_run, options.epochs)
         groups.setdefault(group_of(kept), []).append((kept, system_run.epochs))
     for group in groups.values():
@@ -123,18 +115,18 @@ def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
                 )
 
 
-def _refuse_options(options: ReportOptions, exams: Sequence[SystemRun]) -> None:
+def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> None:
     vs, maj = options.vs, options.maj
-    names = sorted({system_run.facts.system for system_run in exams})
+    names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         raise UserError(f"There is no system {vs!r} in these logs; there are: {', '.join(names)}.")
-    if vs is not None and len(exams) == 1:
+    if vs is not None and len(evaluated) == 1:
         raise UserError(f"{vs} is the one system only: there is nothing to compare.")
     if maj is None:
         return
     if maj < FEWEST:
         raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
-    most = max((system_run.epochs for system_run in exams), default=0)
+    most = max((system_run.epochs for system_run in evaluated), default=0)
     if maj > most:
         fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
         raise UserError(
@@ -183,15 +175,9 @@ def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
     if row.epochs == epochs:
         return row
     said = f"the first {_first(row.epochs)} of {epochs}; what was paid is of all, see the spend"
-    return replace(
-        row,
-        usd_paid_per_query=None,
-        usd_paid_low=None,
-        usd_paid_high=None,
-        usd_gpu_per_query=None,
-        usd_scoring_per_query=None,
-        notes="; ".join(filter(None, (row.notes, said))),
-    )
+    sums = ("paid_per_query", "paid_low", "paid_high", "gpu_per_query", "scoring_per_query")
+    unknown = dict.fromkeys(f"usd_{name}" for name in sums)
+    return replace(row, notes="; ".join(filter(None, (row.notes, said))), **unknown)
 
 
 def blocks_of(rows: Sequence[TableRow]) -> list[list[TableRow]]:
@@ -218,7 +204,7 @@ def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
     return name if len(digests) == 1 else pinned_name(name, row.price_book_sha256)
 
 
-def exam_name(row: TableRow) -> str:
+def asked_name(row: TableRow) -> str:
     """Return what a block is about, e.g. `aime25 1-A (eval), paper prompt, rehearsal`."""
     return f"{row.suite} {row.suite_version} ({row.split}){prompt_words(row.prompt)}, {row.label}"
 

@@ -1,7 +1,6 @@
 """Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes.
 
-The headline is the list price with nothing cached (harness/ledger/totals.py). What is unknown stays
-unknown here: a sum that lacks a call is never shown as a smaller sum.
+The headline is the list price with nothing cached. A sum that lacks a call is unknown, not smaller.
 """
 
 import json
@@ -18,28 +17,11 @@ from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
-from reports.blocks import (
-    DEFAULT_OPTIONS,
-    SINGLE,
-    ReportOptions,
-    comparable_groups,
-    reference_of,
-    reference_rule,
-    without_whole_sums,
-)
+from reports import blocks, intervals
+from reports.blocks import SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns
-from reports.intervals import (
-    Difference,
-    accuracy,
-    accuracy_columns,
-    difference,
-    grades_of,
-    holm_adjusted,
-    majority,
-    official_agreement,
-    pass_at_ks,
-)
-from reports.render import UNKNOWN, usd
+from reports.intervals import Difference
+from reports.render import usd
 from reports.row import TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]
@@ -55,61 +37,51 @@ OF_TOTALS = (
     "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth", "latency_s", "conductor_s",
     "tokens_reasoning",
 )  # fmt: skip
-"""Columns that are called as in `RunFacts` and as in `SystemTotals`."""
+OF_DIFFERENCES = (
+    "verdict", "min_detectable", "p_value", "p_holm", "test", "n_paired", "n_better", "n_worse",
+    "correlation",
+)  # fmt: skip
+"""Columns that are called as in `RunFacts`, in `SystemTotals` and in `Difference`."""
 ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
-def build_rows(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> tuple[TableRow, ...]:
-    """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
-    return tuple(row for block in pair_rows(system_runs, wanted) for row, _ in block)
-
-
-def pair_rows(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> tuple[tuple[Pair, ...], ...]:
-    """Return the rows of a report with what each is made from, block by block.
+def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[list[Pair]]:
+    """Return the rows of a report with what each is made from, block by block, sorted.
 
     UserError when rows are no comparison (`comparable_groups`).
     """
-    blocks = [_block(group, wanted) for group in comparable_groups(system_runs, wanted)]
-    return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
+    made = [_block(group, wanted) for group in blocks.comparable_groups(system_runs, wanted)]
+    return sorted(made, key=lambda block: _order(block[0][0]))
 
 
-def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
-    """Return the rows of one block, sorted; beside each system run stand its epochs in all."""
+def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
     rows = _compared([system_run for system_run, _ in group], wanted)
-    pairs = [
-        (without_whole_sums(row, epochs), system_run)
-        for row, (system_run, epochs) in zip(rows, group, strict=True)
-    ]
-    return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
+    told = zip(rows, group, strict=True)
+    pairs = [(blocks.without_whole_sums(row, epochs), one) for row, (one, epochs) in told]
+    return sorted(pairs, key=lambda pair: _order(pair[0]))
 
 
 def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
-    reference = reference_of(group, wanted.vs)
+    reference = blocks.reference_of(group, wanted.vs)
     place = next((at for at, system_run in enumerate(group) if system_run is reference), None)
     columns = block_columns(block_arrays(group), place)
     rows = [
         TableRow(**_columns(system_run, wanted.maj), **own)
         for system_run, own in zip(group, columns, strict=True)
     ]
-    if reference is None:
+    if reference is None or place is None:
         return rows
-    rule = reference_rule(reference.facts.system, wanted.vs)
-    values = grades_of(reference.attempts)
+    name, grades = reference.facts.system, [intervals.grades_of(one.attempts) for one in group]
+    rule = blocks.reference_rule(name, wanted.vs)
     found = [
-        None if system_run is reference else difference(grades_of(system_run.attempts), values)
-        for system_run in group
+        None if at == place else intervals.difference(own, grades[place])
+        for at, own in enumerate(grades)
     ]
-    return [
-        replace(row, reference=reference.facts.system, reference_rule=rule, verdict="reference")
-        if system_run is reference
-        else with_difference(row, one, (reference.facts.system, rule))
-        for row, system_run, one in zip(rows, group, holm_adjusted(found), strict=True)
-    ]
+    told = zip(rows, intervals.holm_adjusted(found), strict=True)
+    rows = [with_difference(row, one, (name, rule)) for row, one in told]
+    rows[place] = replace(rows[place], reference=name, reference_rule=rule, verdict="reference")
+    return rows
 
 
 def with_difference(
@@ -123,30 +95,20 @@ def with_difference(
         paired_diff=found.mean,
         paired_low=found.interval and found.interval.low,
         paired_high=found.interval and found.interval.high,
-        verdict=found.verdict,
         reference=reference[0],
         reference_rule=reference[1],
-        min_detectable=found.detectable,
-        p_value=found.p_value,
-        p_holm=found.p_holm,
-        test=found.test,
-        n_paired=found.questions,
-        n_better=found.pairs.b,
-        n_worse=found.pairs.c,
-        correlation=found.pairs.correlation,
+        **{name: getattr(found, name) for name in OF_DIFFERENCES},
     )
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
-    """Return the columns of one system, not compared with any other yet."""
-    facts, totals, values = (
-        system_run.facts,
-        system_totals(system_run),
-        grades_of(system_run.attempts),
-    )
+    facts, totals = system_run.facts, system_totals(system_run)
+    values = intervals.grades_of(system_run.attempts)
+    graded = [attempt for attempt in system_run.attempts if attempt.graded]
+    calls = [attempt.totals.worker_calls for attempt in graded]
     called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
     solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
-    passed, money = pass_at_ks(values), _money_columns(system_run, totals)
+    passed, money = intervals.pass_at_ks(values), _money_columns(system_run, totals)
     notes = [note.replace("; ", ", ") for note in _notes(system_run, totals, money)]
     config = {
         role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in called
@@ -155,9 +117,12 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         **{name: getattr(facts, name) for name in OF_FACTS},
         **{name: getattr(totals, name) for name in OF_TOTALS},
         **money,
-        **accuracy_columns(values),
+        **intervals.accuracy_columns(values),
         **_optional_columns(system_run, totals, maj),
-        **_manifest_columns(system_run),
+        "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
+        "calls_min": min(calls, default=None),
+        "calls_max": max(calls, default=None),
+        "calls_expected": format_range(facts.calls_expected),
         "epochs": system_run.epochs,
         "price_book": str(facts.prices["name"]),
         "price_book_sha256": str(facts.prices["sha256"]),
@@ -167,9 +132,9 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "config": _json(config),
         "args": _json(_arguments(facts)),
         "notes": "; ".join(notes),
-        "n_fragile": sum(attempt.fragile for attempt in system_run.attempts if attempt.graded),
-        "pass_at_5": next((one.value for one in passed if one.k == 5), None),
-        "pass_at_10": next((one.value for one in passed if one.k == 10), None),
+        "n_fragile": sum(attempt.fragile for attempt in graded),
+        "pass_at_5": intervals.accuracy(passed.get(5, {})),
+        "pass_at_10": intervals.accuracy(passed.get(10, {})),
         "usd_per_query": totals.usd,
     }
 
@@ -177,7 +142,6 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
 def _optional_columns(
     system_run: SystemRun, totals: SystemTotals, maj: int | None
 ) -> dict[str, object]:
-    """Return columns on boxes, second verdicts, plans and majorities; none where there are none."""
     columns: dict[str, object] = {}
     if on := system_run.facts.box_facts:
         columns |= {
@@ -186,7 +150,7 @@ def _optional_columns(
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
-    if rules := official_agreement(system_run.attempts):
+    if rules := intervals.official_agreement(system_run.attempts):
         columns |= {
             "official_accuracy": rules.accuracy,
             "n_official_differ": rules.differ,
@@ -200,45 +164,20 @@ def _optional_columns(
             "invalid_plan_pct": 100 * found / totals.n_graded,
             "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
         }
-    if voted := majority(system_run, maj):
-        columns |= {"maj_k": voted[0], "maj_accuracy": accuracy(voted[1])}
+    if voted := intervals.majority(system_run, maj):
+        columns |= {"maj_k": voted[0], "maj_accuracy": intervals.accuracy(voted[1])}
     return columns
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
-    """Sort by block, then the most accurate first."""
-    accuracy = -1.0 if row.accuracy is None else row.accuracy
+    right = -1.0 if row.accuracy is None else row.accuracy
     suite, split, label, *rest = block_of(row)
     rank = ("live", "recorded", "rehearsal").index(label)
-    return (suite, split, rank, *rest, -accuracy, row.system, row.args)
+    return (suite, split, rank, *rest, -right, row.system, row.args)
 
 
 def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
-
-
-def _manifest_columns(system_run: SystemRun) -> dict[str, Any]:
-    """Return a row's columns on its manifest, and the worker calls that were counted."""
-    facts = system_run.facts
-    calls = [one.totals.worker_calls for one in system_run.attempts if one.graded]
-    return {
-        "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
-        "calls_min": min(calls, default=None),
-        "calls_max": max(calls, default=None),
-        "calls_expected": format_range(facts.calls_expected),
-    }
-
-
-def calls_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
-    """Return worker calls a question against manifests, a line per row, heads first."""
-    heads = ("system", "by its manifest", "fewest", "most", "mean of all calls")
-    lines: list[tuple[str, ...]] = [heads]
-    for row in rows:
-        found = (UNKNOWN if one is None else str(one) for one in (row.calls_min, row.calls_max))
-        mean = UNKNOWN if row.calls is None else f"{row.calls:.2f}"
-        name, expected = f"`{row.system}` ({row.label})", row.calls_expected or UNKNOWN
-        lines.append((name, expected, *found, mean))
-    return lines
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
@@ -274,10 +213,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own hardware; None when no price says what that costs.
-
-    They go by output tokens, so they can be had from sums.
-    """
+    """Return dollars of own hardware, which go by output tokens; None where no price tells."""
     found: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
@@ -291,7 +227,6 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
 
 
 def _evidence(system_run: SystemRun, book: Book) -> str:
-    """Return how each price that was used is known; our own practice workers have no market."""
     facts = system_run.facts
     called = {kind.role for kind in system_run.spend} & facts.workers.keys() - {GRADER}
     market = [] if facts.label == "rehearsal" else sorted(called)
@@ -299,7 +234,7 @@ def _evidence(system_run: SystemRun, book: Book) -> str:
 
 
 def _not_auditable(system_run: SystemRun) -> dict[str, str]:
-    """Return the workers that were called and whose dollars nothing tells, each with the reason."""
+    """Return the workers that were called and whose dollars nothing tells, with the reasons."""
     called = {kind.role for kind in system_run.spend if in_table(kind)}
     found = ((role, system_run.facts.workers.get(role)) for role in sorted(called))
     return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
@@ -332,11 +267,8 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    """Return where the published evaluator says otherwise, what hangs on time, and fallbacks."""
-    rules, graded = (
-        official_agreement(system_run.attempts),
-        [a for a in system_run.attempts if a.graded],
-    )
+    rules = intervals.official_agreement(system_run.attempts)
+    graded = [attempt for attempt in system_run.attempts if attempt.graded]
     notes = [rules.sentence] if rules and rules.differ else []
     fragile = sum(attempt.fragile for attempt in graded)
     if fragile:
@@ -350,7 +282,6 @@ def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
 def _notes_on_money(
     system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 ) -> list[str]:
-    """Return prices that are not of their book's day, hardware, graders, open ends."""
     notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(system_run).items()]
     carried = [one for one in money["price_evidence"].split("; ") if one.endswith("carried-back")]
     if carried:
@@ -369,16 +300,12 @@ def _notes_on_money(
 
 def _arguments(facts: RunFacts) -> dict[str, object]:
     """Return a system's arguments; of a file its name, because a table travels and paths do not."""
-    return {name: _without_folder(value) for name, value in facts.args.items()}
-
-
-def _without_folder(value: object) -> object:
-    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
-    if not isinstance(value, str):
-        return value
-    path = PurePath(value)
-    is_file = path.suffix[1:].isalpha()
-    return path.name if path.is_absolute() or is_file else value
+    found: dict[str, object] = dict(facts.args)
+    for name, value in facts.args.items():
+        path = PurePath(value if isinstance(value, str) else "")
+        if path.is_absolute() or path.suffix[1:].isalpha():  # not `openai/gpt-4.1`
+            found[name] = path.name
+    return found
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:

@@ -1,7 +1,6 @@
-"""What answers cost, on plain arrays: means, ratios, cost of pass, the frontier, a block's columns.
+"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns.
 
-Arrays hold one mean per question; dollars are floats here, because only figures with an interval
-are made of them. Sums that were billed stay Decimal (reports/build.py).
+Dollars are floats here, for estimates; sums that were billed stay Decimal (reports/build.py).
 """
 
 from collections.abc import Hashable, Sequence
@@ -12,27 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.ledger.totals import SystemRun
-from reports.stats import (
-    TIE,
-    Bounds,
-    Floats,
-    bca_interval,
-    bca_ratio,
-    bootstrap_means,
-    clustered_error,
-    standard_error,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class CostSummary:
-    """Of a question's cost, which is heavy-tailed."""
-
-    mean: float
-    interval: Bounds | None
-    """BCa; None where all questions cost the same."""
-    median: float
-    p95: float
+from reports import stats
+from reports.stats import Bounds, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +20,20 @@ class CostOfPass:
     """What a right answer costs (Erol et al. 2025, arXiv 2504.13359)."""
 
     mean: float | None
-    """Mean over questions of E[cost] / P(right), of the questions that were ever answered right;
-    None where none was. With `infinite` above 0 the mean over all questions is infinite."""
+    """Mean over questions of E[cost] / P(right), of those that were ever answered right."""
     infinite: float
-    """Share of the questions that were never answered right: no money buys a right answer."""
+    """Share of the questions that were never answered right: there it is infinite."""
     ratio_of_means: float | None
-    """All cost over all right answers: the robust companion, US dollars per right answer."""
-
-
-def cost_summary(values: Floats, resampled: Floats) -> CostSummary | None:
-    """Summarise costs (questions,); `resampled` are their means in each resample.
-
-    None where a cost is unknown.
-    """
-    if not values.size or np.isnan(values).any():
-        return None
-    median, p95 = np.quantile(values, [0.5, 0.95])
-    return CostSummary(
-        float(values.mean()), bca_interval(values, resampled), float(median), float(p95)
-    )
+    """All cost over all right answers: US dollars per right answer."""
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
-    """Return mean(ours) / mean(theirs) and its paired BCa interval; None when nothing is divided.
-
-    `means` are both in each resample: (resamples, 2).
-    """
-    if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < TIE:
+    """Return mean(ours) / mean(theirs) and its paired BCa interval; `means` are their resamples."""
+    if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = means[:, 0] / means[:, 1]
-    return float(ours.sum() / theirs.sum()), bca_ratio(ours, theirs, resampled)
+    return float(ours.sum() / theirs.sum()), stats.bca_ratio(ours, theirs, resampled)
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
@@ -87,10 +50,7 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the same with each question given to the system that answers it most cheaply.
-
-    Both arrays are (questions, systems). A choice in hindsight: a bound, and no method.
-    """
+    """Return the same with each question (row) given to the cheapest right system: a bound."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -118,17 +78,8 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
     return ~lost & ~np.isnan(costs + scores)
 
 
-def pareto_probability(costs: Floats, scores: Floats) -> Floats:
-    """Return how often each system is on the frontier of a resample; (resamples, systems) each."""
-    return non_dominated(costs, scores).mean(axis=0)
-
-
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the corners of the concave frontier: what *random mixing* of two systems reaches.
-
-    Between two corners lies no system, but a coin that sends each question to one of the two has
-    that expected cost and score. Corners come by rising cost, and rise in score.
-    """
+    """Return the concave frontier's corners by rising cost: what *random mixing* of two reaches."""
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []
@@ -148,9 +99,8 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
     """Return 1 / (high - low) times the area below the hull between two declared costs.
 
     Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), from the formula:
-    the published code integrates from the cheapest point but divides by `high` alone. Beyond the
-    dearest corner the hull stays level; below the cheapest nothing is to be had, which counts 0.
-    None where there is no system, or no room between the bounds.
+    the published code divides by `high` alone. Beyond the dearest corner the hull stays level;
+    below the cheapest it counts 0. None where there is no system, or no room between the bounds.
     """
     corners = hull(costs, scores)
     if not corners or not high > low:
@@ -172,15 +122,12 @@ class BlockArrays:
 
     scores: Floats
     usd: Floats
-    """Not-a-number throughout for a system of which any cost is unknown."""
+    """As `tokens`, not-a-number throughout for a system of which any is unknown."""
     tokens: Floats
-    """Output tokens; as for `usd`."""
     plain: NDArray[np.bool_]
-    """(systems,): False for what looks at targets or was chosen in hindsight; it is on no
-    frontier."""
+    """(systems,): False for what looks at targets or was chosen in hindsight."""
     questions: tuple[str, ...] = ()
     topics: tuple[Hashable, ...] = ()
-    """Of each question; empty where there are none."""
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
@@ -201,7 +148,6 @@ def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
 
 
 def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | None]) -> None:
-    """Put means by question into a column; nothing when a value is unknown."""
     if len(values) and None not in values:
         known = np.array(values, dtype=np.float64)
         times = np.bincount(asked, minlength=column.size)
@@ -210,10 +156,7 @@ def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | Non
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return the columns of each system; `reference` is the place of the one all are held against.
-
-    A column that cannot be had is left out.
-    """
+    """Return the columns of each system that can be had; `reference` is the place of one."""
     if not block.scores.size:
         return [{} for _ in range(block.scores.shape[1])]
     systems = range(block.scores.shape[1])
@@ -223,7 +166,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
         deltas = block.scores - block.scores[:, [reference]]
         paired = ~np.isnan(deltas)
         parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
-    means = np.split(bootstrap_means(np.hstack(parts)), len(parts), axis=1)
+    means = np.split(stats.bootstrap_means(np.hstack(parts)), len(parts), axis=1)
     found = [_own(block, at, means[0][:, at]) for at in systems]
     if reference is not None:
         for at in systems:
@@ -237,8 +180,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which systems have a place by accuracy and dollars, and the questions to place them.
 
-    These are the ones that all of them were graded on: dominance on different questions would say
-    who had the easier ones.
+    These are the ones that all were graded on: else dominance says who had the easier ones.
     """
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
@@ -250,23 +192,24 @@ def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
 
 
 def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
-    """Return columns on errors and costs; `resampled` are the mean dollars of each resample."""
     whole, several = block.scores[:, at], len(set(block.topics)) > 1
     columns: dict[str, Any] = {
-        "se": standard_error(whole),
-        "se_clustered": clustered_error(whole, block.topics) if several else None,
+        "se": stats.standard_error(whole),
+        "se_clustered": stats.clustered_error(whole, block.topics) if several else None,
     }
     there = ~np.isnan(whole)
     scores, usd, tokens = (one[there, at] for one in (block.scores, block.usd, block.tokens))
     right = scores.sum()
     if right > 0 and not np.isnan(tokens).any():
         columns["tokens_per_correct"] = float(tokens.sum() / right)
-    if (summary := cost_summary(usd, resampled)) and (passed := cost_of_pass(usd, scores)):
+    if passed := cost_of_pass(usd, scores):
+        low, high = stats.bca_interval(usd, resampled) or (None, None)
+        median, p95 = np.quantile(usd, [0.5, 0.95])  # costs are heavy-tailed
         columns |= {
-            "usd_low": summary.interval and summary.interval.low,
-            "usd_high": summary.interval and summary.interval.high,
-            "usd_median": summary.median,
-            "usd_p95": summary.p95,
+            "usd_low": low,
+            "usd_high": high,
+            "usd_median": float(median),
+            "usd_p95": float(p95),
             "usd_per_correct": passed.ratio_of_means,
             "cost_of_pass": passed.mean,
             "share_infinite": passed.infinite,
@@ -280,7 +223,7 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
     deltas = block.scores[:, at] - block.scores[:, reference]
     there = ~np.isnan(deltas)
     columns: dict[str, Any] = {}
-    if bounds := bca_interval(deltas, resampled[:, 0]):
+    if bounds := stats.bca_interval(deltas, resampled[:, 0]):
         columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
     ours, theirs = block.usd[there, at], block.usd[there, reference]
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
@@ -293,14 +236,11 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
 def _frontier(
     block: BlockArrays, means: tuple[Floats, Floats], found: Sequence[dict[str, Any]]
 ) -> None:
-    """Say how often each system is on the frontier, where two or more can be placed.
-
-    `means` are dollars and scores of each resample, of the questions that all were graded on.
-    """
+    """Say how often each system is on the frontier, where two or more can be placed."""
     systems, common = placeable(block)
     at = np.flatnonzero(systems)
     if at.size > 1 and common.any():
         usd, scores = (part[np.isfinite(part[:, at[0]])][:, at] for part in means)
-        shares = pareto_probability(usd, scores)
+        shares = non_dominated(usd, scores).mean(axis=0)
         for place, share in zip(at.tolist(), shares.tolist(), strict=True):
             found[place]["pareto_probability"] = share

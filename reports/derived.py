@@ -1,8 +1,7 @@
 """Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries.
 
-`self-consistency(maj@k of single:W)` votes over the epochs of one worker; `oracle-router*` gives
-each question to the worker that it suits best, with its answer known: a bound, and no method.
-Derived rows are marked, stand apart, and change no other row's verdict.
+`self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
+answers: a bound, and no method. Derived rows are marked, and change no other row's verdict.
 """
 
 from collections.abc import Sequence
@@ -15,21 +14,11 @@ import numpy as np
 
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
-from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions
+from reports import intervals
+from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.build import Pair, pair_rows, with_difference
 from reports.costs import block_arrays
-from reports.intervals import (
-    Difference,
-    Values,
-    accuracy,
-    accuracy_columns,
-    accuracy_interval,
-    difference,
-    grades_of,
-    holm_adjusted,
-    majority,
-    pass_at_ks,
-)
+from reports.intervals import Difference, Values
 from reports.row import TableRow
 from reports.significance import BlockSummary, block_summary
 from reports.stats import Floats
@@ -46,14 +35,14 @@ KEPT = (
     "knowledge_cutoff", "uses_targets",
 )  # fmt: skip
 """What a derived row shares with the row that it is made from."""
+SPENT = ("usd_per_query", "tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
 
 
 def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
     """Return the derived rows of one block, held against its reference as the others are."""
     singles = [
-        (row, system_run) for row, system_run in block
-        if row.system.startswith(SINGLE) and not row.uses_targets
-    ]  # fmt: skip
+        pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
+    ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
     routed = _routed(singles)
     return [_held(block, row, values) for row, values in (*made, *([routed] if routed else []))]
@@ -65,18 +54,18 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     if reference is None:
         return row
     others = [other.p_value for other, _ in block if other.p_value is not None]
-    found = difference(values, grades_of(reference[1].attempts))
+    found = intervals.difference(values, intervals.grades_of(reference[1].attempts))
     if found is None:
         return row
     family: list[Difference | None] = [found, *(replace(found, p_value=p) for p in others)]
     return with_difference(
-        row, holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
+        row, intervals.holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
     )
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
     """Return a worker's majority of k tries: k calls of it at k times its cost."""
-    found = majority(system_run, k)
+    found = intervals.majority(system_run, k)
     if found is None:
         return None
     tries, values = found
@@ -88,16 +77,13 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
         system=f"self-consistency(maj@{tries} of {row.system})",
         derived=f"from {row.epochs} epochs of {row.system}: every {tries} of them, ties shared",
         notes=f"derived, no call of its own{weak}",
-        usd_per_query=None if row.usd_per_query is None else tries * row.usd_per_query,
         **{
-            name: None if (value := getattr(row, name)) is None else tries * value
-            for name in ("tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
+            name: None if (value := getattr(row, name)) is None else tries * value for name in SPENT
         },
-        calls=float(tries),
-        steps=float(tries),
+        **dict.fromkeys(("calls", "steps"), float(tries)),
         depth=1.0,
         maj_k=tries,
-        maj_accuracy=accuracy(values),
+        maj_accuracy=intervals.accuracy(values),
     ), values
 
 
@@ -131,9 +117,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
         "billed at the cheapest worker",
         usd_per_query=None if np.isnan(usd).any() else Decimal(str(round(float(usd.mean()), 12))),
         tokens_out=None if np.isnan(tokens).any() else float(tokens.mean()),
-        calls=1.0,
-        steps=1.0,
-        depth=1.0,
+        **dict.fromkeys(("calls", "steps", "depth"), 1.0),
         uses_targets=True,
     ), values
 
@@ -143,8 +127,8 @@ def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64
 
 
 def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
-    """Return a row of the same suite and pool, with its accuracy and what is said of it."""
-    columns = {name: getattr(row, name) for name in KEPT} | accuracy_columns(values) | columns
+    own = intervals.accuracy_columns(values)
+    columns = {name: getattr(row, name) for name in KEPT} | own | columns
     return TableRow(
         n_asked=len(values),
         n_graded=len(values),
@@ -172,24 +156,19 @@ class GroupScore:
     group: str
     """E.g. `hard`, `atcoder` or `pass@5`."""
     n: int
-    """Graded questions."""
     value: float
-    """Accuracy, or pass@k."""
     ci_low: float | None
     ci_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that tables show of some system runs."""
+    """All that tables show of some system runs; parts, fields and derived go block by block."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
-    """In the order of the rows."""
     fields: tuple[BlockSummary, ...] = ()
-    """Block by block, in the order of the rows: what holds for all its rows together."""
     derived: tuple[TableRow, ...] = ()
-    """Rows made from the logs of others, block by block."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""
@@ -199,9 +178,7 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
-def compare(
-    system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
-) -> Comparison:
+def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
     blocks = pair_rows(system_runs, wanted)
     pairs = [pair for block in blocks for pair in block]
@@ -215,19 +192,20 @@ def compare(
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     """Return the parts of one row; none where questions belong to nothing and were asked once."""
-    parts: list[GroupScore] = []
+    found: list[tuple[str, str, Values]] = []
     for grouping in GROUPINGS:
         graded = [one for one in system_run.attempts if one.graded and grouping in one.groups]
         graded.sort(key=lambda one: _rank(one.groups[grouping]))
         for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
-            values = grades_of(members)
-            value, bounds = accuracy(values), accuracy_interval(values)
-            assert value is not None, "a group has a graded question"
-            assert bounds is not None, "and so an interval"
-            parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
-    for one in pass_at_ks(grades_of(system_run.attempts)):
-        low, high = one.interval.low, one.interval.high
-        parts.append(GroupScore(row, PASS_AT, f"pass@{one.k}", one.questions, one.value, low, high))
+            found.append((grouping, name, intervals.grades_of(members)))
+    passed = intervals.pass_at_ks(intervals.grades_of(system_run.attempts))
+    found += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
+    parts: list[GroupScore] = []
+    for grouping, name, values in found:
+        value, bounds = intervals.accuracy(values), intervals.accuracy_interval(values)
+        assert value is not None, "a group has a graded question"
+        assert bounds is not None, "and so an interval"
+        parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
     return parts
 
 

@@ -1,8 +1,7 @@
 """How accurate a system is, and whether two differ: intervals, tests, tries, and second verdicts.
 
-The question is the unit: epochs are averaged first. One pass over 30 questions has a standard error
-of about 9 points, and more epochs shrink only the noise within questions, so an interval that took
-epochs as independent would promise too much (Miller 2024, arXiv 2411.00640).
+The question is the unit: epochs are averaged first, for more of them shrink only the noise within
+questions (Miller 2024, arXiv 2411.00640).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,49 +12,34 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.ledger.totals import QuestionResult, SystemRun
+from reports import stats
 from reports.render import UNKNOWN, percent
-from reports.stats import (
-    LEVEL,
-    Bounds,
-    Floats,
-    Pairs,
-    clustered_error,
-    detectable,
-    effective_wilson,
-    holm,
-    maj_at_k,
-    pairs_of,
-    pass_at_k,
-    sign_flips,
-    sign_test,
-    t_interval,
-    wilson,
-)
+from reports.stats import Bounds, Floats
 
 Verdict = Literal["better", "worse", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
 """Question -> its grades, one per graded epoch; every grade lies between 0 and 1."""
-Interval = Bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system less its reference, question by question."""
+    """A system less its reference, question by question; most names are those of columns."""
 
     mean: float
-    interval: Interval | None
+    interval: Bounds | None
     """None when there are too few questions, or all differ alike, to estimate a spread."""
-    detectable: float | None
+    min_detectable: float | None
     """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
-    questions: int
+    n_paired: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
-    """McNemar's exact one is for single binary draws alone: of means over epochs it would throw
-    away how far they differ, so random sign flips take its place."""
+    """McNemar's exact one for single binary draws; of means over epochs random sign flips."""
     p_holm: float
     """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
-    pairs: Pairs
+    n_better: int
+    n_worse: int
+    correlation: float | None
 
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
@@ -78,26 +62,22 @@ def question_means(values: Values) -> dict[str, float]:
     return {question: fmean(grades) for question, grades in values.items() if grades}
 
 
-def accuracy_interval(values: Values) -> Interval | None:
+def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None when nothing was graded.
 
-    With one epoch it is the plain Wilson interval, because the usual one is wrong near 0 and 1
-    (29 of 30). With several it is Wilson's on the effective sample size of questions as clusters
-    (Korn and Graubard; Franco et al. 2019, PMC6690503). Where that size cannot be estimated (all
-    grades equal, epochs unequal in number) it falls back to one observation per question: wider,
-    never narrower than the data allow.
+    With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
+    and Graubard; Franco et al. 2019, PMC6690503); where that cannot be estimated (all grades equal,
+    epochs unequal in number) on one observation per question: wider, never too narrow.
     """
-    graded = {question: grades for question, grades in values.items() if grades}
-    if not graded:
+    means = question_means(values)
+    if not means:
         return None
-    means = question_means(graded)
-    sizes = {len(grades) for grades in graded.values()}
+    sizes = {len(grades) for grades in values.values() if grades}
     share, n = fmean(means.values()), len(means)
-    spread = len(set(means.values())) > 1
-    if sizes == {1} or len(sizes) > 1 or not spread:
-        return wilson(share, n)
-    error = clustered_error(list(means.values()), range(n)) or 0.0
-    return effective_wilson(share, n * sizes.pop(), error, n)
+    if sizes == {1} or len(sizes) > 1 or len(set(means.values())) == 1:
+        return stats.wilson(share, n)
+    error = stats.clustered_error(list(means.values()), range(n)) or 0.0
+    return stats.effective_wilson(share, n * sizes.pop(), error, n)
 
 
 def accuracy_columns(values: Values) -> dict[str, Any]:
@@ -110,10 +90,9 @@ def accuracy_columns(values: Values) -> dict[str, Any]:
 def difference(values: Values, reference: Values) -> Difference | None:
     """Return the paired difference on the questions that both were graded on; None when none.
 
-    The interval is Student's t on per-question differences. "better" and "worse" need all of:
-    a difference of at least the minimum detectable effect, an interval without 0, and an exact
-    sign test (McNemar's, for one epoch) below 5 %; anything else is "inconclusive". Where a
-    reference has several comparisons, `holm_adjusted` asks for Holm's p below 5 % as well.
+    The interval is Student's t on per-question differences. "better" and "worse" need at least the
+    minimum detectable effect, an interval without 0 and an exact sign test below 5 %, and of
+    several comparisons Holm's p below 5 % (`holm_adjusted`); anything else is "inconclusive".
     """
     ours, theirs = question_means(values), question_means(reference)
     both = [question for question in ours if question in theirs]
@@ -121,43 +100,41 @@ def difference(values: Values, reference: Values) -> Difference | None:
         return None
     mine, other = (np.array([means[one] for one in both]) for means in (ours, theirs))
     deltas = mine - other
-    mean, found = float(deltas.mean()), t_interval(deltas)
-    effect = detectable(float(deltas.var(ddof=1)), len(both)) if found else None
+    mean, found = float(deltas.mean()), stats.t_interval(deltas)
+    effect = stats.detectable(float(deltas.var(ddof=1)), len(both)) if found else None
     single = _single(values) and _single(reference)
-    p_value = sign_test(deltas) if single else sign_flips(deltas)
+    p_value = stats.sign_test(deltas) if single else stats.sign_flips(deltas)
     return Difference(
         mean=mean,
         # Two accuracies differ by no more than 1.
-        interval=Interval(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
-        detectable=effect,
+        interval=Bounds(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
+        min_detectable=effect,
         verdict=_verdict(deltas, found, effect),
-        questions=len(both),
+        n_paired=len(both),
         p_value=p_value,
         test="mcnemar" if single else "sign-flip",
         p_holm=p_value,
-        pairs=pairs_of(mine, other),
+        n_better=int((deltas > 0).sum()),
+        n_worse=int((deltas < 0).sum()),
+        correlation=stats.correlation_of(mine, other),
     )
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference, p-values adjusted for their number (Holm 1979).
-
-    A verdict that the adjusted test does not bear out becomes "inconclusive": the more systems
-    are compared, the more of them look better by chance. None stays None.
-    """
+    """Return comparisons with one reference; what Holm's p does not bear out is inconclusive."""
     found = [one for one in family if one]
-    ps = iter(holm([one.p_value for one in found]))
-    return [one and _with_holm(one, next(ps)) for one in family]
+    ps = iter(stats.holm([one.p_value for one in found]))
+    adjusted = [one and replace(one, p_holm=next(ps)) for one in family]
+    return [
+        replace(one, verdict="inconclusive") if one and one.p_holm >= 1 - stats.LEVEL else one
+        for one in adjusted
+    ]
 
 
-def _with_holm(one: Difference, p: float) -> Difference:
-    return replace(one, p_holm=p, verdict=one.verdict if p < 1 - LEVEL else "inconclusive")
-
-
-def _verdict(deltas: Floats, interval: Interval | None, effect: float | None) -> Verdict:
+def _verdict(deltas: Floats, interval: Bounds | None, effect: float | None) -> Verdict:
     mean = float(deltas.mean())
     clear = interval is None or interval.low > 0 or interval.high < 0
-    sure = abs(mean) >= (effect or 0) and clear and sign_test(deltas) < 1 - LEVEL
+    sure = abs(mean) >= (effect or 0) and clear and stats.sign_test(deltas) < 1 - stats.LEVEL
     return "inconclusive" if not sure else "better" if mean > 0 else "worse"
 
 
@@ -171,37 +148,24 @@ FEWEST = 3
 """Tries in a majority: of one or two the majority is one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassAtK:
-    """One pass@k with its interval; the question is the unit, as in the rest of a table."""
+def pass_at_ks(values: Values) -> dict[int, Values]:
+    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1.
 
-    k: int
-    value: float
-    interval: Interval
-    questions: int
-
-
-def pass_at_ks(values: Values) -> tuple[PassAtK, ...]:
-    """Return pass@k for each k of `KS` that the tries allow; empty unless some k above 1 is.
-
-    A question with fewer than k graded tries is left out of pass@k. Nothing is estimated from
-    grades between 0 and 1.
+    A question with fewer than k graded tries is left out; grades between 0 and 1 estimate nothing.
     """
-    grades = [grade for one in values.values() for grade in one]
-    if not grades or not set(grades) <= {0.0, 1.0}:
-        return ()
-    most, found = max(len(one) for one in values.values()), list[PassAtK]()
-    for k in (k for k in KS if k <= most):
-        means = {
-            question: [pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
+    if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
+        return {}
+    most = max(map(len, values.values()))
+    found: dict[int, Values] = {
+        k: {
+            question: [stats.pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
             for question, one in values.items()
             if len(one) >= k
         }
-        value, interval = accuracy(means), accuracy_interval(means)
-        assert value is not None, "some question has k tries"
-        assert interval is not None, "and so an interval"
-        found.append(PassAtK(k, value, interval, len(means)))
-    return tuple(found) if len(found) > 1 else ()
+        for k in KS
+        if k <= most
+    }
+    return found if len(found) > 1 else {}
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
@@ -221,7 +185,7 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
     if not any(vote for made in whole.values() for vote, _ in made):
         return None
     return k, {
-        question: [maj_at_k([vote for vote, _ in made], [value for _, value in made], k)]
+        question: [stats.maj_at_k([vote for vote, _ in made], [value for _, value in made], k)]
         for question, made in whole.items()
     }
 
@@ -230,9 +194,8 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
 class OfficialAgreement:
     """How a system fares by the published evaluator's rule, beside its graded values.
 
-    LiveCodeBench's evaluator fails some correct programs (it mocks standard input, wraps the
-    program and does not join its threads): by our rule alone a table cannot be set beside published
-    figures, and by the published rule alone it understates some systems.
+    LiveCodeBench's evaluator fails some correct programs: by our rule alone a table cannot be set
+    beside published figures, and by the published rule alone it understates some systems.
     """
 
     accuracy: float | None
@@ -263,10 +226,7 @@ def official_agreement(attempts: Sequence[QuestionResult]) -> OfficialAgreement 
     official = [one.official if one.official is not None or one.parsed else one.value
                 for one in graded]  # fmt: skip
     pairs = list(zip(graded, official, strict=True))
-    values: dict[str, list[float]] = {}
-    for attempt, verdict in pairs:
-        if verdict is not None:
-            values.setdefault(attempt.question, []).append(verdict)
+    values = grades_of(replace(attempt, value=verdict) for attempt, verdict in pairs)
     other = [attempt for attempt, verdict in pairs if verdict not in (None, attempt.value)]
     return OfficialAgreement(
         accuracy=None if None in official else accuracy(values),

@@ -8,30 +8,10 @@ from itertools import groupby
 from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
 from harness.prices import Book, book_from_json
-from reports.blocks import (
-    blocks_of,
-    boxes_by_row,
-    boxes_of,
-    package_lines,
-    pinned_name,
-    prompt_words,
-    reference_of_block,
-)
-from reports.build import calls_table, paid_cell, systems_table, usd_cell
+from reports import blocks, render
+from reports.build import paid_cell, systems_table, usd_cell
 from reports.derived import PASS_AT, Comparison, GroupScore, group_names
-from reports.render import (
-    UNKNOWN,
-    count,
-    figures_table,
-    footnoted,
-    interval,
-    markdown_line,
-    markdown_table,
-    numbered,
-    percent,
-    share,
-    usd,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, share, usd
 from reports.row import TableRow
 from reports.significance import detectable_lines, published_sections, sections, versus
 
@@ -70,13 +50,36 @@ TERMS = (
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
 
-HEADER = (
-    "system", "accuracy %", "95 % interval", "vs reference (points)", "epochs", "graded/asked",
-    "no answer", "invalid plans",
-    "USD/query", "paid/query", "tokens in", "tokens out", "reasoning", "worker out", "conductor",
-    "calls", "steps", "depth", "latency s",
-    "conductor s", "knowledge cutoff",
-)  # fmt: skip
+FIGURES: Columns[TableRow] = (
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs reference (points)", versus),
+    ("epochs", lambda row: str(row.epochs)),
+    ("graded/asked", lambda row: f"{row.n_graded}/{row.n_asked}"),
+    ("no answer", lambda row: str(row.n_unparsed)),
+    ("invalid plans", lambda row: _invalid(row)),
+    ("USD/query", lambda row: usd_cell(row.usd_per_query, row.n_unpriced, row.auditable)),
+    ("paid/query", lambda row: _paid(row)),
+    ("tokens in", lambda row: count(row.tokens_in)),
+    ("tokens out", lambda row: count(row.tokens_out)),
+    ("reasoning", lambda row: count(row.tokens_reasoning)),
+    ("worker out", lambda row: count(row.worker_tokens_out)),
+    ("conductor", lambda row: count(row.conductor_tokens)),
+    ("calls", lambda row: count(row.calls, 2)),
+    ("steps", lambda row: count(row.steps, 2)),
+    ("depth", lambda row: count(row.depth, 2)),
+    ("latency s", lambda row: count(row.latency_s, 3)),
+    ("conductor s", lambda row: count(row.conductor_s, 3)),
+    ("knowledge cutoff", lambda row: row.knowledge_cutoff or "none"),
+)
+CALLS: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}` ({row.label})"),
+    ("by its manifest", lambda row: row.calls_expected or UNKNOWN),
+    ("fewest", lambda row: UNKNOWN if row.calls_min is None else str(row.calls_min)),
+    ("most", lambda row: UNKNOWN if row.calls_max is None else str(row.calls_max)),
+    ("mean of all calls", lambda row: UNKNOWN if row.calls is None else f"{row.calls:.2f}"),
+)
+HEADER = ("system", *(head for head, _ in FIGURES))
 
 LEGEND = """\
 Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
@@ -102,75 +105,86 @@ questions can show (80 % power), or one that an exact sign test, or a test adjus
 comparisons with one reference (Holm), does not confirm. `-` is unknown. Every other name of a
 statistic stands under *Terms*."""
 
+Lines = Sequence[str]
 CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
 
 def markdown(
-    shown: Comparison,
-    system_runs: Sequence[SystemRun],
-    skipped: Sequence[str],
-    checks: Sequence[str],
+    shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines, checks: Lines
 ) -> str:
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
     papers = published_sections([row.suite for row in shown.rows])
-    for exam, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
+    for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
-        derived = [one for one in shown.derived if (one.suite, one.split) == exam]
-        parts.append(_exam(rows, detectable_lines(fields, shown.rows)))
+        derived = [one for one in shown.derived if (one.suite, one.split) == asked]
+        parts.append(_suite(rows, detectable_lines(fields, shown.rows)))
         parts += sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        parts.append(f"### Worker calls per question\n\n{figures_table(calls_table(rows))}")
-        parts += [papers[exam[0]]] if exam[0] in papers else []
-    parts += [papers[""]] if papers else []
-    parts.append("## Terms\n\n" + "\n".join(f"- *{name}*: {means}." for name, means in TERMS))
-    boxes = package_lines(shown.rows)
-    if boxes:
-        parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
+        calls = render.figures_table(render.tabulate(CALLS, rows))
+        parts.append(f"### Worker calls per question\n\n{calls}")
+        parts.append(papers.get(asked[0], ""))
     declared = systems_table(shown.rows)
-    if declared[1:]:  # older logs do not say it
-        parts.append(f"## Systems\n\n{figures_table(declared)}")
-    parts.append(_workers([system_run.facts for system_run in system_runs]))
-    parts.append(_spend(system_runs))
-    if skipped:
-        parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
-    parts += ["## Reconciliation", CHECKED, "\n".join(f"- {line}" for line in checks)]
-    return "\n\n".join(parts) + "\n"
+    parts += [
+        papers.get("", ""),
+        _bullets("## Terms", [f"*{name}*: {means}." for name, means in TERMS]),
+        _bullets("## Boxes", blocks.package_lines(shown.rows)),
+        # Older logs do not say it.
+        f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
+        _workers([system_run.facts for system_run in system_runs]),
+        _spend(system_runs),
+        _bullets("## Passed over", skipped),
+        _bullets(f"## Reconciliation\n\n{CHECKED}", checks),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _exam(rows: Sequence[TableRow], can_show: str) -> str:
+def _bullets(title: str, lines: Lines) -> str:
+    return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
-    boxes = boxes_of(rows)
+    boxes = blocks.boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
-    told = {id(row): f"graded in box {box}" for box, row in boxes_by_row(rows)}
+    told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
-    lines = [markdown_line(HEADER), markdown_line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
-    for block in blocks_of(rows):
-        lines.append(markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
-        lines += [markdown_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
-    return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), numbered(notes))))
+    ruler = ["---", *["---:"] * (len(HEADER) - 2), "---"]
+    lines = [render.markdown_line(one) for one in (HEADER, ruler)]
+    for block in blocks.blocks_of(rows):
+        lines.append(render.markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        for row in block:
+            said = (*row.notes.split("; "), told.get(id(row), ""))
+            name = render.footnoted(f"`{row.system}`", said, notes)
+            lines.append(render.markdown_line([name, *render.cells(FIGURES, row)]))
+    return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
+
+
+def _invalid(row: TableRow) -> str:
+    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
+    return f"{share(row.invalid_plan_pct)}{reason}"
+
+
+def _paid(row: TableRow) -> str:
+    return paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable)
 
 
 def _head(block: Sequence[TableRow]) -> str:
-    """Return what the rows of a block share, and the rule that made their reference."""
-    one, reference = block[0], reference_of_block(block)
+    one, reference = block[0], blocks.reference_of_block(block)
     rule = next((row.reference_rule for row in block if row.reference), "")
     why = f" ({rule})" if rule else ""
-    pool = pinned_name(one.pool, one.pool_sha256)
-    book = f"{pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    shared = (
-        f"**{one.label}**{prompt_words(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
-    )
-    return f"{shared}; reference: {reference}{why}"
+    pool = blocks.pinned_name(one.pool, one.pool_sha256)
+    book = f"{blocks.pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
+    asked = f"**{one.label}**{blocks.prompt_words(one.prompt)}"
+    return f"{asked}, pool {pool}, price book {book} seed {one.seed}; reference: {reference}{why}"
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    """Return how each system did on the parts of a suite, or with several tries."""
     title = "several tries" if grouping == PASS_AT else grouping
     groups = group_names(parts)
     lines = [("system", *groups)]
@@ -180,42 +194,13 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
             for part in parts
             if part.row is row
         }
-        label = f"`{row.system}` ({row.label}{prompt_words(row.prompt)}, pool {row.pool})"
+        label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
         lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
-    return head + markdown_table(lines)
-
-
-def _cells(row: TableRow, box: str, notes: list[str]) -> list[str]:
-    """Return a row's cells; its notes, and its box where that is one, join the footnotes."""
-    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
-    return [
-        footnoted(f"`{row.system}`", (*row.notes.split("; "), box), notes),
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        versus(row),
-        str(row.epochs),
-        f"{row.n_graded}/{row.n_asked}",
-        str(row.n_unparsed),
-        f"{share(row.invalid_plan_pct)}{reason}",
-        usd_cell(row.usd_per_query, row.n_unpriced, row.auditable),
-        paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
-        count(row.tokens_in),
-        count(row.tokens_out),
-        count(row.tokens_reasoning),
-        count(row.worker_tokens_out),
-        count(row.conductor_tokens),
-        count(row.calls, 2),
-        count(row.steps, 2),
-        count(row.depth, 2),
-        count(row.latency_s, 3),
-        count(row.conductor_s, 3),
-        row.knowledge_cutoff or "none",
-    ]
+    return head + render.markdown_table(lines)
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:
-    """Return what the workers are: effort, temperature and limits are part of their identity."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     seen: dict[tuple[str, str], list[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
@@ -236,7 +221,7 @@ def _workers(facts: Sequence[RunFacts]) -> str:
                     "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
                 ],
             )
-    return "## Workers\n\n" + markdown_table([header, *seen.values()], left=len(header))
+    return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
 
 
 def _rates(run: RunFacts, book: Book, ref: str) -> str:
@@ -248,12 +233,10 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
 
 
 def _spend(system_runs: Sequence[SystemRun]) -> str:
-    """Return what was spent in all, choosing and failing and grading included."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
-    all_would_be: Decimal | None = Decimal(0)
-    all_paid: Decimal | None = Decimal(0)
+    spent: list[tuple[Decimal | None, Decimal | None]] = []
     order = ("purpose", "suite", "split", "label", "system")
     for system_run in sorted(
         system_runs, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
@@ -263,14 +246,11 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
-        exam = f"{facts.suite} ({facts.split}){prompt_words(facts.prompt)}"
-        cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
+        suite = f"{facts.suite} ({facts.split}){blocks.prompt_words(facts.prompt)}"
+        cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(cells)
-        all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
-    lines.append(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""])
-    return "## Spend, all attempts included\n\n" + markdown_table(lines, left=4)
-
-
-def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
-    return None if total is None or part is None else total + part
+        spent.append((whole, totals.usd_spent))
+    sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
+    lines.append(["in all", *[""] * 4, *sums, ""])
+    return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 
 from harness.errors import UserError
 from harness.text import escape_controls
-from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
+from reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
 from reports.costs import non_dominated
 from reports.render import percent
 from reports.row import TableRow
@@ -32,13 +31,10 @@ COLOURS = (
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-SINGLE = "single:"
 MOST = 60
 """Systems in one panel; more of them hide each other, and a panel grows with its key."""
 DECADE = 10
 """A range wider than this is drawn on a logarithmic axis."""
-
-
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
 
@@ -50,40 +46,29 @@ def draw(rows: Sequence[TableRow], path: Path) -> None:
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
-    panels = [thinned(block) for block in blocks_of(rows)]
+    blocks = blocks_of(rows)
+    panels = [thinned(block) for block in blocks]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
-    tallest = max((len(panel.rows) for panel in panels), default=1)
+    tallest = max(map(len, panels), default=1)
     height = max(3.8, 1.3 + 0.215 * tallest)
     figure = Figure(figsize=(8.2 * across, height * down), layout="constrained")
     FigureCanvasAgg(figure)
     looks = _looks(rows)
-    for at, panel in enumerate(panels):
+    for at, (panel, block) in enumerate(zip(panels, blocks, strict=True)):
         axes = figure.add_subplot(down, across, at + 1)
-        _panel(axes, panel.rows, looks)
-        _name(axes, panel, rows)
+        _panel(axes, panel, looks)
+        _name(axes, panel, len(block), rows)
     return figure
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """What one panel shows of a block."""
-
-    rows: Sequence[TableRow]
-    of: int
-    """How many rows the block has."""
-
-
-def thinned(block: Sequence[TableRow]) -> Panel:
+def thinned(block: Sequence[TableRow]) -> list[TableRow]:
     """Return the most accurate rows of a large block (rows come sorted so), with the reference."""
-    if len(block) <= MOST:
-        return Panel(block, len(block))
     rest = [row for row in block[MOST:] if row.verdict == "reference"]
-    return Panel([*block[: MOST - len(rest)], *rest], len(block))
+    return [*block[: MOST - len(rest)], *rest]
 
 
 def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a shape for each system, the same in every panel."""
     names = sorted({row.system for row in rows})
     return {
         name: (COLOURS[at % len(COLOURS)], SHAPES[at // len(COLOURS) % len(SHAPES)])
@@ -128,22 +113,19 @@ def _scale(rows: Sequence[TableRow]) -> str:
 
 
 def _places(rows: Sequence[TableRow]) -> dict[int, float]:
-    """Return where rows stand on the horizontal axis; those with an unknown place are left out."""
     in_usd = _scale(rows) == DOLLARS
     found = ((row, row.usd_per_query if in_usd else row.tokens_out) for row in rows)
     return {id(row): float(place) for row, place in found if place is not None}
 
 
-def _name(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
-    """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
-    first, scale, places = panel.rows[0], _scale(panel.rows), _places(panel.rows)
-    axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
+def _name(axes: Axes, panel: Sequence[TableRow], of: int, rows: Sequence[TableRow]) -> None:
+    first, scale, places = panel[0], _scale(panel), _places(panel)
+    axes.set_title(drawable(f"{asked_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
-    left = [row.system for row in panel.rows if row.accuracy is None or id(row) not in places]
-    named = any(row.verdict == "reference" for row in panel.rows)
-    which = "the most accurate" + (" and the reference" if named else "")
-    fewer = f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
-    fewer = "" if panel.of == len(panel.rows) else fewer
+    left = [row.system for row in panel if row.accuracy is None or id(row) not in places]
+    which = " and the reference" if any(row.verdict == "reference" for row in panel) else ""
+    fewer = f"drawn: {len(panel)} of {of:,} systems, the most accurate{which}"
+    fewer = "" if of == len(panel) else fewer
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
     lines = [scale + prices, *wrap(fewer, 90), *wrap(text, 90)]
     axes.set_xlabel(drawable("\n".join(lines)), fontsize=8 if len(lines) > 1 else 10)
@@ -198,10 +180,7 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
 
 
 def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
-    """Draw validation over steps, a panel per training and a line per run; its start is ringed.
-
-    UserError where a folder is no run.
-    """
+    """Draw validation over steps, a panel per training and a line per run; its start is ringed."""
     figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
     every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axes, (title, folders) in zip(every[0], panels.items(), strict=True):

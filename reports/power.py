@@ -1,8 +1,4 @@
-"""How many questions and epochs it takes to see an effect: tables for `podium power`.
-
-The formulas are reports/stats.py. The variance comes from logs, from two accuracies and
-their correlation, or from the share of questions on which two systems differ.
-"""
+"""How many questions and epochs it takes to see an effect: tables for `podium power`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,33 +9,17 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
+from reports import stats
 from reports.blocks import ReportOptions, comparable_groups, reference_of
 from reports.intervals import grades_of
 from reports.render import aligned
-from reports.stats import (
-    Variance,
-    detectable,
-    questions_needed,
-    variance_of_accuracies,
-    variance_of_discordant,
-    variance_of_draws,
-)
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
 """Questions of suites that are often quoted."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class AssumedVariance:
-    """What is assumed where no logs are there; shares of 1."""
-
-    discordant: float | None = None
-    accuracy: float | None = None
-    correlation: float | None = None
-    within: float | None = None
+Share = float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +27,40 @@ class VarianceSource:
     """A variance, and where it is from."""
 
     said: str
-    variance: Variance
+    variance: stats.Variance
     questions: int | None = None
-    """Of the logs it is from."""
 
 
-@dataclass(frozen=True, slots=True)
-class PowerGrid:
-    """What is asked: an effect (a share of 1), and tables of how many epochs and questions."""
-
-    effect: float
-    epochs: Sequence[int]
-    questions: Sequence[int] | None = None
-
-
-def assumed_variance(guess: AssumedVariance, effect: float) -> VarianceSource:
+def assumed_variance(
+    effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
+) -> VarianceSource:
     """Return the variance that is assumed; UserError for assumptions that exclude each other."""
-    if guess.discordant is not None and guess.accuracy is not None:
+    if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance: name one of them.")
-    if guess.accuracy is None and guess.correlation is not None:
+    if accuracy is None and correlation is not None:
         raise UserError("--correlation goes with --accuracy: name that, too.")
-    if guess.accuracy is not None:
-        together = CORRELATION if guess.correlation is None else guess.correlation
-        found = variance_of_accuracies(guess.accuracy, guess.accuracy, together)
-        said = f"accuracy {100 * guess.accuracy:g} %, grades correlated {together:g}"
+    if accuracy is not None:
+        together = CORRELATION if correlation is None else correlation
+        found = stats.variance_of_accuracies(accuracy, accuracy, together)
+        said = f"accuracy {100 * accuracy:g} %, grades correlated {together:g}"
     else:
-        share = DISCORDANT if guess.discordant is None else guess.discordant
+        share = DISCORDANT if discordant is None else discordant
         if share < effect:
             raise UserError(
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
                 f"{100 * effect:g} points apart: raise --discordant, or lower --effect."
             )
-        found = variance_of_discordant(share)
+        found = stats.Variance(share, 0.0)  # one draw cannot tell between from within
         said = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
     if not found.between:
         raise UserError(
             f"At {said} two systems never differ: there is nothing to detect. Name an accuracy "
             "between 0 and 1 and a correlation below 1."
         )
-    if guess.within is not None:
-        said += f", {100 * guess.within:g} % of the variance within questions"
-    within = guess.within or 0.0
-    parted = Variance(found.between * (1 - within), found.between * within)
+    if within is not None:
+        said += f", {100 * within:g} % of the variance within questions"
+    share = within or 0.0
+    parted = stats.Variance(found.between * (1 - share), found.between * share)
     return VarianceSource(f"assumed: {said}", parted)
 
 
@@ -121,7 +93,7 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
         )
-        found.append(VarianceSource(said, variance_of_draws(mine, other), len(both)))
+        found.append(VarianceSource(said, stats.variance_of_draws(mine, other), len(both)))
     return found
 
 
@@ -131,34 +103,29 @@ def _grades(system_run: SystemRun) -> dict[str, list[float]]:
     return {name: made for name, made in grades if len(made) == system_run.epochs}
 
 
-def power_text(sources: Sequence[VarianceSource], plan: PowerGrid) -> str:
-    """Return what so many questions can show, source by source."""
-    return "\n\n".join(_one(source, plan) for source in sources)
-
-
-def _one(source: VarianceSource, plan: PowerGrid) -> str:
+def power_text(
+    source: VarianceSource, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
+) -> str:
+    """Return what so many questions, the usual ones for None, asked so often each, can show."""
     once = source.variance
     if not once.between + once.within:
         return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
     parts = f"variance of a difference: {once.between:.4f} between questions"
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
-    epochs = [f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs]
+    heads = [f"{k} epoch{'' if k == 1 else 's'}" for k in epochs]
     shown = [
-        (name, *(f"{100 * detectable(once.at(k), n):.1f}" for k in plan.epochs))
-        for name, n in _sizes(source, plan)
+        (name, *(f"{100 * stats.detectable(once.at(k), n):.1f}" for k in epochs))
+        for name, n in _sizes(source, questions)
     ]
-    needed = [
-        (
-            f"{100 * power:g} %",
-            *(f"{questions_needed(once.at(k), plan.effect, power):,}" for k in plan.epochs),
-        )
-        for power in POWERS
-    ]
+    needed = [("power", *heads)]
+    for power in POWERS:
+        cells = (f"{stats.questions_needed(once.at(k), effect, power):,}" for k in epochs)
+        needed.append((f"{100 * power:g} %", *cells))
     lines = [source.said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
-    lines += aligned([("questions", *epochs), *shown])
-    lines.append(f"questions to see {100 * plan.effect:g} points:")
-    lines += aligned([("power", *epochs), *needed])
-    if not once.within and max(plan.epochs) > 1:
+    lines += aligned([("questions", *heads), *shown])
+    lines.append(f"questions to see {100 * effect:g} points:")
+    lines += aligned(needed)
+    if not once.within and max(epochs) > 1:
         lines.append(
             "How much epochs help is not known here: logs of two or more epochs (--from) say it, "
             "or --within."
@@ -166,10 +133,9 @@ def _one(source: VarianceSource, plan: PowerGrid) -> str:
     return "\n".join(lines)
 
 
-def _sizes(source: VarianceSource, plan: PowerGrid) -> list[tuple[str, int]]:
-    """Return the numbers of questions of a table with their names, the fewest first."""
-    sizes = {str(n): n for n in plan.questions or USUAL}
-    if not plan.questions:
+def _sizes(source: VarianceSource, questions: Sequence[int] | None) -> list[tuple[str, int]]:
+    sizes = {str(n): n for n in questions or USUAL}
+    if not questions:
         sizes = {f"{n} ({name})": n for name, n in SIZES.items()} | {
             str(n): n for n in (*USUAL, *([source.questions] if source.questions else []))
             if n not in SIZES.values()

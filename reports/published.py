@@ -1,7 +1,6 @@
 """Published figures of our suites, from other harnesses: shown beside a table, never compared.
 
-They stand in published.csv, as printed; what is wrong in print, or must be known to read a figure,
-is its note. Does not belong here: figures that podium made.
+They stand in published.csv, as printed; what is wrong in print, or must be known, is a note.
 """
 
 import csv
@@ -11,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from textwrap import wrap
 
-from reports.render import UNKNOWN, aligned, footnoted, numbered
+from reports.render import UNKNOWN, aligned, footnoted, numbered, shortened
 
 TITLE = "Published, other harness"
 TEXT = (
@@ -57,7 +56,7 @@ def figures() -> tuple[Figure, ...]:
     return tuple(Figure(**row) for row in csv.DictReader(text.splitlines()))
 
 
-def published(suite: str) -> list[Figure]:
+def of_suite(suite: str) -> list[Figure]:
     """Return the figures of one suite, best first within their setting."""
     found = [one for one in figures() if one.suite == suite]
     return sorted(found, key=lambda one: (one.setting, -float(one.value)))
@@ -87,8 +86,8 @@ def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
 
 def published_text(suites: Sequence[str]) -> str:
     """Return the published figures of some suites for a terminal, and means over several."""
-    named = [(f"{suite}: {TEXT}", published(suite)) for suite in suites]
-    lacking = ", ".join(suite for suite in suites if not published(suite))
+    named = [(f"{suite}: {TEXT}", of_suite(suite)) for suite in suites]
+    lacking = ", ".join(suite for suite in suites if not of_suite(suite))
     blocks = [_block(text, found) for text, found in named if found]
     blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
     if lacking:
@@ -111,5 +110,5 @@ def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
         if {*column[1:]} != {UNKNOWN} or not column[1:]
     ]
     room = WIDTH - sum(2 + max(map(len, column)) for column in columns[1:])
-    names = [name if len(name) <= room else f"{name[: room - 1]}~" for name in columns[0]]
+    names = [shortened(name, room) for name in columns[0]]
     return [list(line) for line in zip(names, *columns[1:], strict=True)]

@@ -1,7 +1,4 @@
-"""How figures, tables and files of a report look: one place, so that all of them agree.
-
-Files are written all or none, and never over what podium did not write.
-"""
+"""How figures, tables and files of a report look: one place, so that all of them agree."""
 
 import csv
 import io
@@ -11,12 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import UserError
 from harness.text import escape_markdown, markdown_cell
 
 UNKNOWN = "-"
+Record = TypeVar("Record")
+Columns = Sequence[tuple[str, Callable[[Record], str]]]
+"""Of a table: each head, and what its cells show of a record."""
 
 
 def percent(value: float | None) -> str:
@@ -52,8 +52,14 @@ def usd(value: Decimal | None) -> str:
     return f"{value:.{places}f}"
 
 
+def usd_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
+    """Return a sum of dollars; None as soon as a part is unknown."""
+    known = [part for part in parts if part is not None]
+    return sum(known, Decimal(0)) if len(known) == len(parts) else None
+
+
 def usd_about(value: float | None) -> str:
-    """Return estimated dollars with three significant digits, which are no sum that was billed.
+    """Return estimated dollars, no sum that was billed, with three significant digits.
 
     >>> usd_about(0.0024349), usd_about(1234.5)
     ('0.00243', '1234.50')
@@ -66,6 +72,16 @@ def count(value: float | None, places: int = 0) -> str:
     return UNKNOWN if value is None else f"{value:,.{places}f}"
 
 
+def cells(columns: Columns[Record], record: Record) -> list[str]:
+    """Return one line of a table."""
+    return [show(record) for _, show in columns]
+
+
+def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequence[str]]:
+    """Return a table, heads first."""
+    return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
+
+
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return text columns padded to one width each, the first `left` of them to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -76,6 +92,11 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def shortened(name: str, most: int) -> str:
+    """Return a name of at most so many characters; `~` stands for its end."""
+    return name if len(name) <= most else f"{name[: most - 1]}~"
 
 
 def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
@@ -105,10 +126,7 @@ def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, heads first; columns of figures are set to the right.
-
-    Figures stand alone, or before what is said of them.
-    """
+    """Return a Markdown table, heads first; columns that begin with figures go to the right."""
     heads, *rest = rows
     ruler = [
         "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"
@@ -126,6 +144,11 @@ def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[objec
         cells = asdict(row).items()
         writer.writerow({name: "" if value is None else shown(value) for name, value in cells})
     return text.getvalue()
+
+
+def rounded(places: int) -> Callable[[object], object]:
+    """Return what rounds a number and leaves all else alone."""
+    return lambda value: round(value, places) if isinstance(value, float) else value
 
 
 def as_json(data: Mapping[str, object]) -> str:

@@ -9,46 +9,38 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.errors import UserError
 from harness.learning.matrix import SINGLE
+from harness.ledger import totals
 from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import (
-    CallKind,
-    CallSum,
-    CallSums,
-    SystemRun,
-    Tokens,
-    failed,
-    grades,
-    in_table,
-    is_cached,
-    system_totals,
-    total,
-)
-from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from harness.ledger.totals import CallKind, CallSum, CallSums, SystemRun, Tokens
+from reports import render
+from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
-from reports.render import as_json, markdown_file, refuse_foreign, rows_csv, text_file, write_files
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-NOTHING: Tokens = (0, 0, 0, 0)
+Counts = NDArray[np.int64]
+"""`Tokens` that are added and subtracted: (4,)."""
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Tokens]
+Gap = tuple[Cause, Counts]
 """A cause, and Inspect's tokens less the table's."""
 
 
 def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
     """Hold our token counts against Inspect's own totals: a sentence per suite, label and purpose.
 
-    `podium audit` compares a run call by call. Here Inspect's totals in the newest log of each
-    system run are enough, so a report stays quick.
+    Totals in the newest log of each system run are enough; `podium audit` goes call by call.
     """
     groups: dict[str, list[SystemRun]] = {}
     for system_run in sorted(system_runs, key=_title):
@@ -64,9 +56,11 @@ def _title(system_run: SystemRun) -> str:
 
 def _sentence(system_runs: Sequence[SystemRun]) -> str:
     summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
-    shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
+    shown = totals.total(
+        tally for spend, _ in summed for kind, tally in spend.items() if totals.in_table(kind)
+    )
     gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
-    compared = f"{shown.calls:,} calls, {_tokens(_four(shown))}; {_gap_words(gaps)}"
+    compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
     missing = len(system_runs) - len(summed)
     unfinished = f"not compared: unfinished logs without totals: {missing}."
     parts = ([compared] if summed else []) + ([unfinished] if missing else [])
@@ -74,47 +68,44 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
 
 
 def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
-    """Return Inspect's tokens less the table's, model by model, split by cause."""
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
     for name in sorted({*told, *(kind.model for kind in spend)}):
         ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
-        gaps += _split(told.get(name, NOTHING), ours, repeated=again)
+        gaps += _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
     return gaps
 
 
-def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
-    again = _total_tokens(ours, failed)
-    cached = _less(NOTHING, _total_tokens(ours, is_cached))
-    graded = _total_tokens(ours, grades)
-    rest = _less(_less(_less(theirs, _total_tokens(ours, in_table)), cached), graded)
+def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
+    def those(belongs: Callable[[CallKind], bool]) -> Counts:
+        return _counts(totals.total(tally for kind, tally in ours.items() if belongs(kind)))
+
+    again, cached, graded = those(totals.failed), -those(totals.is_cached), those(totals.grades)
+    rest = theirs - those(totals.in_table) - cached - graded
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = _total_tokens(ours, lambda kind: failed(kind) and not kind.newest)
-    lost = _less(again, rest)
-    is_part = all(0 <= one <= whole for one, whole in zip(lost, older, strict=True))
+    older = those(lambda kind: totals.failed(kind) and not kind.newest)
+    is_part = ((again >= rest) & (again - rest <= older)).all()
     known = rest if is_part else again
-    gaps: list[Gap] = [
+    rest = rest - known
+    return [
         ("cache reads", cached),
         ("score-phase calls", graded),
         ("failed attempts", known),
+        ("attempts not in this log" if repeated and rest.min() >= 0 else "unexplained", rest),
     ]
-    rest = _less(rest, known)
-    gone = repeated and min(rest) >= 0
-    return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
 
 
-def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
+def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Counts]:
     """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
-    summed: dict[Cause, Tokens] = {}
+    summed: dict[Cause, Counts] = {}
     for cause, tokens in gaps:
-        if tokens != NOTHING:
-            a, b, c, d = map(abs, tokens) if cause == "unexplained" else tokens
-            one, two, three, four = summed.get(cause, NOTHING)
-            summed[cause] = (one + a, two + b, three + c, four + d)
+        if tokens.any():
+            size = np.abs(tokens) if cause == "unexplained" else tokens
+            summed[cause] = summed.get(cause, 0) + size
     return summed
 
 
-def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
+def _gap_words(gaps: Mapping[Cause, Counts]) -> str:
     if not gaps:
         return "equal to Inspect's own totals."
     more = [
@@ -124,29 +115,18 @@ def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
     ]
     parts = [f"Inspect counts also {', '.join(more)}"] if more else []
     if "cache reads" in gaps:
-        unread = _less(NOTHING, gaps["cache reads"])
-        parts.append(f"Inspect leaves out cache reads ({_tokens(unread)})")
+        parts.append(f"Inspect leaves out cache reads ({_tokens(-gaps['cache reads'])})")
     if "unexplained" in gaps:
         parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
     return "; ".join(parts) + "."
 
 
-def _tokens(tokens: Tokens) -> str:
-    """Return tokens in (cached ones included) and out."""
+def _tokens(tokens: Counts) -> str:
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
-    """Add up calls; one that reported no usage is in neither of the totals compared."""
-    return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
-
-
-def _four(tally: CallSum) -> Tokens:
-    return (tally.input, tally.cache_read, tally.cache_write, tally.output)
-
-
-def _less(left: Tokens, right: Tokens) -> Tokens:
-    return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3])
+def _counts(tally: CallSum) -> Counts:
+    return np.array((tally.input, tally.cache_read, tally.cache_write, tally.output))
 
 
 SCHEMA = "podium-table-1"
@@ -157,8 +137,8 @@ MARKS = {
     "plot.png": SOFTWARE,
 }
 """By file; each kind carries a mark of its own."""
-PLACES = Decimal("0.00000001")
-"""Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
+PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
+OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01
 """Below this an estimate keeps six significant digits."""
 
@@ -173,7 +153,7 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
-    wanted: ReportOptions = DEFAULT_OPTIONS
+    wanted: ReportOptions = DEFAULTS
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -191,15 +171,13 @@ class Report:
         return "\n\n".join(filter(None, parts))
 
 
-def write_report(
-    dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULT_OPTIONS
-) -> Report:
+def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULTS) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
     UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
-    refuse_foreign(out, MARKS)
+    render.refuse_foreign(out, MARKS)
     system_runs, foreign = load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
@@ -209,30 +187,23 @@ def write_report(
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     checks = reconciliation(system_runs)
-    files = write_files(
-        out,
-        {
-            "table.md": markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
-            "table.csv": text_file(rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
-            "table.json": text_file(as_json(_data(shown, skipped))),
-            "plot.png": lambda path: draw(rows, path),
-        },
-    )
-    return Report(shown, files, skipped, _selection(system_runs), wanted)
+    writers: dict[str, render.Writer] = {
+        "table.md": render.markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
+        "table.csv": render.text_file(render.rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
+        "table.json": render.text_file(render.as_json(_data(shown, skipped))),
+        "plot.png": lambda path: draw(rows, path),
+    }
+    return Report(shown, render.write_files(out, writers), skipped, _selection(system_runs), wanted)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
-    """Return rows and parts for JSON; null is an unknown figure, dollars are numbers."""
     places = {id(row): at for at, row in enumerate(shown.rows)}
     parts = [
         {
             "row": places[id(part.row)],
             "suite": part.row.suite,
             "system": part.row.system,
-            "grouping": part.grouping,
-            "group": part.group,
-            "n": part.n,
-            **{name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")},
+            **{name: _number(getattr(part, name)) for name in OF_PARTS},
         }
         for part in shown.parts
     ]
@@ -270,7 +241,6 @@ def _number(value: object) -> object:
 
 
 def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Return what choosing the best single worker and what training cost: a line per suite each."""
     groups: dict[tuple[str, str], list[SystemRun]] = {}
     for system_run in system_runs:
         facts = system_run.facts
@@ -279,17 +249,14 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             groups.setdefault((facts.suite, "" if alone else facts.system), []).append(system_run)
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
-        whole = total(tally for system_run in chosen for tally in system_run.spend.values())
-        would_be = _total_usd([whole.listed])
-        paid = _total_usd([system_totals(system_run).usd_spent for system_run in chosen])
+        whole = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
+        paid = render.usd_sum([totals.system_totals(system_run).usd_spent for system_run in chosen])
+        would_be, billed = (
+            "unknown" if one is None else f"{one:.4f}" for one in (whole.listed, paid)
+        )
         what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
             f"Not in the table: {what} on {suite} ({whole.calls} calls, "
-            f"would-be USD {would_be}, paid USD {paid})"
+            f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
-
-
-def _total_usd(parts: Sequence[Decimal | None]) -> str:
-    known = [part for part in parts if part is not None]
-    return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"

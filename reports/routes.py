@@ -1,9 +1,7 @@
 """The router table: every system against the best single worker, on a terminal and as files.
 
-The reference is the best single worker as chosen on the questions that teach. Verdicts are for
-routers alone, adjusted for their number; anchors and single workers get intervals, for a worker
-that is best on the questions it is judged on was picked there. Takes plain records: what a router
-is, nobody here knows.
+The reference is chosen on the questions that teach. Verdicts are for routers alone, adjusted for
+their number: a worker that is best on the questions it is judged on was picked there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,22 +14,10 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
+from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
-from reports.render import (
-    UNKNOWN,
-    aligned,
-    as_json,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    rows_csv,
-    text_file,
-    write_files,
-)
+from reports.render import UNKNOWN, Columns, interval, percent, points, shortened
 from reports.stats import Floats, clustered_error, standard_error
 
 RouteKind = Literal["router", "anchor", "single"]
@@ -47,7 +33,7 @@ class RoutedSystem:
     usd: Floats
     tokens_out: Floats
     elsewhere: float | None
-    """Share of the questions that it sends elsewhere than the reference does; None for a mix."""
+    """Share of questions sent elsewhere than the reference does; None for a mix."""
     note: str = ""
 
 
@@ -76,14 +62,13 @@ class RouteComparison:
     refits: int
     reference: str
     hindsight: str
-    """The best single worker on the questions that are judged: the reference that nobody has."""
+    """The best single worker on the judged questions: the reference that nobody has."""
     oracle: str
-    """The system that knows every verdict."""
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
     clusters: tuple[str, ...] = ()
-    """Of each question what it came with: its comparison or its subject; empty where unknown."""
+    """Of each question its comparison or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +86,6 @@ class RouteRow:
     difference_high: float | None
     detectable: float | None
     verdict: str
-    """Against the reference; empty for what is no router."""
     hindsight: float | None
     """A router's difference to the best single worker in hindsight: the careful side."""
     hindsight_low: float | None
@@ -116,9 +100,8 @@ class RouteRow:
     aiq: float | None
     note: str
     difference_se: float | None = None
-    """Standard error of `difference`, questions apart."""
     difference_se_clustered: float | None = None
-    """The same with the questions of a cluster taken together (CR1): a sensitivity check."""
+    """With the questions of a cluster taken together (CR1): a sensitivity check."""
 
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
@@ -138,6 +121,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
         delta = held.get(one.system) or found[one.system]
         judged = delta if one.kind == "router" else None
         later = _difference(routing, one, hindsight) if judged else None
+        frontier = routing.frontiers.get(one.system, ())
         rows.append(
             RouteRow(
                 system=one.system,
@@ -147,7 +131,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 difference=delta.mean,
                 difference_low=delta.interval and delta.interval.low,
                 difference_high=delta.interval and delta.interval.high,
-                detectable=delta.detectable,
+                detectable=delta.min_detectable,
                 verdict=judged.verdict if judged else "",
                 hindsight=later and later.mean,
                 hindsight_low=later and later.interval and later.interval.low,
@@ -158,7 +142,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 tokens_out_per_query=_mean(one.tokens_out),
                 gap_closed=(score - base) / way if way > 0 else None,
                 elsewhere=one.elsewhere,
-                aiq=router_aiq(routing, one.system),
+                aiq=_aiq(routing, [(at.usd, at.score) for at in frontier]),
                 note=one.note,
                 difference_se=standard_error(deltas),
                 # Where every question is its own cluster, there is nothing to check.
@@ -206,43 +190,41 @@ def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | 
     return None
 
 
-def singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
-    """Return the dollars per query of the cheapest and the dearest single worker, if known."""
+def _singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
     usd = [_mean(one.usd) for one in routing.systems if one.kind == "single"]
     known = [one for one in usd if one is not None]
     return (min(known), max(known)) if known and len(known) == len(usd) else None
 
 
-def router_aiq(routing: RouteComparison, name: str) -> float | None:
-    """Return AIQ of a router's frontier between the cheapest and the dearest single worker."""
-    points, between = routing.frontiers.get(name), singles_usd(routing)
+def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
+    """Return AIQ of costs and scores between the cheapest and the dearest single worker."""
+    between = _singles_usd(routing)
     if not points or between is None:
         return None
-    costs = np.array([one.usd for one in points])
-    return aiq(costs, np.array([one.score for one in points]), *between)
-
-
-def singles_aiq(routing: RouteComparison) -> float | None:
-    """Return AIQ of the single workers mixed at random: what a coin reaches without reading."""
-    between = singles_usd(routing)
-    if between is None:
-        return None
-    singles = [one for one in routing.systems if one.kind == "single"]
-    costs = np.array([one.usd.mean() for one in singles])
-    return aiq(costs, np.array([one.scores.mean() for one in singles]), *between)
+    costs, scores = np.array(points).T
+    return aiq(costs, scores, *between)
 
 
 SCHEMA = "podium-route-1"
 MARK = "<!-- podium route -->"
 COLUMNS = tuple(field.name for field in fields(RouteRow))
 MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
+NUMBER = render.rounded(9)
 WIDTH = 120
 NAME = 44
-HEADER = (
-    "system", "acc %", "95 % interval", "vs best", "95 % interval", "verdict", "Holm p",
-    "gap %", "moved %",
-)  # fmt: skip
-HEADER_OF_SINGLES = ("single worker", *HEADER[1:5])
+FIGURES: Columns[RouteRow] = (
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs best", lambda row: points(row.difference)),
+    ("95 % interval", lambda row: interval(row.difference_low, row.difference_high, signed=True)),
+)
+VERDICTS: Columns[RouteRow] = (
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("Holm p", lambda row: UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}"),
+    ("gap %", lambda row: percent(row.gap_closed if row.kind == "router" else None)),
+    ("moved %", lambda row: percent(row.elsewhere if row.kind == "router" else None)),
+)
+USD: Columns[RouteRow] = (("USD/query", lambda row: usd_mean(row.usd_per_query)),)
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
     "reference", "hindsight", "oracle", "notes",
@@ -260,49 +242,40 @@ DECIDES_NOTHING = 50
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
-    refuse_foreign_route(out)
+    render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
-    return write_files(
-        out,
-        {
-            "route.md": markdown_file(route_markdown(routing, rows), MARK),
-            "route.csv": text_file(rows_csv(rows, COLUMNS, _number)),
-            "route.json": text_file(as_json(_data(routing, rows))),
-        },
-    )
-
-
-def refuse_foreign_route(out: Path) -> None:
-    """Raise UserError, before anything is computed, when the files could not be written."""
-    refuse_foreign(out, MARKS)
+    files = {
+        "route.md": render.markdown_file(route_markdown(routing, rows), MARK),
+        "route.csv": render.text_file(render.rows_csv(rows, COLUMNS, NUMBER)),
+        "route.json": render.text_file(render.as_json(_data(routing, rows))),
+    }
+    return render.write_files(out, files)
 
 
 def route_text(routing: RouteComparison) -> str:
     """Return the tables for a terminal, no line longer than 120 characters."""
     rows = route_rows(routing)
-    tables = [[line[:WIDTH].rstrip() for line in aligned(one)] for one in _tables(rows, NAME)]
-    above = _wrapped([*_about(routing), *headline(routing, rows)])
+    padded = map(render.aligned, _tables(rows, NAME))
+    tables = [[line[:WIDTH].rstrip() for line in lines] for lines in padded]
+    above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
     return "\n\n".join("\n".join(part) for part in (above, *tables, below))
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return two tables, headers first: routers with anchors, and single workers by accuracy.
+    """Return routers with anchors, and single workers by accuracy; names cut to `longest`."""
 
-    Names are cut to the `longest` that they may be.
-    """
-    priced = any(row.usd_per_query is not None for row in rows)
-    last = ("USD/query",) if priced else ()
-    tables: list[list[Sequence[str]]] = [[(*HEADER, *last)], [(*HEADER_OF_SINGLES, *last)]]
+    def name(row: RouteRow) -> str:
+        own = row.system.removeprefix("single:") if row.kind == "single" else row.system
+        return own if longest is None else shortened(own, longest)
+
+    last = USD if any(row.usd_per_query is not None for row in rows) else ()
     singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
-    for row in (*(row for row in rows if row.kind != "single"), *singles):
-        alone = row.kind == "single"
-        name = row.system.removeprefix("single:") if alone else row.system
-        if longest is not None and len(name) > longest:
-            name = name[: longest - 1] + "~"
-        usd = (usd_mean(row.usd_per_query),) if priced else ()
-        tables[alone].append((name, *_cells(row), *(() if alone else _verdict_cells(row)), *usd))
-    return tables
+    others = [row for row in rows if row.kind != "single"]
+    return [
+        render.tabulate((("system", name), *FIGURES, *VERDICTS, *last), others),
+        render.tabulate((("single worker", name), *FIGURES, *last), singles),
+    ]
 
 
 def _wrapped(sentences: Sequence[str]) -> list[str]:
@@ -327,31 +300,12 @@ def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     return [told, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [told]
 
 
-def _about(routing: RouteComparison) -> list[str]:
+def _about(routing: RouteComparison) -> str:
     learnt = f", embedder {routing.embedder}, {routing.refits} refits" if routing.refits else ""
     drawn = f"{routing.draws} draws" if routing.draws > 1 else "1 draw"
-    return [
+    return (
         f"{routing.name} ({routing.label}): {routing.workers} workers, {drawn} a question; "
         f"{routing.split}; seed {routing.seed}{learnt}"
-    ]
-
-
-def _cells(row: RouteRow) -> Sequence[str]:
-    return (
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.difference),
-        interval(row.difference_low, row.difference_high, signed=True),
-    )
-
-
-def _verdict_cells(row: RouteRow) -> Sequence[str]:
-    router = row.kind == "router"
-    return (
-        row.verdict or UNKNOWN,
-        UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
-        percent(row.gap_closed if router else None),
-        percent(row.elsewhere if router else None),
     )
 
 
@@ -370,8 +324,10 @@ def usd_mean(value: float | None) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return AIQ of each router, and of single workers mixed at random; nothing without dollars."""
-    between, mixed = singles_usd(routing), singles_aiq(routing)
+    # What a coin that reads nothing reaches.
+    singles = [(one.usd.mean(), one.scores.mean()) for one in routing.systems
+               if one.kind == "single"]  # fmt: skip
+    between, mixed = _singles_usd(routing), _aiq(routing, singles)
     found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
     if between is None or mixed is None or not found:
         return []
@@ -385,15 +341,9 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     own = [f"{row.system}: {row.note}." for row in rows if row.note]
-    costless = [] if singles_usd(routing) else ["No dollars: some worker's are unknown."]
-    return [
-        *_in_hindsight(rows),
-        *_together(routing, rows),
-        *own,
-        *costless,
-        *routing.notes,
-        f"Source: {routing.source}.",
-    ]
+    costless = [] if _singles_usd(routing) else ["No dollars: some worker's are unknown."]
+    judged = [*_in_hindsight(rows), *_together(routing, rows)]
+    return [*judged, *own, *costless, *routing.notes, f"Source: {routing.source}."]
 
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
@@ -414,7 +364,6 @@ def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 
 def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
-    """Say of each router that is better how it does against the best single worker there was."""
     return [
         f"{row.system} is better than best-single; against the best single worker in hindsight it "
         f"is {points(row.hindsight)} "
@@ -426,8 +375,8 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
     """Return route.md: the same table, its notes, and the points of every frontier."""
-    above = [MARK, f"# Routers on {routing.name}", *_about(routing), *headline(routing, rows)]
-    tables = [markdown_table(one) for one in _tables(rows)]
+    above = [MARK, f"# Routers on {routing.name}", _about(routing), *headline(routing, rows)]
+    tables = [render.markdown_table(one) for one in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]
     notes = [f"- {note}" for note in _notes(routing, rows)]
     parts = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
@@ -441,7 +390,7 @@ def _frontiers(routing: RouteComparison) -> list[str]:
         for one in found:
             paid = "any price" if one.willingness is None else usd_mean(one.willingness)
             lines.append((paid, percent(one.score), usd_mean(one.usd)))
-        parts += [f"## {name}: what it would pay", markdown_table(lines, left=0)]
+        parts += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
     return parts
 
 
@@ -450,10 +399,6 @@ def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, ob
         "schema": SCHEMA,
         "about": {name: getattr(routing, name) for name in ABOUT},
         "headline": headline(routing, rows),
-        "rows": [{name: _number(value) for name, value in asdict(row).items()} for row in rows],
+        "rows": [{name: NUMBER(value) for name, value in asdict(row).items()} for row in rows],
         "frontiers": {name: list(map(asdict, found)) for name, found in routing.frontiers.items()},
     }
-
-
-def _number(value: object) -> object:
-    return round(value, 9) if isinstance(value, float) else value

@@ -1,7 +1,7 @@
 """One line of the comparison, with columns that only ever grow.
 
-The order of `Row`'s fields is the order of the CSV columns; new ones are appended, never inserted.
-An unknown figure is None (an empty cell), never 0. How rows are made is reports/build.py.
+The order of the fields is that of the CSV columns: new ones are appended, never inserted.
+An unknown figure is None (an empty cell), never 0.
 """
 
 from dataclasses import dataclass, fields
@@ -13,18 +13,19 @@ from harness.suite import OFFICIAL, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs.
+
+    What the statistics mean is said for readers of table.md: `TERMS` in reports/markdown.py.
+    """
 
     suite: str
     suite_version: str
     label: Label
     system: str
     n_asked: int
-    """(question, epoch) pairs."""
     n_graded: int
     epochs: int
     accuracy: float | None = None
-    """Mean over questions of their mean grade: avg@k for k epochs."""
     ci_low: float | None = None
     ci_high: float | None = None
     usd_per_query: Decimal | None = None
@@ -47,11 +48,10 @@ class TableRow:
     n_unparsed: int
     """Graded wrong because no answer was found in the reply, invalid plans apart."""
     paired_diff: float | None = None
-    """Accuracy less the reference system's, on the questions both were graded on."""
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    """`better`, `worse`, `inconclusive`, `reference`, or empty where there is none to compare."""
+    """`better`, `worse`, `inconclusive`, `reference`, or empty where none is compared."""
     reference: str = ""
     min_detectable: float | None = None
     split: str
@@ -60,7 +60,6 @@ class TableRow:
     config: str
     """JSON: model and generation config of every worker that was called, a grader included."""
     args: str
-    """JSON: the system's arguments."""
     seed: int
     time_scale: float
     uses_targets: bool
@@ -70,27 +69,22 @@ class TableRow:
     pool_sha256: str
     price_book_sha256: str
     box_python: str | None = None
-    """Version of the Python that ran the graded programs."""
     box_image: str | None = None
     box_image_id: str | None = None
     box_packages: str | None = None
     """Third-party packages that a program could import; empty when there were none."""
     official_accuracy: float | None = None
-    """Accuracy by the published evaluator's verdicts, where the suite gives them."""
     n_official_differ: int | None = None
-    """Graded pairs on which the two verdicts differ, and how many of them carry an erratum."""
+    """Graded pairs on which the two verdicts differ; errata are among them."""
     n_official_errata: int | None = None
     n_fragile: int = 0
-    """Verdicts close to the time limit."""
     pass_at_5: float | None = None
     pass_at_10: float | None = None
     prompt: Prompt = OFFICIAL
-    """How the questions were put."""
     order: int | None = None
     """Place in which the run began its systems: later ones find earlier ones' cached prefixes."""
     usd_paid_low: Decimal | None = None
-    """What is known of what was paid, and the most it can be; calls that never ended may be
-    billed."""
+    """What is known of what was paid, and the most: calls that never ended may be billed."""
     usd_paid_high: Decimal | None = None
     n_unknown_billed: int = 0
     n_unpriced: int = 0
@@ -103,26 +97,19 @@ class TableRow:
     price_evidence: str = ""
     """For each worker that was called: `dated` or `carried-back`."""
     deviations: str = ""
-    """Where the system is not what its authors ran, by its manifest; older logs say it in
-    `notes`."""
+    """Where the system is not what its authors ran; older logs say it in `notes`."""
     source: str = ""
-    """Of the system, by its manifest."""
     calls_min: int | None = None
     """Worker calls with a reply, of graded pairs: the fewest and the most of one pair."""
     calls_max: int | None = None
     calls_expected: str = ""
     """The same by the manifest: `8`, or `1-5`; empty where nothing was promised."""
     prompt_sha256: str = ""
-    """Of the system's own prompts, all of them."""
     se: float | None = None
-    """Standard error of the accuracy: sd of the questions' means over sqrt(questions)."""
     se_clustered: float | None = None
-    """The same with the questions of one topic taken together (CR1); a sensitivity check."""
     paired_bca_low: float | None = None
-    """BCa bootstrap interval of `paired_diff`, 10,000 resamples of questions."""
     paired_bca_high: float | None = None
     p_value: float | None = None
-    """Two-sided, of the difference to the reference."""
     p_holm: float | None = None
     """Adjusted for all comparisons with the same reference; what the verdict goes by."""
     test: str = ""
@@ -132,33 +119,25 @@ class TableRow:
     n_better: int | None = None
     n_worse: int | None = None
     correlation: float | None = None
-    """Of the two systems' question means."""
     usd_low: float | None = None
-    """BCa bootstrap interval of `usd_per_query`, over questions."""
     usd_high: float | None = None
     usd_median: float | None = None
-    """Over questions."""
     usd_p95: float | None = None
     usd_ratio: float | None = None
     """Dollars over the reference's, with its paired BCa interval."""
     usd_ratio_low: float | None = None
     usd_ratio_high: float | None = None
     usd_per_correct: float | None = None
-    """All dollars over all right answers."""
     tokens_per_correct: float | None = None
-    """All output tokens over all right answers."""
     cost_of_pass: float | None = None
-    """Mean of E[cost] / P(right) over the questions that were ever answered right."""
     share_infinite: float | None = None
     """Share of questions never answered right: there the cost of a pass is infinite."""
     pareto_probability: float | None = None
-    """How often it is on the frontier of accuracy and dollars when questions are resampled."""
     maj_k: int | None = None
     """Tries in `maj_accuracy`: all epochs, or as `--maj` says."""
     maj_accuracy: float | None = None
     """Accuracy of the answer that most of `maj_k` tries give, drawn without replacement."""
     reference_rule: str = ""
-    """Why the reference is the reference."""
     derived: str = ""
     """How the row was made from the logs of others; empty for a system that sat the suite."""
     auditable: bool = True
@@ -166,11 +145,8 @@ class TableRow:
     n_invalid_plans: int | None = None
     """Graded pairs whose plan could not be carried out; None where no model wrote plans."""
     invalid_plan_pct: float | None = None
-    """The same in percent of graded pairs."""
     invalid_plan_reason: str = ""
-    """The commonest kind of fault of such plans, in words of ours."""
     conductor_s: float | None = None
-    """Per query: seconds of a conductor that ran on the machine that asked."""
 
 
 COLUMNS = tuple(field.name for field in fields(TableRow))
@@ -178,9 +154,6 @@ COLUMNS = tuple(field.name for field in fields(TableRow))
 
 
 def block_of(row: TableRow) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
-    """Return what the rows of one block share; tables and plots show a block at a time.
-
-    Suite version and data revision need no place here: `refuse_mixed_versions` lets one through.
-    """
-    exam = (row.suite, row.split, row.label, row.prompt)
-    return (*exam, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
+    """Return what the rows of one block share; tables and plots show a block at a time."""
+    asked = (row.suite, row.split, row.label, row.prompt)
+    return (*asked, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)

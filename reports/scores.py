@@ -1,8 +1,7 @@
 """Systems over the same suites: scores by seed and question, costs, and means over both.
 
-A trained system's score varies with its seed and with the questions, and both are draws. The same
-design is known from studies in which every reader reads every case: readers and cases are random
-there. An interval over questions alone would speak of these seeds only.
+Seeds and questions are both draws, as where every reader reads every case: an interval over
+questions alone would speak of these seeds only.
 """
 
 import re
@@ -37,11 +36,10 @@ class CrossedMean:
 def crossed_mean(strata: Sequence[Floats]) -> CrossedMean:
     """Return the mean of (seeds, questions) arrays, one per stratum, with Student's interval.
 
-    Variances of seed means and of question means are added, less their interaction, which is in
-    both; degrees of freedom as in Satterthwaite (1946, Biometrics Bulletin 2(6)), for two crossed
-    random factors as in Obuchowski and Rockette (1995) with Hillis's (2007) denominator. Of three
-    seeds a bootstrap knows too little: its intervals are too short (tests/test_crossed.py).
-    ValueError for no stratum, or one with a gap or without questions.
+    Variances of seed means and question means are added, less their interaction, which is in both;
+    degrees of freedom as in Satterthwaite (1946, Biometrics Bulletin 2(6)), for two crossed random
+    factors as in Obuchowski and Rockette (1995) with Hillis's (2007) denominator: of three seeds a
+    bootstrap's intervals are too short. ValueError for no stratum, a gap or no questions.
     """
     _refuse_gaps(strata)
     seeds, weight = strata[0].shape[0], 1 / len(strata)
@@ -70,9 +68,8 @@ def crossed_resamples(
 ) -> Floats:
     """Return the mean in each resample of seeds and, within strata, of questions: (resamples,).
 
-    Both are drawn anew and independently: the pigeonhole bootstrap (Owen 2007, Annals of Applied
-    Statistics 1(2)). Strata with the same sizes see the same draws, so that two systems' resamples
-    may be subtracted or divided.
+    Both are drawn independently: the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics
+    1(2)). Strata of the same sizes see the same draws: two systems may be subtracted or divided.
     """
     _refuse_gaps(strata)
     drawn = resampled_counts(strata[0].shape[0], resamples, seed) / strata[0].shape[0]
@@ -96,7 +93,6 @@ def _variance(values: Floats) -> float:
 
 
 def _interaction(values: Floats) -> float:
-    """Return the variance of a stratum's mean that is neither the seeds' nor the questions'."""
     seeds, questions = values.shape
     if questions < 2:
         return 0.0
@@ -129,7 +125,6 @@ class SystemCosts:
     worker_calls: float | None
     worker_tokens_out: float | None
     tokens: float | None
-    """In and out, the conductor's own included."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +134,6 @@ class ScoredSystem:
     name: str
     kind: SystemKind
     members: tuple[str, ...]
-    """The systems that it is made of, by their names in tables."""
     scores: Mapping[str, Mapping[str, Floats]]
     """Suite -> question -> the mean grade of each member, (members,)."""
     costs: SystemCosts
@@ -176,7 +170,7 @@ class ScoredSystems:
     pool: str
     label: str
     left_out: tuple[str, ...] = ()
-    """Systems that did not sit every suite, or of which a suite has no graded question."""
+    """Systems without every suite, or of which a suite has no graded question."""
 
     def of(self, *kinds: SystemKind) -> tuple[ScoredSystem, ...]:
         """Return the systems of some kinds."""
@@ -189,41 +183,34 @@ class ScoredSystems:
 
 def scored_systems(system_runs: Sequence[SystemRun]) -> ScoredSystems:
     """Return the comparison of some system runs; UserError for none, or for several."""
-    exams = [one for one in system_runs if one.facts.purpose == "eval"]
-    refuse_mixed_versions(exams)
-    if not exams:
+    evaluated = [one for one in system_runs if one.facts.purpose == "eval"]
+    refuse_mixed_versions(evaluated)
+    if not evaluated:
         raise UserError("There is no log of a suite here; finish the run.")
-    if len({group_of(one)[1:] for one in exams}) > 1:
+    if len({group_of(one)[1:] for one in evaluated}) > 1:
         raise UserError(
             "Targets are for one split, pool, seed and price book, and these logs have several: "
             "name one run's directory."
         )
-    suites = tuple(sorted({one.facts.suite for one in exams}))
+    suites = tuple(sorted({one.facts.suite for one in evaluated}))
     groups: dict[str, dict[str, list[SystemRun]]] = {}
-    for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
+    for one in sorted(evaluated, key=lambda one: _seed(one.facts.system)):
         groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
     whole = [_system_row(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
     graded = tuple(one for one in whole if all(one.scores.values()))
-    facts = exams[0].facts
-    return ScoredSystems(
-        suites,
-        graded,
-        facts.split,
-        facts.pool,
-        facts.label,
-        tuple(sorted(groups.keys() - {one.name for one in graded})),
-    )
+    facts = evaluated[0].facts
+    left_out = tuple(sorted(groups.keys() - {one.name for one in graded}))
+    return ScoredSystems(suites, graded, facts.split, facts.pool, facts.label, left_out)
 
 
 def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> bool:
-    """Say whether each member sat each suite once."""
     members = {tuple(one.facts.system for one in sat.get(suite, ())) for suite in suites}
     named = members.pop()
     return not members and bool(named) and len(set(named)) == len(named)
 
 
 def training_family(system_run: SystemRun) -> str:
-    """Return the contestant's name: seeds of one training, by their folders' names, share one.
+    """Return the system's name: seeds of one training, by their folders' names, share one.
 
     >>> _family("conductor@runs/practice-cpu-seed-1/best")
     'conductor@practice-cpu'
@@ -288,7 +275,6 @@ def _system_row(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSyst
 
 
 def _costs(system_runs: Sequence[SystemRun]) -> SystemCosts:
-    """Return means over suites and members; every one of them was asked the same questions."""
     totals = [system_totals(one) for one in system_runs]
     calls = [
         _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])

@@ -6,37 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.ledger.totals import SystemRun
+from reports import costs, published, render
 from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
-from reports.costs import (
-    BlockArrays,
-    CostOfPass,
-    aiq,
-    block_arrays,
-    frontier_cost_of_pass,
-    hull,
-    non_dominated,
-    placeable,
-)
-from reports.published import (
-    AVERAGE_TEXT,
-    AVERAGE_TITLE,
-    TEXT,
-    TITLE,
-    averages,
-    published,
-    table_of,
-)
-from reports.render import (
-    UNKNOWN,
-    count,
-    figures_table,
-    interval,
-    numbered,
-    percent,
-    points,
-    usd,
-    usd_about,
-)
+from reports.costs import BlockArrays, CostOfPass
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd, usd_about
 from reports.row import TableRow
 from reports.stats import Cochran, cochran_q, detectable
 
@@ -55,11 +28,9 @@ class Frontier:
     corners: tuple[tuple[float, float], ...]
     """Of the hull: US dollars per query and accuracy."""
     low: float
-    """Dollars per query of the cheapest and the dearest system: the bounds of AIQ."""
     high: float
     aiq: float | None
     aiq_singles: float | None
-    """The same of single workers alone, between the same bounds."""
     passed: CostOfPass | None
     """Each question by the system that answers it most cheaply: a bound."""
 
@@ -71,45 +42,44 @@ class BlockSummary:
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Of single binary draws on the questions that all were graded on; without systems that look
-    at targets or were chosen in hindsight."""
+    """On the questions that all were graded on; without hindsight and looks at targets."""
     frontier: Frontier | None
 
     @property
     def said(self) -> str:
         """What so many questions can show; the first thing to know of a table."""
-        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}"
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
+        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
         known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
         if known:
             ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
             by = " (by system)" if len(ends) > 1 else ""
             return (
-                f"{asked}{tries}: differences under {' to '.join(ends)} points{by} cannot be told "
+                f"{asked}: differences under {' to '.join(ends)} points{by} cannot be told "
                 "from chance (80 % power)"
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
             why = "no question was graded for the reference and for another"
-        if len(self.rows) > 1 and any(row.n_paired for row in self.rows):
+        if any(row.n_paired for row in self.rows):
             return (
-                f"{asked}{tries}: nobody differs from the reference, or on all questions alike, "
+                f"{asked}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"
             )
         usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
         return (
-            f"{asked}{tries}; {why}: nothing is compared (two that differ on 10 % of them would "
+            f"{asked}; {why}: nothing is compared (two that differ on 10 % of them would "
             f"need {usual} points between them)"
         )
 
 
 def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
     """Return what holds for a block."""
-    arrays = block_arrays([system_run for _, system_run in block])
+    arrays = costs.block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
-    contested = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
-    whole = contested[~np.isnan(contested).any(axis=1)]
+    judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
+    whole = judged[~np.isnan(judged).any(axis=1)]
     return BlockSummary(
         rows=rows,
         questions=len(arrays.scores),
@@ -120,47 +90,53 @@ def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
 
 def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
     """Return the frontier of the plain systems with prices; None for fewer than two."""
-    there, both = placeable(block)
+    there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
     names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
     usd, grades = block.usd[both][:, there], block.scores[both][:, there]
-    costs, scores = usd.mean(axis=0), grades.mean(axis=0)
+    prices, scores = usd.mean(axis=0), grades.mean(axis=0)
     singles = np.array([name.startswith(SINGLE) for name in names])
-    low, high = float(costs.min()), float(costs.max())
-    best = zip(costs.tolist(), names, non_dominated(costs, scores).tolist(), strict=True)
+    low, high = float(prices.min()), float(prices.max())
+    best = zip(prices.tolist(), names, costs.non_dominated(prices, scores).tolist(), strict=True)
     return Frontier(
         questions=int(both.sum()),
         on=tuple(name for _, name, on in sorted(best) if on),
-        corners=tuple(hull(costs, scores)),
+        corners=tuple(costs.hull(prices, scores)),
         low=low,
         high=high,
-        aiq=aiq(costs, scores, low, high),
-        aiq_singles=aiq(costs[singles], scores[singles], low, high) if singles.any() else None,
-        passed=frontier_cost_of_pass(usd, grades),
+        aiq=costs.aiq(prices, scores, low, high),
+        aiq_singles=costs.aiq(prices[singles], scores[singles], low, high),
+        passed=costs.frontier_cost_of_pass(usd, grades),
     )
 
 
 def published_sections(suites: Sequence[str]) -> dict[str, str]:
     """Return the published figures of each suite that has any; under `""` means over several."""
-    found = {suite: (f"{suite}: {TITLE.lower()}", TEXT, published(suite)) for suite in suites}
-    known = {suite: one for suite, one in found.items() if one[2]}
+    known = {
+        suite: (f"{suite}: {published.TITLE.lower()}", published.TEXT, figures)
+        for suite in suites
+        if (figures := published.of_suite(suite))
+    }
     if known:
-        known[""] = (AVERAGE_TITLE, AVERAGE_TEXT, averages())
+        known[""] = (published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages())
     sections: dict[str, str] = {}
     for suite, (title, text, figures) in known.items():
         notes: list[str] = []
-        lines = table_of(figures, notes)
-        sections[suite] = _section(title, text, lines, numbered(notes), "###" if suite else "##")
+        lines, level = published.table_of(figures, notes), "###" if suite else "##"
+        sections[suite] = _section(title, text, lines, render.numbered(notes), level)
     return sections
 
 
 def _section(
     title: str, text: str, lines: Sequence[Sequence[str]], foot: str = "", level: str = "###"
 ) -> str:
-    """Return a titled table, heads first, with a paragraph before it; without lines no table."""
-    body = (f"{level} {title}", text, figures_table(lines) if lines else "", foot)
+    body = (f"{level} {title}", text, render.figures_table(lines) if lines else "", foot)
     return "\n\n".join(filter(None, body))
+
+
+def _table(title: str, text: str, columns: Columns[TableRow], rows: Sequence[TableRow]) -> str:
+    return _section(title, text, render.tabulate(columns, rows)) if rows else ""
 
 
 def detectable_lines(found: Sequence[BlockSummary], rows: Sequence[TableRow]) -> str:
@@ -176,21 +152,19 @@ def sections(
     found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out."""
-    tests = [_test(row) for row in rows if row.se is not None]
-    costs = [_cost(row) for row in rows if row.usd_median is not None]
+    tests = [row for row in rows if row.se is not None]
+    priced = [row for row in rows if row.usd_median is not None]
     said = [
         f"- {_block_words(one.rows[0], rows)}: {line}."
         for one in found
         for line in (*_cochran(one), *_frontier_lines(one))
     ]
-    titles = ("Differences from the reference", "Costs", "Derived rows")
-    texts, heads = (TESTS, COSTS, DERIVED), (TEST_HEADS, COST_HEADS, DERIVED_HEADS)
-    tables = (tests, costs, [_derived(row) for row in derived])
-    made = [
-        _section(title, text, [head, *lines]) if lines else ""
-        for title, text, head, lines in zip(titles, texts, heads, tables, strict=True)
-    ]
-    made.insert(2, _section("Block by block", "\n".join(said), ()) if said else "")
+    made = (
+        _table("Differences from the reference", TESTS, TEST, tests),
+        _table("Costs", COSTS, COST, priced),
+        _section("Block by block", "\n".join(said), ()) if said else "",
+        _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
+    )
     return list(filter(None, made))
 
 
@@ -199,64 +173,62 @@ TESTS = (
     "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
     "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1)."
 )
-TEST_HEADS = (
-    "system", "SE", "SE by topic", "difference, BCa", "p", "p (Holm)", "test", "better/worse",
-    "correlation", "detectable",
-)  # fmt: skip
 
 
-def _test(row: TableRow) -> tuple[str, ...]:
-    split = UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
+def _difference(row: TableRow) -> str:
     bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
-    return (
-        f"`{row.system}`",
-        percent(row.se),
-        percent(row.se_clustered),
-        UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}",
-        _p(row.p_value),
-        _p(row.p_holm),
-        row.test or UNKNOWN,
-        split,
-        UNKNOWN if row.correlation is None else f"{row.correlation:.2f}",
-        percent(row.min_detectable),
-    )
+    return UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}"
+
+
+def _split(row: TableRow) -> str:
+    return UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
 
 
 def _p(value: float | None) -> str:
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+TEST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("SE", lambda row: percent(row.se)),
+    ("SE by topic", lambda row: percent(row.se_clustered)),
+    ("difference, BCa", _difference),
+    ("p", lambda row: _p(row.p_value)),
+    ("p (Holm)", lambda row: _p(row.p_holm)),
+    ("test", lambda row: row.test or UNKNOWN),
+    ("better/worse", _split),
+    ("correlation", lambda row: count(row.correlation, 2)),
+    ("detectable", lambda row: percent(row.min_detectable)),
+)
 COSTS = (
     "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
     "questions that were ever answered right; for the share *never right* it is infinite. "
     "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
     "system is as good and cheaper when questions are resampled."
 )
-COST_HEADS = (
-    "system", "USD/query, BCa", "median", "p95", "times the reference", "USD/right",
-    "tokens/right", "cost of pass", "never right", "on the frontier",
-)  # fmt: skip
+COST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("USD/query, BCa", lambda row: _within(usd(row.usd_per_query), row.usd_low, row.usd_high)),
+    ("median", lambda row: usd_about(row.usd_median)),
+    ("p95", lambda row: usd_about(row.usd_p95)),
+    (
+        "times the reference",
+        lambda row: _within(usd_about(row.usd_ratio), row.usd_ratio_low, row.usd_ratio_high),
+    ),
+    ("USD/right", lambda row: usd_about(row.usd_per_correct)),
+    ("tokens/right", lambda row: count(row.tokens_per_correct)),
+    ("cost of pass", lambda row: usd_about(row.cost_of_pass)),
+    ("never right", lambda row: _share(row.share_infinite)),
+    ("on the frontier", lambda row: _share(row.pareto_probability)),
+)
 
 
-def _cost(row: TableRow) -> tuple[str, ...]:
-    ratio = f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
-    return (
-        f"`{row.system}`",
-        f"{usd(row.usd_per_query)}{_between(row.usd_low, row.usd_high)}",
-        usd_about(row.usd_median),
-        usd_about(row.usd_p95),
-        UNKNOWN if row.usd_ratio is None else ratio,
-        usd_about(row.usd_per_correct),
-        count(row.tokens_per_correct),
-        usd_about(row.cost_of_pass),
-        f"{percent(row.share_infinite)} %",
-        UNKNOWN if row.pareto_probability is None else f"{percent(row.pareto_probability)} %",
-    )
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{percent(value)} %"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    """Return an interval of estimates after a blank; nothing where there is none."""
-    return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
+def _within(found: str, low: float | None, high: float | None) -> str:
+    return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
 
 
 def _cochran(one: BlockSummary) -> list[str]:
@@ -293,26 +265,6 @@ def _frontier_lines(one: BlockSummary) -> list[str]:
     return said
 
 
-DERIVED = (
-    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
-    "bound. They change no verdict of the other rows."
-)
-DERIVED_HEADS = (
-    "row", "accuracy %", "95 % interval", "vs reference (points)", "USD/query", "how",
-)  # fmt: skip
-
-
-def _derived(row: TableRow) -> tuple[str, ...]:
-    return (
-        f"`{row.system}` ({row.label}, pool {row.pool})",
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        versus(row),
-        usd(row.usd_per_query),
-        f"{row.derived}; {row.notes}",
-    )
-
-
 def versus(row: TableRow) -> str:
     """Return the paired difference with its interval and verdict."""
     if row.verdict == "reference":
@@ -321,3 +273,17 @@ def versus(row: TableRow) -> str:
         return UNKNOWN
     bounds = interval(row.paired_low, row.paired_high, signed=True)
     return f"{points(row.paired_diff)} {bounds} {row.verdict}"
+
+
+DERIVED = (
+    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
+    "bound. They change no verdict of the other rows."
+)
+DERIVED_COLUMNS: Columns[TableRow] = (
+    ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs reference (points)", versus),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("how", lambda row: f"{row.derived}; {row.notes}"),
+)

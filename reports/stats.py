@@ -1,7 +1,7 @@
 """Statistics of a comparison on plain arrays: one entry per question, not-a-number where unknown.
 
-The question is the unit everywhere: whoever calls averages the epochs of a question first
-(Miller 2024, arXiv 2411.00640). Randomness comes from a seed, so that a report can be rebuilt.
+The question is the unit: callers average epochs first (Miller 2024, arXiv 2411.00640). Randomness
+comes from a seed, so that a report can be rebuilt.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -12,14 +12,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, comb, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special  # scipy.stats has the same and takes a second to load
 
 Floats = NDArray[np.float64]
-
 LEVEL = 0.95
 """Of every interval, two-sided."""
 SEED = 20260101
@@ -62,16 +61,11 @@ def standard_error(values: Sequence[float] | Floats) -> float | None:
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
 
-def clustered_error(
-    values: Sequence[float] | Floats,
-    clusters: Sequence[Hashable],
-    correction: Literal["CR0", "CR1"] = "CR1",
-) -> float | None:
+def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashable]) -> float | None:
     """Return the standard error of the mean when questions of one cluster go together.
 
-    Clusters are e.g. comparisons or subjects, one name for each value. None for fewer than two of
-    them. `CR0` has no correction (Miller 2024, equation 4); `CR1` has G / (G - 1) of G clusters, as
-    Inspect does, and is too small with few (below about 20): read it as a sensitivity check.
+    `clusters` has a name for each value; None for fewer than two of them. With the correction
+    G / (G - 1) of G clusters (CR1), as Inspect has it, it is too small below about 20.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -81,8 +75,7 @@ def clustered_error(
     if groups < 2:
         return None
     sums = np.bincount(codes, weights=array[there] - array[there].mean())
-    factor = groups / (groups - 1) if correction == "CR1" else 1.0
-    return float(np.sqrt(factor * (sums**2).sum()) / there.sum())
+    return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / there.sum())
 
 
 def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
@@ -97,9 +90,8 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
     """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
 
-    The usual interval (1.96 standard errors) is wrong near 0 and 1, e.g. at 29 of 30. Shares of
-    questions answered in part are allowed: the interval is then too wide, never too narrow, because
-    no value within [0, 1] varies more than right and wrong do.
+    The usual interval is wrong near 0 and 1, e.g. at 29 of 30. Of questions answered in part it is
+    too wide, never too narrow: no value within [0, 1] varies more than right and wrong do.
     """
     z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
     below = 1 + z * z / n
@@ -111,7 +103,7 @@ def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
 def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bounds:
     """Return Wilson's interval on the sample size that a clustered standard error amounts to.
 
-    Korn and Graubard's size p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
+    Korn and Graubard's p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
     degrees of freedom (Franco et al. 2019, PMC6690503).
     """
     variance = share * (1 - share)
@@ -130,12 +122,9 @@ def _without_gaps(values: Sequence[float] | Floats) -> Floats:
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return the means of all columns of `values` (questions, columns): (resamples, columns).
-
-    The counts are made and used some at a time, so that 14,000 questions fit into memory, too.
-    """
+    """Return the means of all columns of `values` (questions, columns): (resamples, columns)."""
     rng, questions = np.random.default_rng(seed), values.shape[0]
-    step = max(1, CELLS // max(1, questions))
+    step = max(1, CELLS // max(1, questions))  # some at a time: 14,000 fit into memory, too
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
     return np.concatenate(
         [resampled_means(_counts(rng, size, questions), values) for size in sizes]
@@ -143,10 +132,7 @@ def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED
 
 
 def resampled_counts(questions: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return how often each question is drawn in each resample: (resamples, questions).
-
-    `bootstrap_means` with the same seed draws the same.
-    """
+    """Return how often each question is drawn in each resample: (resamples, questions)."""
     return _counts(np.random.default_rng(seed), resamples, questions)
 
 
@@ -158,11 +144,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
-    """Return the mean of each column of `values` (questions, columns) in each resample.
-
-    Not-a-number is a question without a value: a mean is over those that have one, and is
-    not-a-number itself in a resample that drew none of them.
-    """
+    """Return the mean of each column of `values` (questions, columns), gaps left out."""
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
     if not missing.any():
@@ -185,10 +167,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
-    """Return the interval of mean(top) / mean(below), both (questions,), by BCa.
-
-    `resampled`: the ratio in each resample. None where some resample has no ratio, or no spread.
-    """
+    """Return the BCa interval of mean(top) / mean(below); None for gaps or without spread."""
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -215,31 +194,14 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
 # --- two systems, and many ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """How two systems go together on the questions that both were graded on."""
-
-    b: int
-    """Questions on which the first is better."""
-    c: int
-    """Questions on which the second is better."""
-    correlation: float | None
-    """Pearson's, of question means; None where one of them has no spread."""
-
-
-def pairs_of(ours: Floats, theirs: Floats) -> Pairs:
-    """Return discordant counts and correlation of two arrays without gaps."""
+def correlation_of(ours: Floats, theirs: Floats) -> float | None:
+    """Return Pearson's of two arrays without gaps; None where one of them has no spread."""
     flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
-    correlation = None if flat else float(np.corrcoef(ours, theirs)[0, 1])
-    return Pairs(int((ours > theirs).sum()), int((ours < theirs).sum()), correlation)
+    return None if flat else float(np.corrcoef(ours, theirs)[0, 1])
 
 
 def sign_test(deltas: Sequence[float] | Floats) -> float:
-    """Return the two-sided exact p-value of the sign test; equal pairs say nothing.
-
-    >>> sign_test([1, 1, 1, 1, 1, 0])
-    0.0625
-    """
+    """Return the two-sided exact p-value of the sign test; equal pairs say nothing."""
     array = np.asarray(deltas)
     return mcnemar(int((array > 0).sum()), int((array < 0).sum()))
 
@@ -252,9 +214,9 @@ def mcnemar(b: int, c: int) -> float:
 def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: int = SEED) -> float:
     """Return the two-sided p-value of the paired permutation test on the mean difference.
 
-    Under the null each question's difference is as likely with the other sign. All flips are
-    counted for up to `MOST_FLIPS` differing questions; else `draws` are drawn and the observed one
-    counts as one more (Phipson and Smyth 2010), so that p is never 0.
+    Under the null each question's difference is as likely with the other sign. Up to `MOST_FLIPS`
+    differing questions all flips are counted; else `draws` are drawn and the observed one counts as
+    one more (Phipson and Smyth 2010), so that p is never 0.
     """
     array = np.asarray(deltas, dtype=np.float64)
     moved = array[array != 0]
@@ -289,10 +251,9 @@ class Cochran:
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q of single binary draws, (questions, systems); None where it has no say.
+    """Return Cochran's Q (1950) of single binary draws, (questions, systems).
 
-    It has none for fewer than two systems, for values besides 0 and 1, for gaps, and where all
-    systems agree on every question. Cochran 1950; McNemar's test without correction for two.
+    None for fewer than two systems, values besides 0 and 1, gaps, and where all systems agree.
     """
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
@@ -350,14 +311,6 @@ def _power_factor(power: float) -> float:
     return normal_quantile((1 + LEVEL) / 2) + normal_quantile(power)
 
 
-def variance_of_discordant(share: float) -> Variance:
-    """Return the variance when two systems differ on a share of the questions, one draw each.
-
-    All of it counts as between: one draw cannot tell the two parts apart.
-    """
-    return Variance(share, 0.0)
-
-
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
     """Return the variance for two accuracies whose grades of one draw go together so much."""
     mine, other = ours * (1 - ours), theirs * (1 - theirs)
@@ -365,11 +318,7 @@ def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Va
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate both parts from grades, (questions, epochs) of each system, epochs drawn apart.
-
-    With one epoch the parts cannot be told apart and all counts as between, so more epochs seem to
-    gain nothing: the careful side. The estimate of the between part is cut at 0.
-    """
+    """Estimate both parts from grades (questions, epochs); of one epoch all counts as between."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
               if one.shape[1] > 1]  # fmt: skip
@@ -397,9 +346,9 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 
-    `answers` need only be equal where they mean the same; None is no answer and has no vote. Of
-    answers with equally many votes each wins equally often. A try's grade in `values` goes with
-    its answer; where all k tries have no answer the grade is 0. ValueError for k above the tries.
+    `answers` need only be equal where they mean the same; None has no vote. Of answers with equally
+    many votes each wins equally often; where no try has an answer the grade is 0. ValueError for k
+    above the tries.
     """
     n = len(answers)
     if not 1 <= k <= n:

@@ -16,32 +16,10 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.text import pluralise
+from reports import render, scores
 from reports.markdown import MARK
-from reports.render import (
-    UNKNOWN,
-    as_json,
-    count,
-    interval,
-    markdown_file,
-    markdown_table,
-    percent,
-    points,
-    refuse_foreign,
-    text_file,
-    usd_about,
-    write_files,
-)
-from reports.scores import (
-    CrossedMean,
-    ScoredSystem,
-    ScoredSystems,
-    SystemKind,
-    crossed_mean,
-    crossed_resamples,
-    percentile,
-    sample_size,
-    scored_systems,
-)
+from reports.render import UNKNOWN, count, interval, percent, points, usd_about
+from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, SystemKind
 from reports.stats import Bounds, Floats
 
 MARGIN = 0.02
@@ -64,7 +42,6 @@ class SystemDifference:
     found: CrossedMean
     bootstrap: Bounds | None
     suites: Mapping[str, CrossedMean]
-    """The same, suite by suite."""
     questions: int
 
 
@@ -73,7 +50,6 @@ class OracleGap:
     """How much of the way from the best single worker to the oracle was gone."""
 
     suite: str
-    """Empty for the mean over suites."""
     best: str
     best_mean: float
     oracle_mean: float
@@ -105,7 +81,6 @@ class TargetResult:
     suites: Mapping[str, CrossedMean]
     against: tuple[SystemDifference, ...]
     reach: tuple[OracleGap, ...]
-    """The mean over suites first."""
     targets: tuple[Target, ...]
 
 
@@ -120,30 +95,24 @@ def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
     others = [one for one in found.systems if one is not who]
     against = tuple(system_difference(found.suites, who, other) for other in others)
     reach = _oracle_gaps(found, who)
-    return TargetResult(
-        who,
-        *_over_suites(strata),
-        against,
-        reach,
-        (
-            _superior("every single worker", "single", against),
-            _superior("every untrained ensemble", "ensemble", against),
-            _superior("every one-step router", "router", against),
-            _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
-            *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
-            _calls(who, found.named(MIXTURE)),
-            _undominated(who, [one.name for one in others if _dominates(one, who)]),
-        ),
+    targets = (
+        _superior("every single worker", "single", against),
+        _superior("every untrained ensemble", "ensemble", against),
+        _superior("every one-step router", "router", against),
+        _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
+        *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
+        _calls(who, found.named(MIXTURE)),
+        _undominated(who, [one.name for one in others if _dominates(one, who)]),
     )
+    return TargetResult(who, *_over_suites(strata), against, reach, targets)
 
 
 def _over_suites(
     strata: Mapping[str, Floats],
 ) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
-    """Return the mean over suites, its bootstrap interval, and each suite's mean."""
     every = list(strata.values())
-    suites = {suite: crossed_mean([one]) for suite, one in strata.items()}
-    return crossed_mean(every), percentile(crossed_resamples(every)), suites
+    suites = {suite: scores.crossed_mean([one]) for suite, one in strata.items()}
+    return scores.crossed_mean(every), scores.percentile(scores.crossed_resamples(every)), suites
 
 
 def system_difference(
@@ -180,28 +149,27 @@ def _oracle_gap(
     for suite in suites:
         known = [one.scores[suite] for one in (who, best, oracle)]
         both = [one for one in known[0] if all(one in each for each in known)]
-        for at, scores in enumerate(known):
-            columns = [scores[one] if at == 0 else scores[one][:1] for one in both]
+        for at, own in enumerate(known):
+            columns = [own[one] if at == 0 else own[one][:1] for one in both]
             strata[at].append(np.stack(columns, axis=1))
     low, high = (float(np.mean([one.mean() for one in each])) for each in strata[1:])
     if high <= low:
         return OracleGap(name, best.name, low, high, None, None)
     mine = float(np.mean([one.mean() for one in strata[0]]))
-    ours, least, most = (crossed_resamples(each) for each in strata)
+    ours, least, most = (scores.crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (ours - least) / (most - least)
-    return OracleGap(name, best.name, low, high, (mine - low) / (high - low), percentile(shares))
+    share, between = (mine - low) / (high - low), scores.percentile(shares)
+    return OracleGap(name, best.name, low, high, share, between)
 
 
 def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
-    """Say whether a baseline is cheaper and more accurate; what looks at targets is none."""
     if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
         return False
     return other.costs.usd < who.costs.usd and other.mean > who.mean
 
 
 def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
-    """Demand an interval above zero against each of a kind."""
     them = [one for one in against if one.kind == kind]
     name, wanted = f"superior to {whom}", "interval above 0"
     if not them:
@@ -241,9 +209,8 @@ def _calls(who: ScoredSystem, mixture: ScoredSystem | None) -> Target:
         return Target(name, wanted, "unknown", None)
     ratio = who.costs.worker_calls / theirs
     found = f"{ratio:.2f} x ({who.costs.worker_calls:.2f} of {theirs:.2f} a question)"
-    return Target(
-        name, wanted, found, ratio <= CALLS, "" if ratio <= CALLS else f"by {ratio - CALLS:.2f} x"
-    )
+    short = "" if ratio <= CALLS else f"by {ratio - CALLS:.2f} x"
+    return Target(name, wanted, found, ratio <= CALLS, short)
 
 
 def _undominated(who: ScoredSystem, better: Sequence[str]) -> Target:
@@ -278,8 +245,8 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
 
     UserError for logs of several conditions, nothing trained, or foreign files in `out`.
     """
-    refuse_foreign(out, MARKS)
-    found = scored_systems(load_runs(dirs)[0])
+    render.refuse_foreign(out, MARKS)
+    found = scores.scored_systems(load_runs(dirs)[0])
     results = target_results(found)
     if not results:
         raise UserError(
@@ -287,9 +254,9 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    data = text_file(targets_json(found, results))
-    files = {"targets.md": markdown_file(text, MARK), "targets.json": data}
-    return text, write_files(out, files)
+    data = render.text_file(targets_json(found, results))
+    files = {"targets.md": render.markdown_file(text, MARK), "targets.json": data}
+    return text, render.write_files(out, files)
 
 
 def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
@@ -315,16 +282,16 @@ def _field(found: ScoredSystems) -> str:
             count(one.costs.worker_tokens_out),
             count(one.costs.tokens),
             usd_about(one.costs.usd),
-            sample_size(one),
+            scores.sample_size(one),
         )
         for one in sorted(found.systems, key=lambda one: -one.mean)
     ]
-    return markdown_table([heads, *lines], left=len(heads))
+    return render.markdown_table([heads, *lines], left=len(heads))
 
 
 def _result_text(result: TargetResult) -> str:
     who = result.who
-    said = f"## `{who.name}`\n\n{sample_size(who)}: {_sure(result.mean)}"
+    said = f"## `{who.name}`\n\n{scores.sample_size(who)}: {_sure(result.mean)}"
     if result.bootstrap:
         said += f", bootstrap {interval(*result.bootstrap)}"
     if result.mean.seed_error is not None:
@@ -347,7 +314,7 @@ def _result_text(result: TargetResult) -> str:
         between = interval(*one.bootstrap, signed=True) if one.bootstrap else UNKNOWN
         line = (f"`{one.other}`", one.kind, _said(one.found), between, f"{one.questions}")
         tables[-1].append(line)
-    return "\n\n".join([*parts, *(markdown_table(one, left=len(one[0])) for one in tables)])
+    return "\n\n".join([*parts, *(render.markdown_table(one, left=len(one[0])) for one in tables)])
 
 
 def _sure(found: CrossedMean) -> str:
@@ -383,4 +350,4 @@ def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
         for one in results
     ]
     about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
-    return as_json({**about, "left_out": found.left_out, "field": field, "trained": every})
+    return render.as_json({**about, "left_out": found.left_out, "field": field, "trained": every})

@@ -3,18 +3,9 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
-from reports.blocks import (
-    avg_at,
-    blocks_of,
-    book_name,
-    boxes_by_row,
-    boxes_of,
-    exam_name,
-    pool_name,
-    reference_of_block,
-)
+from reports import blocks, render
 from reports.derived import Comparison, GroupScore, group_names
-from reports.render import UNKNOWN, aligned, count, interval, percent, points, share, usd
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
 
 WIDTH = 120
@@ -24,35 +15,48 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
-DERIVED_HEADS = ("acc %", "95 % interval", "vs ref", "verdict", "USD/query")
 DERIVED = 64
 """Of a derived row's name, which names its suite and its worker, too."""
-HEADER = (
-    "system", "acc %", "95 % CI", "vs ref", "verdict", "graded", "invalid", "USD/query", "tok out",
-    "calls", "sec",
-)  # fmt: skip
+DERIVED_COLUMNS: Columns[TableRow] = (
+    ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs ref", lambda row: points(row.paired_diff)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+)
+FIGURES: Columns[TableRow] = (
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs ref", lambda row: points(row.paired_diff)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("graded", lambda row: f"{row.n_graded}/{row.n_asked}"),
+    ("invalid", lambda row: share(row.invalid_plan_pct)),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("tok out", lambda row: count(row.tokens_out)),
+    ("calls", lambda row: count(row.calls, 1)),
+    ("sec", lambda row: count(row.latency_s, 2)),
+)
 
 
 def table_text(shown: Comparison) -> str:
     """Return the rows block by block, no line longer than 120 characters."""
-    blocks = [_block(block, shown) for block in blocks_of(shown.rows)]
+    parts = [_block(block, shown) for block in blocks.blocks_of(shown.rows)]
     below = wrap(LEGEND, WIDTH) if any(row.paired_diff is not None for row in shown.rows) else []
     below += [STAR] if any(map(_is_limited, shown.rows)) else []
-    blocks += ["\n".join(below)] if below else []
-    return "\n\n".join(blocks)
+    parts += ["\n".join(below)] if below else []
+    return "\n\n".join(parts)
 
 
 def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     first, rows = block[0], shown.rows
-    title = (
-        f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
-        f"reference: {reference_of_block(block)}"
-    )
-    lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
+    pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
+    reference = blocks.reference_of_block(block)
+    title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
+    lines = _table(block, NAME)
     over = max(map(len, lines)) - WIDTH
     if over > 0:  # long names give way to figures
-        longest = max(len(_name(row)) for row in block)
-        lines = aligned([HEADER, *(_cells(row, longest - over) for row in block)])
+        lines = _table(block, max(len(_name(row)) for row in block) - over)
     below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
@@ -61,27 +65,19 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
     return "\n".join(line[:WIDTH].rstrip() for line in (*heads, *lines, *below))
 
 
+def _table(block: Sequence[TableRow], width: int) -> list[str]:
+    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *FIGURES)
+    return render.aligned(render.tabulate(columns, block))
+
+
 def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
-    lines = [("derived, no call of its own", *DERIVED_HEADS), *(_derived(row) for row in rows)]
-    return "\n".join(line[:WIDTH].rstrip() for line in aligned(lines)) if rows else ""
-
-
-def _derived(row: TableRow) -> tuple[str, ...]:
-    name = f"{row.suite} {row.system}"
-    return (
-        name if len(name) <= DERIVED else name[: DERIVED - 1] + "~",
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        row.verdict or UNKNOWN,
-        usd(row.usd_per_query),
-    )
+    lines = render.aligned(render.tabulate(DERIVED_COLUMNS, rows))
+    return "\n".join(line[:WIDTH].rstrip() for line in lines) if rows else ""
 
 
 def _each(block: Sequence[TableRow]) -> list[str]:
-    """Say what single rows lack, system by system; where a question was asked more than once."""
-    tries = avg_at(block)
+    tries = blocks.avg_at(block)
     said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
     lines = [said] if tries else []
     # At the book `none`, which the block's heading names, there is no more to say.
@@ -113,13 +109,12 @@ def _each(block: Sequence[TableRow]) -> list[str]:
 
 
 def _once(block: Sequence[TableRow]) -> list[str]:
-    """Say the pace of rehearsal workers, where programs ran, and the published evaluator's view."""
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
-    apart = [f"box of {row.system}: {box}" for box, row in boxes_by_row(block)]
+    apart = [f"box of {row.system}: {box}" for box, row in blocks.boxes_by_row(block)]
     return [
         *([f"sec: rehearsal latency slept times {times}"] if scales else []),
-        *(apart or [f"box: {box}" for box in boxes_of(block)]),
+        *(apart or [f"box: {box}" for box in blocks.boxes_of(block)]),
         *(
             f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
             f"({row.n_official_differ} verdicts differ)"
@@ -130,37 +125,18 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
-    """Return a small table of one grouping, systems down and groups across."""
     groups = group_names(parts)
     sizes = {group: max(part.n for part in parts if part.group == group) for group in groups}
     lines = [(grouping, *(f"{group} (n={sizes[group]})" for group in groups))]
     for row in {id(part.row): part.row for part in parts}.values():
         own = {part.group: percent(part.value) for part in parts if part.row is row}
         lines.append((_name(row), *(own.get(group, UNKNOWN) for group in groups)))
-    return aligned(lines)
-
-
-def _cells(row: TableRow, width: int) -> tuple[str, ...]:
-    return (
-        _name(row, width),
-        percent(row.accuracy),
-        interval(row.ci_low, row.ci_high),
-        points(row.paired_diff),
-        row.verdict or UNKNOWN,
-        f"{row.n_graded}/{row.n_asked}",
-        share(row.invalid_plan_pct),
-        usd(row.usd_per_query),
-        count(row.tokens_out),
-        count(row.calls, 1),
-        count(row.latency_s, 2),
-    )
+    return render.aligned(lines)
 
 
 def _name(row: TableRow, width: int = NAME) -> str:
-    name = row.system + ("*" if _is_limited(row) else "")
-    return name if len(name) <= width else name[: width - 1] + "~"
+    return shortened(row.system + ("*" if _is_limited(row) else ""), width)
 
 
 def _is_limited(row: TableRow) -> bool:
-    """Say whether a row is no plain result of a method."""
     return row.uses_targets or not row.reference_allowed or row.n_graded < row.n_asked

@@ -1,10 +1,7 @@
-"""Places where untrusted programs may run.
+"""Places where untrusted programs may run; a box is chosen by name, and none falls back to another.
 
-Belongs here: the `Box` protocol, its implementations, limits, and cleaning up after a program; not
-tests of a program, graders or prompts (suites/code_grading.py). Security code is read alone: box.py
-(what a box promises), inside/ (what runs in one), cells.py and cell_box.py (how the host talks to
-it), docker_box.py and bwrap_box.py (how each starts one), images.py (what Docker needs). A box is
-always chosen by name; nothing here falls back to a weaker one.
+Security code is read alone: box.py (what a box promises), inside/ (what runs in one), cells.py and
+cell_box.py (how the host talks to it), docker_box.py, bwrap_box.py and images.py (how each starts).
 """
 
 from collections.abc import Callable, Mapping
@@ -49,10 +46,9 @@ BOXES: Mapping[str, Callable[[int | None], Box]] = {
 
 
 def open_box(name: str, max_sandboxes: int | None = None) -> Box:
-    """Return the box called `name`; SandboxError lists the known names.
+    """Return the box called `name`, not started yet; SandboxError lists the known names.
 
-    At most `max_sandboxes` of its sandboxes exist at once; None stands for one per core. Nothing is
-    started yet: `Box.facts` tells whether the box can be used.
+    At most `max_sandboxes` of its sandboxes exist at once; None stands for one per core.
     """
     if name not in BOXES:
         raise SandboxError(f"There is no box {name!r}; known boxes: {', '.join(sorted(BOXES))}.")

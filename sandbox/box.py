@@ -1,11 +1,8 @@
 """A box: a place that runs one untrusted program on many inputs and reports what happened.
 
-Everything the program does wrong is a `ProgramOutcome`, a value. Everything the box does wrong (its
-daemon is down, its image is missing, the disk is full) is a `SandboxError`. The two never mix: an
-outage must not be graded as a wrong answer.
-
-A box is never told what an input should produce. Whoever grades compares outside, so there is
-nothing in the box to steal and nothing to gain by forging a result.
+What the program does wrong is a `ProgramOutcome`, a value; what the box does wrong is a
+`SandboxError`, so that no outage is graded as a wrong answer. A box is never told what an input
+should produce: there is nothing in it to steal, and nothing to gain by forging a result.
 """
 
 import base64
@@ -18,7 +15,6 @@ from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
 """The image every code suite runs in unless it names another; boxes without images ignore it."""
-
 Runner = Literal["script", "call", "official", "unittest"]
 """How a program is run on one input; each is a function in sandbox/inside/runners.py.
 
@@ -31,7 +27,6 @@ Runner = Literal["script", "call", "official", "unittest"]
 - `unittest`: the program and its test code (the input) in one process, as BigCodeBench does it;
   `result` is `{"ran": n, "failed": {test: last line}}`.
 """
-
 Status = Literal["exited", "time", "memory", "output", "processes", "died"]
 """How a run ended: by itself (any exit code), over a limit, or twice taking its box along."""
 
@@ -78,8 +73,8 @@ class ProgramOutcome:
     stdout: bytes
     stderr: bytes
     result: bytes
-    """What the runner reports; empty when the program never came that far. Written by a process
-    that the program controls: parse it as data, and never take it for a verdict."""
+    """What the runner reports, empty when it never came that far. Written by a process that the
+    program controls: parse it as data, and never take it for a verdict."""
     cpu_s: float
     """CPU time of all its processes; may pass the limit by a watch interval."""
     wall_s: float
@@ -90,11 +85,8 @@ class SandboxFacts:
     """Where programs ran, for logs and tables."""
 
     box: str
-    """`docker`, `docker:runsc`, `bwrap`, `subprocess`, `inspect:docker`."""
     python: str
-    """Version of the Python inside, e.g. `3.11.2`."""
     image: str | None = None
-    """Name of the image, where there is one."""
     image_id: str | None = None
     """Its content digest, `sha256:...`."""
     packages: tuple[str, ...] = field(default=())
@@ -119,9 +111,9 @@ class Box(Protocol):
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input, each run in a fresh process (`official`: in one process).
 
-        Lazy: an input is taken when its outcome is asked for, so closing the generator stops early;
-        close it in any case (`contextlib.closing`). `alone` keeps every other run of this host
-        process waiting. Safe to use from several threads. Raises SandboxError when the box fails.
+        Lazy: closing the generator stops early; close it in any case (`contextlib.closing`).
+        `alone` keeps every other run of this process waiting. Thread-safe. SandboxError when the
+        box fails.
         """
         ...
 
@@ -131,22 +123,20 @@ class Box(Protocol):
 
     def close(self) -> None:
         """Release every process and container; the box cannot be used afterwards."""
-        ...
 
 
 DIGITS = 50_000
 """Longest integer that is read, in decimal digits; LiveCodeBench's evaluator sets the same."""
-
 HASHED = 1000
-"""Most set elements and dictionary keys in a value, strings apart. Numbers can be chosen so that
+"""Most set elements and dictionary keys in a value, strings apart: numbers can be chosen so that
 they all collide, and then every one is compared with every other."""
 
 
 def decode(result: bytes) -> object:
     """Return what the runner `call` reports, as plain builtins; ValueError when it holds none.
 
-    The bytes were written by a process that the program controls. So they are data: nothing in them
-    is executed, and what is malformed, too deep or too large to hold is a `ValueError`.
+    The bytes were written by a process that the program controls, so nothing in them is executed;
+    what is malformed, too deep or too large to hold is a ValueError.
 
     >>> decode(b'{"returned": {"list": [1, {"tuple": ["a", null]}]}}')
     [1, ('a', None)]

@@ -1,22 +1,20 @@
 """A box made of Linux namespaces by bubblewrap, for machines without a container engine.
 
-Every program gets a cell of its own: new user (see below), process, network, IPC, mount and host
-name spaces; a read-only root that holds /usr, the running Python and nothing else of the machine;
-two small tmpfs; no capabilities; the seccomp filter of seccomp.py. The cell ends with its program,
-and the kernel then removes all that the program left.
+Every program gets a cell of its own: process, network, IPC, mount and host name spaces; a read-only
+root that holds /usr, the running Python and nothing else of the machine; two small tmpfs; no
+capabilities; the seccomp filter of seccomp.py. It ends with its program and all that this left.
 
-Who runs the program
-- Started by root: the judge is root with SETUID, SETGID and KILL only, and each run gets a user id
-  of its own, as in the docker box. No user namespace: in one, root of the box is root of the host
-  to /proc/sys and to every file that root owns (/dev/null among them).
-- Started by anybody else: judge and program share that user, in a user namespace that allows no
-  second one. The judge is process 1, which the kernel shields; neither it nor the zygote can be
-  traced or read, and the filter refuses signals to them and changes to another process's limits. A
-  program that ends its box all the same gets a new one, once.
+Started by root, the judge is root with SETUID, SETGID and KILL only, and each run gets a user id of
+its own, as in the docker box. No user namespace: in one, root of the box is root of the host to
+/proc/sys and to every file that root owns (/dev/null among them).
 
-Weaker than docker: memory and processes are watched and limited per process, not by a cgroup;
-files that a program creates in memory are limited each, not together; the number of empty files on
-the tmpfs is not limited; /usr and the Python are the host's and can be read.
+Started by anybody else, judge and program share that user, in a user namespace that allows no
+second one. The judge is process 1, which the kernel shields; neither it nor the zygote can be
+traced or read, and the filter refuses signals to them and changes to another process's limits.
+
+Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; files
+in memory are limited each, not together, and empty ones not in number; /usr and the Python are the
+host's and can be read.
 """
 
 import os
@@ -35,19 +33,14 @@ from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
 """The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
-
-LAST_USER = 59_999
-"""The last user id that a judge gives to programs (sandbox/inside/isolation.py)."""
-
+LAST_USER = 59_999  # the last that a judge gives to programs (sandbox/inside/isolation.py)
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
-
 DEVICES = ("null", "zero", "full", "random", "urandom")
 LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-
 FILES_BYTES = 64 << 20
 """Size of /tmp, and of /dev/shm."""
-
 TRIAL_S = 20.0
+MEMORY_NOTE = "bwrap has no cgroup: memory is limited per process, and watched for all together."
 
 FORBIDDEN = {
     "user/max_user_namespaces": "0",
@@ -60,16 +53,13 @@ FORBIDDEN = {
 class BwrapBox(CellBox):
     """Namespaces of its own for each program; see the module for what that covers."""
 
+    name = "bwrap"
+
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
-
-    @property
-    def name(self) -> str:
-        """`bwrap`."""
-        return "bwrap"
 
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
@@ -145,11 +135,6 @@ def why_unusable() -> str | None:
     return _trial()
 
 
-def memory_note() -> str:
-    """Say how memory is limited, for `podium doctor`."""
-    return "bwrap has no cgroup: memory is limited per process, and watched for all together."
-
-
 def switches_users() -> bool:
     """Say whether this process is root enough to give every program a user id of its own."""
     status = Path("/proc/self/status").read_text()
@@ -176,14 +161,12 @@ def host_python() -> Path:
 
 
 def _bwrap() -> str:
-    """Return where bubblewrap is; SandboxError when it is not installed."""
     if path := shutil.which("bwrap"):
         return path
     raise SandboxError("The bwrap sandbox needs bubblewrap (Debian: apt-get install bubblewrap).")
 
 
 def _trial() -> str | None:
-    """Start a box that does nothing; return why that failed."""
     users = switches_users()
     seccomp_fd = filter_file(users=users)
     argv = bwrap_argv(seccomp_fd, host_python(), users=users)
@@ -203,7 +186,6 @@ def _trial() -> str | None:
 
 
 def _forbidden() -> str:
-    """Name the settings that keep users from making namespaces, as a hint."""
     for name, value in FORBIDDEN.items():
         setting = Path("/proc/sys") / name
         if os.geteuid() and setting.exists() and setting.read_text().strip() == value:
@@ -212,10 +194,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return the read-only parts: /usr, the linker's cache, the interpreter and its libraries.
-
-    Not the interpreter's whole folder, which may be somebody's home.
-    """
+    """Return the read-only parts: not the interpreter's whole folder, which may be a home."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)

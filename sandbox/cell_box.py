@@ -1,8 +1,7 @@
 """What all boxes made of cells share, and the plainest of them: child processes with limits.
 
-A cell that dies during a run may have been killed by the program or may have gone down with its
-engine. So the engine is asked first; if it lives, the program runs again, alone in a fresh cell,
-and if that dies too it was the program: an outcome with status `died`, not a failure of ours.
+When a cell dies during a run, the engine is asked first. If it lives, the program runs again, alone
+in a fresh cell; if that dies too it was the program: status `died`, not a failure of ours.
 """
 
 import atexit
@@ -12,45 +11,28 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from sandbox import cells
 from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
-from sandbox.cells import (
-    CORES,
-    GRACE_S,
-    PYTHON_FLAGS,
-    CellAnswer,
-    CellDied,
-    CellKind,
-    CellPool,
-    CellStuck,
-    SandboxCell,
-    available_cores,
-    spawn,
-)
+from sandbox.cells import CellDied, CellKind, CellPool, CellStuck, SandboxCell
 
 NOTHING = Program("")
-TWICE = CellAnswer(
-    ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0),
-    clean=False,
-)
+TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0)
 
 
 class CellBox(ABC):
     """A box whose runs happen in cells; a subclass says how a cell starts."""
 
+    name: str
+    """On the command line, in logs and in tables."""
     reuse = False
     """Whether a cell may serve one program after another."""
-    grace_s = GRACE_S
+    grace_s = cells.GRACE_S
     """How much longer than its wall limit a run may take before its cell counts as stuck."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
-        self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
+        self._pool = CellPool(self.start, max_sandboxes or cells.available_cores(), self.reuse)
         atexit.register(self.close)
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name on the command line, in logs and in tables."""
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
@@ -69,20 +51,19 @@ class CellBox(ABC):
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         kind = CellKind(program.image, limits.memory_bytes, limits.processes)
-        with closing(_Seat(self._pool, kind, program)) as seat:
+        with closing(_HeldCell(self._pool, kind, program)) as held:
             for data in inputs:
-                seat.take()
-                with CORES.all() if alone else CORES.one():
-                    answer = self._try(seat, data, limits)
-                if answer is None:
+                held.take()
+                with cells.CORES.all() if alone else cells.CORES.one():
+                    outcome = self._try(held, data, limits)
+                if outcome is None:
                     self.check()
-                    seat.take(fresh=True)
-                    with CORES.all():
-                        answer = self._try(seat, data, limits)
-                if answer is None:
+                    held.take(fresh=True)
+                    with cells.CORES.all():
+                        outcome = self._try(held, data, limits)
+                if outcome is None:
                     self.check()
-                    answer = TWICE
-                yield answer.outcome
+                yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
@@ -102,17 +83,16 @@ class CellBox(ABC):
         atexit.unregister(self.close)
         self._pool.close()
 
-    def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> CellAnswer | None:
-        """Run a program on an input; None when its cell died."""
+    def _try(self, held: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
         try:
-            return seat.run(data, limits, self.grace_s)
+            return held.run(data, limits, self.grace_s)
         except CellDied:
             return None
         except CellStuck as error:
             raise SandboxError(f"The {self.name} sandbox is stuck: {error}.") from error
 
 
-class _Seat:
+class _HeldCell:
     """A program and the cell it runs in, taken when it first runs and replaced when unclean."""
 
     def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
@@ -124,19 +104,19 @@ class _Seat:
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
-    def run(self, data: bytes, limits: Limits, grace_s: float) -> CellAnswer:
+    def run(self, data: bytes, limits: Limits, grace_s: float) -> ProgramOutcome:
         cell = self._cell
         assert cell
         try:
             if cell.program is not self._program:
                 cell.load(self._program)
-            answer = cell.run(data, limits, grace_s)
+            outcome, clean = cell.run(data, limits, grace_s)
         except BaseException:  # the cell may be in the middle of an answer
             self._drop(cell)
             raise
-        if not answer.clean:
+        if not clean:
             self._drop(cell)
-        return answer
+        return outcome
 
     def close(self) -> None:
         """Return the cell, with its program out of it."""
@@ -153,30 +133,22 @@ class _Seat:
 class SubprocessBox(CellBox):
     """Plain child processes with limits. It limits; it does not isolate.
 
-    Covered
-    - CPU time and real time of a program with all its children; address space and, watched, memory;
-    - the number of processes and threads: watched, so a fork bomb lives for a tenth of a second;
-    - size of stdout, of stderr, of what is returned and of any file; no core dumps;
-    - all that the program started is killed when its run ends, daemons too: orphans are adopted;
-    - a fresh working directory per run, removed afterwards; an empty environment; no descriptors of
-      ours; no access to what this process holds.
+    Covered: CPU and real time of a program with all its children; address space; memory, processes
+    and threads as watched, so a fork bomb lives for a tenth of a second; sizes of what it writes or
+    returns; no core dumps; all it started is killed, daemons too; a fresh working directory, an
+    empty environment, no descriptors of ours.
 
-    Not covered
-    - the network, and every file the current user may read or write, /tmp and /dev/shm included;
-    - signalling, tracing or limiting other processes of the same user, the judge among them;
-    - what outlives processes elsewhere: System V segments, POSIX queues, kernel keyrings;
-    - many small files: the disk is limited per file, not in total; memory is limited per tick.
+    Not covered: the network, and every file that the user may read or write; signalling, tracing or
+    limiting other processes of the user, the judge among them; System V segments, POSIX queues and
+    keyrings that outlive processes; the disk in total.
 
     So it serves programs that we wrote ourselves (the rehearsal workers), and others only where the
     user asked for it by name. Linux only: it needs prctl, memfd and /proc.
     """
 
-    @property
-    def name(self) -> str:
-        """`subprocess`."""
-        return "subprocess"
+    name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
-        return spawn([python, *PYTHON_FLAGS], "plain")
+        return cells.spawn([python, *cells.PYTHON_FLAGS], "plain")

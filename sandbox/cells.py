@@ -1,8 +1,7 @@
 """Cells: warm judges that the host starts, talks to, pools and shares the cores among.
 
-A cell is one running judge (sandbox/inside/judge.py), seen through a stream. It answers in time, or
-it is dead (`CellDied`: the stream ended) or stuck (`CellStuck`). What that means, the program's
-fault or the box's, is for boxes to decide (cell_box.py).
+A cell is a running judge (sandbox/inside/judge.py) behind a stream. It answers in time, or is dead
+or stuck: whose fault that is, the program's or the box's, boxes decide (cell_box.py).
 """
 
 import json
@@ -23,10 +22,7 @@ from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
-
-FACTS = b'{"facts": 0}\n'
-"""Asks for the version of Python inside and the packages that programs can import."""
-
+FACTS = b'{"facts": 0}\n'  # asks for the Python inside and what programs can import
 PARTS = ("stdout", "stderr", "result")
 """What follows the header of an answer, in this order; the header has their sizes."""
 
@@ -59,15 +55,8 @@ def run_header(size: int, limits: Limits) -> bytes:
 def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
     """Return what an answer says: its header, and the parts that followed it."""
     stdout, stderr, result = parts
-    return ProgramOutcome(
-        header["status"],
-        header["exit_code"],
-        stdout,
-        stderr,
-        result,
-        header["cpu_s"],
-        header["wall_s"],
-    )
+    ended, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
+    return ProgramOutcome(*ended, stdout, stderr, result, *spent)
 
 
 def json_line(order: Mapping[str, Any]) -> bytes:
@@ -100,18 +89,20 @@ os._exit(0)
 """
 """The first words of a cell: it takes the judge's sources from its standard input."""
 
-PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)
-"""No user site, no installed packages but the image's own; hashes are seeded by the environment."""
-
+PYTHON_FLAGS = (
+    "-s",
+    "-P",
+    "-S",
+    "-X",
+    "utf8",
+    "-c",
+    BOOT,
+)  # no user site, no packages but the image's
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
-
 BOOT_S = 30.0
 GRACE_S = 30.0
 """How long a judge may take beyond a run's wall limit: to clean up, and to pass on large data."""
-
-CLOSE_S = 0.5
-"""How long a judge may take to tidy up after its stream has ended."""
-
+CLOSE_S = 0.5  # for a judge to tidy up after its stream has ended
 PIECE = 1 << 18
 
 
@@ -128,7 +119,6 @@ class Stream(Protocol):
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
         """Send all; raises CellDied or CellStuck."""
-        ...
 
     def receive(self, deadline: float) -> bytes:
         """Return some bytes, at least one; raises CellDied or CellStuck."""
@@ -136,12 +126,9 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the judge and whatever holds it; never raises."""
-        ...
 
 
 class _PipeStream:
-    """The stream of a judge that is a child process."""
-
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin
         assert process.stdout
@@ -182,14 +169,6 @@ class _PipeStream:
         self._process.stdout.close()
 
 
-@dataclass(frozen=True, slots=True)
-class CellAnswer:
-    """How a run ended, and whether the cell can be used again."""
-
-    outcome: ProgramOutcome
-    clean: bool
-
-
 class SandboxCell:
     """A running judge that has been given its sources."""
 
@@ -208,8 +187,13 @@ class SandboxCell:
         self.program = program
         self._send(load_frame(program))
 
-    def run(self, data: bytes, limits: Limits, grace_s: float = GRACE_S) -> CellAnswer:
-        """Run the program on one input; it may take `grace_s` longer than its wall limit."""
+    def run(
+        self, data: bytes, limits: Limits, grace_s: float = GRACE_S
+    ) -> tuple[ProgramOutcome, bool]:
+        """Run the program on one input; say how it ended, and whether the cell is still clean.
+
+        It may take `grace_s` longer than its wall limit.
+        """
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
@@ -220,7 +204,7 @@ class SandboxCell:
             self._send(data)
         header = self._line()
         parts = [self._exactly(header[name]) for name in PARTS]
-        return CellAnswer(parse_outcome(header, parts), header["clean"])
+        return parse_outcome(header, parts), header["clean"]
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
@@ -236,7 +220,6 @@ class SandboxCell:
         self._stream.send(data, self._deadline)
 
     def _line(self) -> dict[str, Any]:
-        """Return one line of JSON."""
         while (end := self._buffer.find(b"\n")) < 0:
             self._buffer += self._stream.receive(self._deadline)
         line = bytes(self._buffer[:end])
@@ -247,7 +230,6 @@ class SandboxCell:
             raise CellDied(f"it said {line[:200]!r}") from None
 
     def _exactly(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
         while len(self._buffer) < size:
             self._buffer += self._stream.receive(self._deadline)
         data = bytes(self._buffer[:size])
@@ -277,11 +259,10 @@ def start_cell(stream: Stream, mode: str) -> SandboxCell:
     """Return the cell behind a stream; SandboxError when it does not come up."""
     try:
         return SandboxCell(stream, mode)
-    except (CellDied, CellStuck) as error:
+    except BaseException as error:
         stream.close()
-        raise SandboxError(f"A sandbox did not come up: {error}.") from error
-    except BaseException:
-        stream.close()
+        if isinstance(error, CellDied | CellStuck):
+            raise SandboxError(f"A sandbox did not come up: {error}.") from error
         raise
 
 
@@ -331,11 +312,7 @@ class CellPool:
     def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
         """Keep a clean cell for the next program, or throw it away."""
         if self._reuse and cell.runs < PROGRAMS:
-            with self._changed:
-                if cell in self._cells:
-                    self._held -= 1
-                    self._idle.append((kind, cell))
-                self._changed.notify_all()
+            self._rest(kind, cell, held=1)
         else:
             self.drop(cell)
             self._ahead(kind)
@@ -372,30 +349,23 @@ class CellPool:
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
         """Wait for a place; return an idle cell, or none and the one that makes room for a new."""
         with self._changed:
-            while not self._closed:
-                if self._held < self._most:
-                    known = next((one for one in self._idle if one[0] == kind and not fresh), None)
-                    room = self._count < self._bound
-                    if known or room or self._idle:
-                        taken = known or (None if room else self._idle[0])
-                        if taken:
-                            self._idle.remove(taken)
-                        self._held += 1
-                        return self._handed(known, None if known or not taken else taken[1])
-                self._changed.wait()
-        raise SandboxError("The sandbox has been closed.")
-
-    def _handed(
-        self, known: tuple[CellKind, SandboxCell] | None, evicted: SandboxCell | None
-    ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Count a cell that is about to start, and forget the one it replaces."""
-        if known:
-            return known[1], None
-        if evicted:
+            self._changed.wait_for(lambda: self._closed or self._has_place())
+            if self._closed:
+                raise SandboxError("The sandbox has been closed.")
+            self._held += 1
+            known = next((one for one in self._idle if one[0] == kind and not fresh), None)
+            if known:
+                self._idle.remove(known)
+                return known[1], None
+            if self._count < self._bound:
+                self._count += 1
+                return None, None
+            _, evicted = self._idle.pop(0)
             self._cells.discard(evicted)
-        else:
-            self._count += 1
-        return None, evicted
+            return None, evicted
+
+    def _has_place(self) -> bool:
+        return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, held: int) -> SandboxCell:
         """Start a cell that has been counted; count it no more when that fails."""
@@ -415,7 +385,6 @@ class CellPool:
         raise SandboxError("The sandbox has been closed.")
 
     def _ahead(self, kind: CellKind) -> None:
-        """Start one more cell in the background, as long as there may be more."""
         with self._changed:
             if self._closed or self._count >= self._bound:
                 return
@@ -425,11 +394,14 @@ class CellPool:
     def _warm(self, kind: CellKind) -> None:
         """Start a cell and leave it idle; whoever needs one next meets the failure itself."""
         with suppress(SandboxError):
-            cell = self._begin(kind, held=0)
-            with self._changed:
-                if cell in self._cells:
-                    self._idle.append((kind, cell))
-                self._changed.notify_all()
+            self._rest(kind, self._begin(kind, held=0), held=0)
+
+    def _rest(self, kind: CellKind, cell: SandboxCell, held: int) -> None:
+        with self._changed:
+            if cell in self._cells:
+                self._held -= held
+                self._idle.append((kind, cell))
+            self._changed.notify_all()
 
 
 class Cores:

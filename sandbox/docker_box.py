@@ -2,8 +2,7 @@
 
 A container's first process is the judge, as a root that may switch users and signal them and
 nothing else; every run has a user of its own. The judge's standard input is attached to us alone:
-when this process ends, however it ends, that stream closes, the judge with it, and the engine
-removes the container.
+when this process ends, that stream closes, the judge with it, and the engine removes the container.
 """
 
 import select
@@ -13,35 +12,24 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import docker
 from docker.types import LogConfig, Ulimit
 
+from sandbox import cells
 from sandbox.box import IMAGE, SandboxError, SandboxFacts
 from sandbox.cell_box import CellBox
-from sandbox.cells import (
-    ENVIRONMENT,
-    PIECE,
-    PYTHON_FLAGS,
-    CellDied,
-    CellKind,
-    CellStuck,
-    SandboxCell,
-    start_cell,
-)
+from sandbox.cells import CellDied, CellKind, CellStuck, SandboxCell
 from sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 SLACK_BYTES = 192 << 20
 """Memory beyond a program's limit: the judge, its zygote, and what is read and written."""
-
-OWN_PROCESSES = 8
-"""The judge, its zygote and what sweeps, beyond a program's processes."""
-
+OWN_PROCESSES = 8  # the judge, its zygote and what sweeps, beyond a program's
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
 """Without a limit on files, a million empty ones would keep the judge busy removing them."""
-
 HEADER_BYTES = 8
 """Before each piece of an attached stream: which stream, three zeros, four bytes of length."""
 
@@ -56,6 +44,7 @@ class DockerBox(CellBox):
 
         `runtime` names another runtime of the engine, such as gVisor's `runsc`.
         """
+        self.name = f"docker:{runtime}" if runtime else "docker"
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
         self._connecting = threading.Lock()
@@ -63,17 +52,23 @@ class DockerBox(CellBox):
         self._removals = ThreadPoolExecutor(4, "remove")
         super().__init__(max_sandboxes)
 
-    @property
-    def name(self) -> str:
-        """`docker`, or `docker:RUNTIME`."""
-        return f"docker:{self._runtime}" if self._runtime else "docker"
-
     def start(self, kind: CellKind) -> SandboxCell:
         """Create a container, attach to it and start its judge."""
         client = self._engine()
         api = cast(Any, client.api)  # its types are partial
         with explained():
-            id = str(api.create_container(kind.image, **self._container(kind))["Id"])
+            made = api.create_container(
+                kind.image,
+                ["python3", *cells.PYTHON_FLAGS],
+                entrypoint=[],
+                stdin_open=True,
+                user="0:0",
+                environment=cells.ENVIRONMENT,
+                labels=labels(),
+                working_dir="/tmp",
+                host_config=api.create_host_config(**self._limits(kind)),
+            )
+            id = str(made["Id"])
             try:
                 wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 stream = _DockerStream(
@@ -87,7 +82,7 @@ class DockerBox(CellBox):
             except BaseException:
                 stream.close()
                 raise
-        return start_cell(stream, "users")
+        return cells.start_cell(stream, "users")
 
     def check(self) -> None:
         """Raise SandboxError when the engine no longer answers."""
@@ -98,8 +93,7 @@ class DockerBox(CellBox):
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         with explained():
             found = self._engine().images.get(image)
-        inside = super().facts(image)
-        return SandboxFacts(self.name, inside.python, image, str(found.id), inside.packages)
+        return replace(super().facts(image), image=image, image_id=str(found.id))
 
     def close(self) -> None:
         """Remove every container."""
@@ -109,11 +103,6 @@ class DockerBox(CellBox):
             self._closed = True
             if self._client:
                 self._client.close()
-
-    @property
-    def alive(self) -> int:
-        """How many containers there are, those being started not counted."""
-        return self._pool.alive
 
     def _engine(self) -> docker.DockerClient:
         """Return the client; the first call also removes what killed processes left behind."""
@@ -128,8 +117,8 @@ class DockerBox(CellBox):
     def _remove(self, id: str) -> None:
         """Have a container removed, in the background: a stuck engine must not hold a run up.
 
-        Its judge has ended by then, for its stream is closed, and the engine removes it for that;
-        this is for the judge that does not notice.
+        The engine does so when the judge ends, whose stream is closed; this is for one that does
+        not.
         """
         try:
             self._removals.submit(self._remove_now, id)
@@ -139,19 +128,6 @@ class DockerBox(CellBox):
     def _remove_now(self, id: str) -> None:
         with suppress(Exception):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
-
-    def _container(self, kind: CellKind) -> dict[str, Any]:
-        """Return how the container is created."""
-        return {
-            "command": ["python3", *PYTHON_FLAGS],
-            "entrypoint": [],
-            "stdin_open": True,
-            "user": "0:0",
-            "environment": ENVIRONMENT,
-            "labels": labels(),
-            "working_dir": "/tmp",
-            "host_config": cast(Any, self._engine().api).create_host_config(**self._limits(kind)),
-        }
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
         """Return what the engine enforces; the judge enforces the rest, per run."""
@@ -176,8 +152,6 @@ class DockerBox(CellBox):
 
 
 class _DockerStream:
-    """The stream of a judge that is the first process of a container."""
-
     def __init__(self, attached: Any, remove: Callable[[], None]) -> None:
         self._attached, self._remove = attached, remove
         self._socket: socket.socket = getattr(attached, "_sock", attached)
@@ -189,7 +163,7 @@ class _DockerStream:
         try:
             while view:
                 self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-                view = view[self._socket.send(view[:PIECE]) :]
+                view = view[self._socket.send(view[: cells.PIECE]) :]
         except TimeoutError:
             raise CellStuck("it takes no more input") from None
         except OSError as error:
@@ -218,7 +192,7 @@ class _DockerStream:
             if not select.select([self._socket], [], [], left_s)[0]:
                 raise CellStuck("it did not answer in time")
             try:
-                more = self._socket.recv(PIECE)
+                more = self._socket.recv(cells.PIECE)
             except OSError as error:
                 raise CellDied(str(error)) from error
             if not more:

@@ -1,7 +1,7 @@
 """The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`.
 
-An image is a Python image plus pinned packages in /opt/podium/site; the judge is not in it but sent
-in. Builds have no network. The same inputs make the same layers; building twice changes nothing.
+An image is a Python image plus pinned packages in /opt/podium/site; the judge is sent in. Builds
+have no network. The same inputs make the same layers; building twice changes nothing.
 """
 
 import hashlib
@@ -29,13 +29,12 @@ from docker.models.containers import Container
 from docker.models.images import Image
 
 from sandbox.box import IMAGE, SandboxError
-from sandbox.bwrap_box import memory_note, why_unusable
+from sandbox.bwrap_box import MEMORY_NOTE, why_unusable
 
 CONTAINER_LABEL = "podium.sandbox"
 """On every container of ours; images carry other labels, because containers inherit those."""
 OWNER = "podium.sandbox.owner"
-"""Names one process of one host, so that orphans can be told: a podium killed with `kill -9`
-removes nothing, and the next one finds what it left."""
+"""Names one process of one host: what a podium killed with `kill -9` left, the next one removes."""
 
 
 def labels() -> dict[str, str]:
@@ -46,8 +45,7 @@ def labels() -> dict[str, str]:
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
     """Say whether nobody can use a container any more, given its labels.
 
-    Its owner is looked up only where that can be done: on this boot of this host, in our own PID
-    namespace. Elsewhere (an engine that several hosts share, a host that has rebooted) the owner
+    Its owner is looked up only on this boot of this host, in our own PID namespace. Elsewhere it
     may be alive, and only a container that no longer runs is an orphan.
     """
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
@@ -57,16 +55,12 @@ def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
 
 
 def _place() -> str:
-    """Name this boot of this host and our PID namespace: in it, process numbers mean something."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _process(pid: int) -> str:
-    """Name a living process `pid:start`, for numbers are used again; `pid:gone` where it is none.
-
-    The start is in clock ticks since boot.
-    """
+    """Name a living process `pid:start` (clock ticks: numbers are used again), else `pid:gone`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -81,47 +75,33 @@ TIMEOUT_S = 60
 """How long one call to the engine may take before the engine counts as down."""
 
 _REASONS = (
-    (
-        r"no space left on device",
-        "The disk of the container engine is full: free some space (`docker system df` shows it).",
-    ),
-    (
-        r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
-        "The container engine has no runtime {0}: install it and register it in the engine's "
-        "daemon.json (sandbox/debian-engine.sh does), or choose another box.",
-    ),
-    (
-        r"permission denied while trying to connect|PermissionError",
-        "You may not use the container engine at {where}: join the group that owns its socket "
-        "(`sudo usermod -aG docker $USER`, then log in again) or run as root.",
-    ),
-    (
-        r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
-        "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
-        "unix:///var/run/docker.sock.",
-    ),
-    (
-        r"timed out",
-        "The container engine at {where} does not answer in time: see whether `docker version` "
-        "does, and start the engine anew if not.",
-    ),
-    (
-        r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
-        "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
-        "DOCKER_HOST where it listens elsewhere, or choose another box.",
-    ),
-    (
-        r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
-        "The container engine at {where} broke off: see whether `docker version` answers, and "
-        "start the engine anew if not.",
-    ),
-)
+    (r"no space left on device",
+     "The disk of the container engine is full: free some space (`docker system df` shows it)."),
+    (r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
+     "The container engine has no runtime {0}: install it and register it in the engine's "
+     "daemon.json (sandbox/debian-engine.sh does), or choose another box."),
+    (r"permission denied while trying to connect|PermissionError",
+     "You may not use the container engine at {where}: join the group that owns its socket "
+     "(`sudo usermod -aG docker $USER`, then log in again) or run as root."),
+    (r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
+     "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
+     "unix:///var/run/docker.sock."),
+    (r"timed out",
+     "The container engine at {where} does not answer in time: see whether `docker version` "
+     "does, and start the engine anew if not."),
+    (r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
+     "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
+     "DOCKER_HOST where it listens elsewhere, or choose another box."),
+    (r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
+     "The container engine at {where} broke off: see whether `docker version` answers, and "
+     "start the engine anew if not."),
+)  # fmt: skip
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST names, or of the local one.
 
-    Raises SandboxError, one sentence with the fix, when none answers or it is too old.
+    SandboxError, one sentence with the fix, when none answers or it is too old.
     """
     with explained():
         scheme, _, path = _address().partition("://")
@@ -143,15 +123,6 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
         client.close()
         raise
     return client
-
-
-def engine_answers(*, timeout_s: int = 5) -> bool:
-    """Say whether an engine that we can use answers: at once, or after the time where one hangs."""
-    try:
-        connect(timeout_s=timeout_s).close()
-    except SandboxError:
-        return False
-    return True
 
 
 def our_containers(client: docker.DockerClient) -> list[Container]:
@@ -241,14 +212,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
-    """The Python that the packages are for, as the base image describes itself."""
+    """The Python that the packages are for, e.g. `3.11.2`, `x86_64` and `2.36`."""
 
     python: str
-    """E.g. `3.11.2`."""
     machine: str
-    """E.g. `x86_64`, `aarch64`."""
     glibc: str
-    """E.g. `2.36`; wheels need one at least as new as they name."""
 
 
 def pinned_packages(requirements: Path) -> tuple[str, ...]:
@@ -265,8 +233,7 @@ def pins_digest(requirements: Path) -> str:
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     """Unpack the pinned packages into `folder`, with pip, for the Python of the image.
 
-    On the host, because builds have no network. Only wheels: building a source archive would run
-    its code here, outside any box.
+    On the host, for builds have no network. Only wheels: a source archive would run its code here.
     """
     if find_spec("pip") is None:
         raise SandboxError(
@@ -307,15 +274,13 @@ BASE_IMAGE = (
 LOCAL_BASE = "podium-base"
 """What sandbox/debian-engine.sh makes where no registry can be reached."""
 IMAGE_LABEL = "podium.image"
-"""On every image of ours, with the recipe's name; podium.version, .base, .python, .packages and
-.requirements (a digest) say what it was made of."""
+"""On every image of ours, with the recipe's name; other labels say what it was made of."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
 )
 
 Say = Callable[[str], None]
-"""Takes one line of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,13 +292,9 @@ class ImageRecipe:
     requirements: Path
 
 
-RECIPES: Mapping[str, ImageRecipe] = {
-    recipe.name: recipe
-    for recipe in (
-        ImageRecipe("basic", IMAGE, HERE / "requirements.txt"),
-        ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt"),
-    )
-}
+BASIC = ImageRecipe("basic", IMAGE, HERE / "requirements.txt")
+BIGCODEBENCH = ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt")
+RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, BIGCODEBENCH)}
 
 
 def make_image(
@@ -360,7 +321,7 @@ def make_image(
                 "podium.packages": " ".join(pinned_packages(recipe.requirements)),
                 "podium.requirements": f"sha256:{pins_digest(recipe.requirements)}",
             }
-            _run_build(client, recipe.image, context, made_of, say)
+            _run_build(client.api, recipe.image, context, made_of, say)
     with explained():
         image = client.images.get(recipe.image)
     say(f"{recipe.image}: ready, {image.attrs['Size'] / 1e6:.0f} MB, {image.id}")
@@ -370,8 +331,7 @@ def make_image(
 def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str:
     """Return the name of a base image that is here, pulling it where that is needed.
 
-    Unless one is named, the base that was made on this machine comes before the public one: whoever
-    made it did so for want of a registry.
+    Unless one is named, the public one or else the one that was made here, for want of a registry.
     """
     candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
@@ -420,16 +380,9 @@ def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def _run_build(
-    client: docker.DockerClient,
-    image: str,
-    context: BinaryIO,
-    made_of: dict[str, str],
-    say: Say,
-) -> None:
-    """Have the engine build, telling its steps; SandboxError with its reason when it fails."""
+def _run_build(api: Any, image: str, context: BinaryIO, made_of: dict[str, str], say: Say) -> None:
     with explained():
-        lines: Any = client.api.build(
+        lines = api.build(
             fileobj=context,
             custom_context=True,
             tag=image,
@@ -471,7 +424,7 @@ def sandbox_status(say: Say) -> int:
         with closing(client):
             ready = _engine_status(client, say)
     reason = why_unusable()
-    say(f"bwrap: {reason}" if reason else f"bwrap: ready. {memory_note()}")
+    say(f"bwrap: {reason}" if reason else f"bwrap: ready. {MEMORY_NOTE}")
     return 0 if ready or not reason else 1
 
 

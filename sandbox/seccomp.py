@@ -1,9 +1,8 @@
 """The system calls that a program under bubblewrap is refused: a seccomp filter, assembled by hand.
 
-Bubblewrap brings namespaces but no filter, so kernel keyrings (which no namespace isolates), nested
-user namespaces, sockets to the hypervisor and much rarely used kernel code stay open. Docker brings
-a filter of its own; this one refuses what Docker's default refuses to a container without
-capabilities, and the ways to disturb a supervisor that runs under the same uid.
+Bubblewrap brings no filter, so kernel keyrings (which no namespace isolates), nested user
+namespaces, sockets to the hypervisor and much rarely used kernel code stay open. This one refuses
+what Docker's default refuses, and the ways to disturb a supervisor that runs under the same uid.
 
 The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
 filter looks at the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
@@ -20,7 +19,6 @@ ALLOW = 0x7FFF0000
 KILL = 0x80000000
 REFUSE = 0x00050000
 """Plus the error number that the program sees."""
-
 X86_64 = 0xC000003E
 AARCH64 = 0xC00000B7
 X32_BIT = 0x40000000
@@ -67,7 +65,6 @@ NO_PERMISSION: Numbers = {
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
 """Its flags lie in memory, where a filter cannot look; libc then uses clone."""
-
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 
@@ -109,17 +106,15 @@ RULES: Mapping[str, Rule] = {
     "setpriority": Rule((141, 140), (*ITSELF, ArgumentCheck(1, "one of", (0,)))),
 }
 
+ALL = 0xFFFFFFFF  # -1
 JUDGE, ZYGOTE = 1, 2
 """Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
-
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {
     # For boxes in which all run under one uid: the kernel shields process 1 from signals it does
     # not handle, but not the zygote, which a program could stop.
-    "kill": Rule(
-        (62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, 0xFFFFFFFF)),)
-    ),  # -1 is "all"
+    "kill": Rule((62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, ALL)),)),
     "tkill": Rule((200, 130), (_A_PROGRAM,)),
     "tgkill": Rule((234, 131), (_A_PROGRAM,)),
     "rt_sigqueueinfo": Rule((129, 138), (_A_PROGRAM,)),
@@ -142,7 +137,6 @@ PROGRAM: Mapping[str, Rule] = {
 
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
-
 _Code = list[bytes]
 
 
@@ -153,14 +147,8 @@ def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
     foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
     """
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
-    return b"".join(
-        [
-            _op(_LOAD, _ARCHITECTURE_AT),
-            *_on_architecture(X86_64, x86),
-            *_on_architecture(AARCH64, _calls(rules, 1)),
-            _op(_RETURN, KILL),
-        ]
-    )
+    both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
+    return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -179,7 +167,6 @@ def _at_least(number: int, verdict: int) -> _Code:
 
 
 def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
-    """Judge the call whose number is loaded, by the numbers of one architecture."""
     code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
     for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
         for numbers in refused.values():
@@ -187,15 +174,10 @@ def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
             if number is not None:
                 code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
     for rule in rules.values():
-        body = _rule(rule)
+        refuse = _op(_RETURN, REFUSE | rule.error)
+        checks = [one for check in rule.checks for one in _check(check, refuse)]
+        body = [*checks, _op(_RETURN, ALLOW)]
         code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
-    return [*code, _op(_RETURN, ALLOW)]
-
-
-def _rule(rule: Rule) -> _Code:
-    code: _Code = []
-    for check in rule.checks:
-        code += _check(check, _op(_RETURN, REFUSE | rule.error))
     return [*code, _op(_RETURN, ALLOW)]
 
 

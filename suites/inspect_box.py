@@ -332,7 +332,7 @@ class InspectBox:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         except _Died:
             self.facts()
-            return [TWICE.outcome]
+            return [TWICE]
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
         """Run the judge once; return the facts it says and its answers."""

@@ -7,7 +7,7 @@ from runs import Exam, number, wrong
 from scripted import ReplyFunction
 
 from harness.ledger.system_runs import load_runs
-from reports.build import build_rows
+from reports.derived import compare
 from reports.report import Report, write_report
 from reports.row import TableRow
 
@@ -26,7 +26,7 @@ def report(tmp_path: Path, *dirs: Path) -> Report:
 def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
     """Return the rows without writing files: drawing the plot takes a while."""
     system_runs, _ = load_runs([tmp_path / "logs"])
-    return build_rows(system_runs)
+    return compare(system_runs).rows
 
 
 def row_of(rows: Sequence[TableRow], system: str) -> TableRow:

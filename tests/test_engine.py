@@ -22,7 +22,6 @@ from sandbox import IMAGE, SandboxError
 from sandbox.images import (
     OWNER,
     connect,
-    engine_answers,
     explained,
     is_orphan,
     labels,
@@ -84,7 +83,6 @@ def refusal(address: str | Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("DOCKER_HOST", str(address))
     with pytest.raises(SandboxError) as caught:
         connect()
-    assert not engine_answers()
     return str(caught.value)
 
 
@@ -136,7 +134,7 @@ def test_the_oldest_engine_that_we_can_use_is_taken(
 ) -> None:
     with answering(tmp_path / "fit.sock", {"Version": "24.0.6", "ApiVersion": "1.43"}) as address:
         monkeypatch.setenv("DOCKER_HOST", address)
-        assert engine_answers()
+        connect().close()
 
 
 def test_an_engine_that_hangs_is_given_up_quickly(
@@ -147,10 +145,9 @@ def test_an_engine_that_hangs_is_given_up_quickly(
         silent.listen()
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/silent.sock")
         started = time.monotonic()
-        assert not engine_answers(timeout_s=1)
-        assert time.monotonic() - started < 15
         with pytest.raises(SandboxError, match="does not answer in time"):
             connect(timeout_s=1)
+        assert time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize(

@@ -75,14 +75,14 @@ def test_a_paired_difference_is_students_t_on_the_differences() -> None:
     assert found.interval.low == pytest.approx(0.4 - half, abs=1e-5)
     assert found.interval.high == 1.0, "no two accuracies differ by more, so it is cut there"
     # 2.801585 is the normal quantile of 0.975 plus that of 0.8.
-    assert found.detectable == pytest.approx(2.801585 * sqrt(0.3) / sqrt(5), abs=1e-5)
+    assert found.min_detectable == pytest.approx(2.801585 * sqrt(0.3) / sqrt(5), abs=1e-5)
     assert found.verdict == "inconclusive"
 
 
 def test_only_questions_that_both_were_graded_on_are_paired() -> None:
     found = difference({"a": [1.0], "b": [0.0]}, {"b": [0.0], "c": [1.0]})
     assert found is not None
-    assert found.questions == 1
+    assert found.n_paired == 1
     assert found.mean == 0.0
     assert difference({"a": [1.0]}, {"b": [1.0]}) is None
 

@@ -26,7 +26,7 @@ from harness.run.forecast import counted_calls
 from harness.run.run import run
 from harness.run.systems import missing_extra
 from harness.system import Need, SystemCard
-from reports.build import build_rows
+from reports.derived import compare
 from reports.row import TableRow
 
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
@@ -171,7 +171,7 @@ def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows(sat: Path) -> dict[str, TableRow]:
     """Return the rows of those logs, by system."""
     system_runs, _ = load_runs([sat])
-    return {row.system: row for row in build_rows(system_runs)}
+    return {row.system: row for row in compare(system_runs).rows}
 
 
 def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
@@ -216,7 +216,7 @@ def test_a_log_repeats_its_systems_manifest_and_keeps_deviations_out_of_its_note
 def test_an_unreadable_choice_is_counted_below_the_table(tmp_path: Path) -> None:
     sit(tmp_path, "best-of-n", best_of_n_system(n=2, judge="clerk"), Crew(clerk=wrong))
     system_runs, _ = load_runs([tmp_path])
-    (row,) = build_rows(system_runs)
+    (row,) = compare(system_runs).rows
     assert "4 of 4 answers: a judge's choice could not be read" in row.notes
 
 

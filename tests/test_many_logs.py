@@ -13,7 +13,7 @@ from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.journal import read_chain
 from harness.ledger.system_runs import load_runs, read_figures
-from reports.build import build_rows
+from reports.derived import compare
 from reports.plot import MOST, figure_of, thinned
 
 
@@ -69,11 +69,11 @@ def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_pa
 
 def test_a_plot_of_many_systems_shows_the_best_and_the_reference(many: Path) -> None:
     system_runs, _ = load_runs([many])
-    first, *_ = build_rows(system_runs)
+    first, *_ = compare(system_runs).rows
     reference = replace(first, verdict="reference")
     panel = thinned([*[first] * (MOST + 10), reference])
-    assert (len(panel.rows), panel.of) == (MOST, MOST + 11)
-    assert panel.rows[-1] is reference
-    assert len(thinned([first] * MOST).rows) == MOST
+    assert len(panel) == MOST
+    assert panel[-1] is reference
+    assert len(thinned([first] * MOST)) == MOST
     labels = [axes.xaxis.label.get_text() for axes in figure_of([first] * (MOST + 10)).axes]
     assert "drawn: 60 of 70 systems, the most accurate" in labels[0]

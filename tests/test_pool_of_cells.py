@@ -77,7 +77,9 @@ def test_a_dropped_cell_is_dead_and_replaced() -> None:
     fresh = pool.take(KIND)
     assert fresh is not sick
     fresh.load(Program("print(1)"))
-    assert fresh.run(b"", SECOND).outcome.stdout == b"1\n"
+    outcome, clean = fresh.run(b"", SECOND)
+    assert clean
+    assert outcome.stdout == b"1\n"
     assert pool.alive == 1
     pool.close()
 

@@ -9,7 +9,7 @@ from runs import Exam, sit
 
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
-from reports.published import Figure, figures, published
+from reports.published import Figure, figures, of_suite
 from reports.report import write_report
 
 AVERAGE = "average"
@@ -58,7 +58,7 @@ def test_token_counts_say_that_they_are_workers_output_only() -> None:
 
 def test_shares_of_few_questions_are_whole_numbers_of_them() -> None:
     """66.67 % of 30 is 20 questions; a figure that is none was averaged over several passes."""
-    once = {one.system: float(one.value) * 0.3 for one in published("aime25")
+    once = {one.system: float(one.value) * 0.3 for one in of_suite("aime25")
             if one.table == "2 and 8"}  # fmt: skip
     apart = {name for name, right in once.items() if abs(right - round(right)) > 0.01}
     assert apart == {"Claude Sonnet 4"}, "35.33 % of 30 is 10.6 questions"
@@ -83,4 +83,4 @@ def test_published_figures_stand_apart_and_only_where_they_are_asked_for(tmp_pat
 def test_a_suite_that_nobody_published_has_no_such_section(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage")
     assert "other harness" not in report(tmp_path).files[0].read_text()
-    assert published("practice-integer") == []
+    assert of_suite("practice-integer") == []

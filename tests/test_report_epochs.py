@@ -11,7 +11,7 @@ from runs import Crew, Exam, Heard, number, sit, steps, wrong
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
-from reports.build import build_rows
+from reports.derived import compare
 from reports.intervals import accuracy_interval
 
 
@@ -52,7 +52,7 @@ def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_pat
         rows_of(tmp_path)
     assert "the same command finishes it; else --epochs 1 compares the first" in str(refused.value)
     system_runs, _ = load_runs([tmp_path / "logs"])
-    rows = build_rows(system_runs, ReportOptions(epochs=1))
+    rows = compare(system_runs, ReportOptions(epochs=1)).rows
     sage = row_of(rows, "single:sage")
     assert (sage.epochs, sage.n_asked, sage.n_graded, sage.accuracy) == (1, 3, 3, 0.0)
     assert (sage.usd_paid_low, row_of(rows, "single:clerk").n_asked) == (None, 3)
@@ -70,7 +70,7 @@ def test_more_epochs_than_there_are_cannot_be_chosen(tmp_path: Path, epochs: int
     sit(tmp_path / "logs", "single:sage", exam=Exam(size=2), epochs=2)
     system_runs, _ = load_runs([tmp_path / "logs"])
     with pytest.raises(UserError, match=f"--epochs {epochs}: single:sage on numbers has 2"):
-        build_rows(system_runs, ReportOptions(epochs=epochs))
+        compare(system_runs, ReportOptions(epochs=epochs))
 
 
 def test_a_run_that_was_interrupted_while_it_raised_its_epochs_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from scripted import script
 
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
-from reports.build import build_rows
+from reports.derived import compare
 from reports.plot import figure_of
 from reports.report import Report
 
@@ -77,7 +77,7 @@ def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
     sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
     sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
     system_runs, _ = load_runs([logs, tmp_path / "more"])
-    figure = figure_of(build_rows(system_runs))
+    figure = figure_of(compare(system_runs).rows)
     boxes = texts_of(figure)
     assert len(boxes) > 10
     labels = " ".join(text for text, _ in boxes)

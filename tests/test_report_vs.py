@@ -15,13 +15,13 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.answers import answer_key
 from harness.ledger.system_runs import load_runs
-from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.intervals import difference, holm_adjusted
 from reports.row import TableRow
 
 
-def shown(logs: Path, wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
+def shown(logs: Path, wanted: ReportOptions = DEFAULTS) -> Comparison:
     system_runs, _ = load_runs([logs])
     return compare(system_runs, wanted)
 

@@ -16,7 +16,7 @@ from harness.judge import refuse_judged_plans
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import system_totals
 from harness.run.experiment import FILE, read_experiment
-from reports.build import build_rows
+from reports.derived import compare
 
 BOTH: dict[str, Any] = {"more": (VariedToy(),), "suites": ("toy", "varied"), "limit": 2}
 
@@ -165,7 +165,7 @@ def test_a_report_calls_the_mean_over_epochs_what_it_is(tmp_path: Path) -> None:
     toy_pool(log_dir)
     toy_run(log_dir, **BOTH)
     system_runs, _ = load_runs([log_dir])
-    found = {row.suite: row for row in build_rows(system_runs)}
+    found = {row.suite: row for row in compare(system_runs).rows}
     varied = found["varied"]
     assert (varied.epochs, varied.n_asked, varied.n_graded, varied.accuracy) == (4, 8, 8, 0.5)
     assert (found["toy"].epochs, found["toy"].n_asked) == (1, 2)
@@ -201,6 +201,6 @@ def test_a_pool_s_grader_judges_every_epoch_and_costs_no_system_anything(tmp_pat
     found = system_totals(system_run)
     assert (found.n_graded, found.calls, found.usd) == (4, 1, Decimal("0.01"))
     assert found.usd_grading == 4 * Decimal("0.01")
-    (row,) = build_rows([system_run])
+    (row,) = compare([system_run]).rows
     assert (row.accuracy, row.knowledge_cutoff) == (1.0, "ada: unknown")
     assert set(json.loads(row.config)) == {"ada", "grader"}

@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
 from reports import stats
+from reports.intervals import difference
 from reports.stats import (
     Variance,
     bca_interval,
@@ -22,11 +23,11 @@ from reports.stats import (
     bootstrap_means,
     clustered_error,
     cochran_q,
+    correlation_of,
     detectable,
     effective_wilson,
     holm,
     mcnemar,
-    pairs_of,
     questions_needed,
     resampled_counts,
     resampled_means,
@@ -68,7 +69,8 @@ def test_the_clustered_error_is_inspects_and_without_correction_that_of_statsmod
     fitted = OLS(VALUES, np.ones(60)).fit(
         cov_type="cluster", cov_kwds={"groups": CLUSTERS, "use_correction": False}
     )
-    assert clustered_error(VALUES, CLUSTERS.tolist(), "CR0") == pytest.approx(float(fitted.bse[0]))
+    uncorrected = found * (14 / 15) ** 0.5
+    assert uncorrected == pytest.approx(float(fitted.bse[0]))
 
 
 def test_one_cluster_has_no_error_and_gaps_are_left_out() -> None:
@@ -172,10 +174,11 @@ def test_drawn_sign_flips_come_near_the_t_test_and_are_never_0() -> None:
 
 def test_discordant_counts_and_correlation() -> None:
     ours, theirs = np.array([1.0, 1, 0, 0, 1]), np.array([1.0, 0, 0, 1, 0])
-    found = pairs_of(ours, theirs)
-    assert (found.b, found.c) == (2, 1)
+    found = difference(*({str(at): [one] for at, one in enumerate(x)} for x in (ours, theirs)))
+    assert found
+    assert (found.n_better, found.n_worse) == (2, 1)
     assert found.correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
-    assert pairs_of(np.ones(3), np.array([1.0, 0, 1])).correlation is None
+    assert correlation_of(np.ones(3), np.array([1.0, 0, 1])) is None
 
 
 def test_cochrans_q_is_that_of_statsmodels() -> None:

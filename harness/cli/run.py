@@ -318,23 +318,17 @@ def power_arguments(power: argparse.ArgumentParser) -> None:
 def power_command(args: argparse.Namespace) -> int:
     """Say how many questions and epochs it takes to see an effect; asks no model."""
     from harness.errors import UserError
-    from reports.power import (
-        AssumedVariance,
-        PowerGrid,
-        assumed_variance,
-        measured_variances,
-        power_text,
-    )
+    from reports.power import assumed_variance, measured_variances, power_text
 
-    guess = AssumedVariance(args.discordant, args.accuracy, args.correlation, args.within)
-    if args.dirs and guess != AssumedVariance():
+    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
+    if args.dirs and set(guess.values()) != {None}:
         raise UserError("--from takes the variance from logs: leave the assumptions out.")
     if args.vs and not args.dirs:
         raise UserError("--vs names a system in logs: name their directory with --from, too.")
     sources = (
         measured_variances(args.dirs, args.vs)
         if args.dirs
-        else [assumed_variance(guess, args.effect)]
+        else [assumed_variance(args.effect, **guess)]
     )
-    say(power_text(sources, PowerGrid(args.effect, args.epochs, args.questions)))
+    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
     return 0

@@ -280,7 +280,8 @@ class AblationRun:
 def ablate_command(args: argparse.Namespace) -> int:
     """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
     from conductor.training.ablations import SHIPPED, read_ablations, select_ablations
-    from reports.ablations import refuse_foreign_ablations
+    from reports.ablations import MARKS
+    from reports.render import refuse_foreign
 
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
@@ -289,7 +290,7 @@ def ablate_command(args: argparse.Namespace) -> int:
         return 0
     wanted, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
-    refuse_foreign_ablations(args.out / "report")
+    refuse_foreign(args.out / "report", MARKS)  # before anything is trained
     if not args.table:
         _refuse_moved(trials)
         for at, trial in enumerate(trials, 1):
@@ -453,10 +454,11 @@ def route_command(args: argparse.Namespace) -> int:
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
     from baselines.route_eval import evaluate_routers, split_matrix
-    from reports.routes import refuse_foreign_route, route_text, write_route
+    from reports.render import refuse_foreign
+    from reports.routes import MARKS, route_text, write_route
 
     if args.out:
-        refuse_foreign_route(args.out)
+        refuse_foreign(args.out, MARKS)  # before anything is computed
     matrix = whole_matrix(args.source, args.data)
     sides = {asked.split for asked in matrix.questions}
     how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")

@@ -1,9 +1,8 @@
 """All runs of a program in one go, for sandboxes that can execute a command and nothing else.
 
-There is no stream to talk over in an Inspect sandbox: a command is given its standard input at once
-and says something when it has ended. So the frames of judge.py come all together, after a line that
-says when to stop, and the answers go out together, as one line of JSON and then text: what they are
-is cut off nowhere and survives any terminal.
+A command in an Inspect sandbox is given its standard input at once. So the frames of judge.py come
+together, after a line that says when to stop, and the answers go out as one line of JSON, then text
+that survives any terminal.
 """
 
 import base64
@@ -83,7 +82,6 @@ def _refusal() -> str:
 
 
 def _has_strays() -> bool:
-    """Return whether a process that belongs to a program is alive."""
     for entry in os.listdir("/proc"):  # noqa: PTH208
         with suppress(OSError, ValueError), open(f"/proc/{entry}/status", "rb") as file:  # noqa: PTH123
             fields = dict(line.split(b":", 1) for line in file.read().splitlines())
@@ -105,35 +103,27 @@ def _switch_user() -> str:
 
 
 def _memory_limit() -> float:
-    """Return how much memory this sandbox may use, in bytes; infinity when nothing says."""
     for path in MEMORY_LIMITS:
         with suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123
             return float(file.read())
     return float("inf")
 
 
-def _memory_lack(order: dict[str, Any]) -> str:
-    """Return what this sandbox lacks for the runs that are ordered; empty when nothing."""
-    most = _memory_limit()
-    if most < order["program_bytes"]:
-        return f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
-    return ""
-
-
 def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
-    isolation.TRAFFIC = isolation.SOCKETS = (
-        os.devnull
-    )  # this sandbox serves one program, and may have a busy network
+    # This sandbox serves one program, and may have a busy network.
+    isolation.TRAFFIC = isolation.SOCKETS = os.devnull
     problem = _refusal()
     answers = b""
     if not problem:
         judge = BatchJudge(MODES[mode](), source, refused)
-        problem = _memory_lack(judge.order)
-        with suppress(Ended, BrokenPipeError):
-            if not problem:
+        most = _memory_limit()
+        if most < judge.order["program_bytes"]:
+            problem = f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
+        else:
+            with suppress(Ended, BrokenPipeError):
                 judge.serve()
         answers = judge.finish()
     while os.read(source, 1 << 20):

@@ -47,7 +47,7 @@ class Process(NamedTuple):
     """Its own CPU time and that of the children it waited for."""
     threads: int
     memory_bytes: int
-    """Resident memory; pages shared with others are counted in each."""
+    """Resident; pages shared with others are counted in each."""
 
 
 def process_table() -> list[Process]:
@@ -97,10 +97,7 @@ def reap(without: set[int]) -> float:
 
 
 def newest() -> bytes:
-    """Return the last id given to a process or thread: while it stays, nobody has forked.
-
-    Of this pid namespace; gVisor always says 0.
-    """
+    """Return the last id given to a process or thread here: while it stays, nobody has forked."""
     return reread("/proc/loadavg").split()[4]
 
 
@@ -115,10 +112,7 @@ def reread(path: str) -> bytes:
 
 
 def group_cpu_s() -> float:
-    """Return the CPU time of the cgroup, in which children whom nobody waits for count too.
-
-    0 where no cgroup tells.
-    """
+    """Return the CPU time of the cgroup, children whom nobody waits for included; else 0."""
     for path, start, unit_s in CPU_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -139,35 +133,24 @@ def memory_kills() -> int:
 
 FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above those of real accounts, below what a remapped engine can map."""
-
 PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
 """Every place in a box where a program can write."""
-
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
-"""System V objects by their file in /proc/sysvipc: the call that removes one, and its arguments
-after the id (IPC_RMID is 0)."""
-
+"""By file in /proc/sysvipc: the call that removes an object, and its arguments (IPC_RMID is 0)."""
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
-"""The arguments with which the same calls (SHM_INFO, SEM_INFO, MSG_INFO) fill in a structure of
-numbers, and the place where it says how many objects there are."""
-
+"""Arguments for the same calls to fill in numbers (SHM_INFO ...), and the place of the count."""
 SOCKETS = "/proc/net/unix"
 """Shows sockets that outlive their processes: those that were sent, and never received."""
-
 TRAFFIC = "/proc/net/dev"
 """Counts what went over the loopback interface: connections leave traces that nobody can remove."""
-
 SWEEPER = FIRST_USER - 1
 """Real user of the process that ends a run: programs could stop one that is wholly theirs."""
-
 SWEEP_S = 1.0
 """What a sweep may take; a box with more to remove is thrown away: the kernel does it at once."""
-
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -175,8 +158,10 @@ class Plain:
     """A child process with limits; see `SubprocessBox` for what that does not cover."""
 
     places: Sequence[str] = ()
+    counted = False
+    """Whether a cgroup limits memory; else the supervisor adds up what processes hold."""
     own_cgroup = False
-    """Whether the cgroup that can be read is the box's alone, and not that of a whole machine."""
+    """Whether the cgroup that can be read is the box's alone, not a whole machine's."""
 
     def begin(self) -> None:
         """Become the parent of orphans, refuse to be traced, remember how things look when tidy."""
@@ -185,11 +170,6 @@ class Plain:
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         self.folders: list[str] = []
         self.baseline = snapshot(self.places)
-
-    @property
-    def memory_is_counted(self) -> bool:
-        """True where a cgroup limits memory; else the supervisor adds up what processes hold."""
-        return False
 
     def next_user(self) -> int:
         """Return the user of the next run; 0 for no change."""
@@ -248,12 +228,7 @@ class Users(Namespace):
         """Also drop what switching users does not need, and find out whether memory is counted."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
-        self.counted = memory_kills() >= 0
-
-    @property
-    def memory_is_counted(self) -> bool:
-        """True where the container's cgroup can be read; gVisor shows none."""
-        return self.counted
+        self.counted = memory_kills() >= 0  # gVisor shows none
 
     def next_user(self) -> int:
         """Return a user whom no earlier run of this box had, until they have all been used."""

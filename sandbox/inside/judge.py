@@ -6,9 +6,8 @@ It speaks frames on its standard input and output: a line of JSON, then the byte
     host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
     host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
 
-It never runs the program itself: a zygote, forked before the first order arrives, forks a process
-per run, so no process of a program descends from one that held another program's input. What each
-way of isolating can do to a program and its leftovers is a `Mode` (isolation.py).
+A zygote, forked before the first order arrives, forks a process per run, so no process of a program
+descends from one that held another's input. Ways of isolating are a `Mode` (isolation.py).
 """
 
 import json
@@ -20,24 +19,14 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from sandbox.inside import zygote
-from sandbox.inside.isolation import (
-    MODES,
-    Mode,
-    Process,
-    children_of,
-    group_cpu_s,
-    memory_kills,
-    newest,
-    reap,
-)
+from sandbox.inside import isolation, zygote
+from sandbox.inside.isolation import MODES, Mode, Process
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
-
 PATIENCE_S = 8.0
-"""How long the supervisor waits for what takes milliseconds, unless a program prevents it. Shorter
-than the host's patience: such a program has ended its box, and the engine is not to blame."""
+"""How long to wait for what takes milliseconds, unless a program prevents it. Shorter than the
+host's patience: such a program has ended its box, and the engine is not to blame."""
 
 
 class Ended(Exception):
@@ -45,24 +34,22 @@ class Ended(Exception):
 
 
 class _LoadedProgram(NamedTuple):
-    """The program that the box was given."""
+    """The program that the box was given; `source` is a descriptor of a file in memory."""
 
     source: int
-    """Descriptor of a file in memory."""
     runner: str
     entry: str | None
 
 
 class _Keeper(NamedTuple):
-    """What every run of a box shares."""
+    """What every run of a box shares; `pid` is the zygote's, which no limit or sweep concerns."""
 
     mode: Mode
     zygote: socket.socket
     pid: int
-    """The zygote's process id: the one child of ours that no limit and no sweep concerns."""
 
     def processes(self) -> list[Process]:
-        return children_of(os.getpid(), {self.pid})
+        return isolation.children_of(os.getpid(), {self.pid})
 
     def zygote_says(self) -> bytes:
         try:
@@ -82,15 +69,10 @@ class Run:
         self.keeper, self.program, self.limits = keeper, program, limits
         self.files = {name: os.memfd_create(name) for name in ("stdout", "stderr", "result")}
         self.user = keeper.mode.next_user()
-        self.status = ""
-        self.exit_code = 0
-        self.pid = 0
-        self.cpu_s = 0.0
-        self.orphans_s = 0.0
-        self.group_s = 0.0
+        self.status, self.clean = "", True
+        self.exit_code = self.pid = 0
+        self.cpu_s = self.orphans_s = self.group_s = self.wall_s = 0.0
         self.started = time.monotonic()
-        self.wall_s = 0.0
-        self.clean = True
         self.kills = self.memory_kills()
 
     def start(self, given: int, *more: int) -> int:
@@ -133,13 +115,20 @@ class Run:
                 return ready
             found = self.keeper.processes()
             self.count(sum(one.cpu_s for one in found) - before_s)
-            self.status = _limit_passed(
-                self.cpu_s, found, self.limits, self.keeper.mode.memory_is_counted
-            )
-            if self.wall_s >= self.limits["wall_s"]:
-                self.status = self.status or "time"
+            self.status = self.limit_passed(found)
             if self.status:
                 return self.stop(pid, sources)
+
+    def limit_passed(self, found: list[Process]) -> str:
+        """Return the limit that these processes have passed together; empty when none."""
+        if self.cpu_s >= self.limits["cpu_s"]:
+            return "time"
+        if sum(one.threads for one in found) > self.limits["processes"]:
+            return "processes"
+        memory = 0 if self.keeper.mode.counted else sum(one.memory_bytes for one in found)
+        if memory > self.limits["memory_bytes"]:
+            return "memory"
+        return "time" if self.wall_s >= self.limits["wall_s"] else ""
 
     def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
         """Kill the process, and all others when it does not end for that: one may be tracing it."""
@@ -154,7 +143,7 @@ class Run:
 
     def count(self, found_s: float) -> None:
         """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
-        self.orphans_s += reap({self.keeper.pid})
+        self.orphans_s += isolation.reap({self.keeper.pid})
         self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
@@ -168,7 +157,7 @@ class Run:
 
     def memory_kills(self) -> int:
         """Return how many processes the box's cgroup has lost for want of memory."""
-        return memory_kills() if self.keeper.mode.own_cgroup else 0
+        return isolation.memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
         """Return what a file of the run holds, up to the output limit."""
@@ -238,24 +227,12 @@ class _Lasting:
 
 def _others_cpu_s() -> float:
     """Return the CPU time of all the box but this process; 0 where the box is not a container."""
-    return group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
-
-
-def _limit_passed(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
-    """Return the limit that these processes have passed together; empty when none."""
-    if cpu_s >= limits["cpu_s"]:
-        return "time"
-    if sum(one.threads for one in found) > limits["processes"]:
-        return "processes"
-    if not counted and sum(one.memory_bytes for one in found) > limits["memory_bytes"]:
-        return "memory"
-    return ""
+    return isolation.group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
 
 
 PIECE, CHUNK = 1 << 16, 1 << 20
 SITE = "/opt/podium/site"
 """Where the image keeps the third-party packages that programs may import."""
-
 LASTING = "official"
 """The one runner that keeps its process from one input to the next."""
 
@@ -328,7 +305,7 @@ class Judge:
     def sweep(self, run: Run) -> bool:
         """Kill and remove what a run left; False when something resists: the box is then sick."""
         mode = self.keeper.mode
-        if newest() == b"%d" % run.pid and mode.tidy():
+        if isolation.newest() == b"%d" % run.pid and mode.tidy():
             return True  # it never forked; a list of processes could miss one that always forks
         for _ in range(2):
             mode.sweep(self.keeper.zygote, run.user, {self.keeper.pid})
@@ -400,7 +377,7 @@ def facts(mode: Mode) -> dict[str, Any]:
     return {
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "packages": sorted(found),
-        "memory": "together" if mode.memory_is_counted else "each",
+        "memory": "together" if mode.counted else "each",
     }
 
 

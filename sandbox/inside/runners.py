@@ -1,8 +1,8 @@
 """How a program is run on one input, in a process of its own; each runner ends that process.
 
 By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2 what the
-program writes, 3 what the runner reports. All of it belongs to the program, which may forge any
-report it likes: it can only say what it returned, and does not know what it should have.
+program writes, 3 what the runner reports. All of it is the program's, which may forge any report:
+it can only say what it returned, and does not know what it should have.
 """
 
 import ast
@@ -29,13 +29,10 @@ from typing import Any, NoReturn, cast
 
 TIMEOUT_S = 6
 """Real time for compiling the program, and again for each test."""
-
 DIGITS = 50_000
 """Longest integer that may be printed or read, in decimal digits."""
-
 SLOW, FAILED, GONE = -3, -4, -5
 """The published codes; GONE stands for the end of the evaluator's own process."""
-
 DEEPEST = 200
 """Nesting below which a returned value is not looked at: no expected value goes as deep."""
 
@@ -44,8 +41,8 @@ STARRED = (
     *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
     "typing",
 )
-"""Modules whose names every program finds: starred in this order, then bound by their own names.
-So `open` is that of `io`, which no stand-in covers."""
+"""Modules whose names every program finds: starred in this order, then bound by their own names,
+so `open` is that of `io`, which no stand-in covers."""
 
 HEADER = "".join(
     [f"from {name} import *\n" for name in STARRED]
@@ -65,10 +62,8 @@ DISABLED = {
 
 PLAIN = (int, float, str, list, tuple, dict)
 """Types whose values, those of subclasses included, can equal an expected one."""
-
 NUMERIC = ("networkx", "numpy", "pandas", "scipy", "sklearn")
 """Words for which numpy is loaded while it still can be; there it always is, at 0.1 s a program."""
-
 UNIMPORTABLE = ("ipdb", "joblib", "psutil", "resource", "tkinter")
 
 
@@ -80,13 +75,11 @@ class Official:
     """A program run as LiveCodeBench's published evaluator runs it, faults included.
 
     Its semantics are those of lcb_runner/evaluation/testing_util.py, github.com/LiveCodeBench/
-    LiveCodeBench @28fef95, in our own words: the program is no process but a function in this one.
-    A program that reads standard input is wrapped in a function and called once per test with
-    stand-ins for `sys.stdin` and `sys.stdout`; a method is called once per test on one object.
-    State carries over from test to test, alarms count real time, and some correct programs fail;
-    `rules="official"` of suites/code_grading.py exists to show which. Where a line below looks
-    wrong, it is so there. One thing differs: results are compared outside, so no `__eq__` of the
-    program's decides.
+    LiveCodeBench @28fef95, in our own words: the program is a function in this process, called once
+    per test with stand-ins for `sys.stdin` and `sys.stdout`, or a method called on one object.
+    State carries over, alarms count real time, and some correct programs fail; `rules="official"`
+    of suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
+    One thing differs: results are compared outside, so no `__eq__` of the program's decides.
     """
 
     def __init__(self, source: str, entry: str | None) -> None:
@@ -227,7 +220,6 @@ def _alarmed(*_: Any) -> NoReturn:
 
 
 def _wrapped(source: str) -> str:
-    """Return the program as one function, its imports and the header before it."""
     with suppress(Exception):
         source = _unguarded(source)
     try:
@@ -306,11 +298,9 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     """Run the program and the tests that the input holds: `{"token": text, "test": code}`.
 
     As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both are
-    executed in a module `__test__`, then all tests of the class `TestCases` are run. The tests
-    patch and inspect the program, so the two cannot be kept apart, and a program that knows how can
-    forge what is reported here. Against those that only end early or print a verdict: the report
-    counts the tests that were run, and carries a token that came with the input and was put away
-    before the program began.
+    executed in a module `__test__`, so a program that knows how can forge what is reported. Against
+    those that only end early or print a verdict: the report counts the tests that were run, and
+    carries a token that was put away before the program began.
     """
     import unittest  # slow to load, and needed only here
 
@@ -324,26 +314,19 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     result = unittest.TestResult()
     suite.run(result)
     problems = [*result.failures, *result.errors]
-    failed = {test.id().split(".")[-1]: _last_line(trace) for test, trace in problems}
+    traces = {test.id().split(".")[-1]: trace.strip().splitlines() for test, trace in problems}
+    failed = {name: lines[-1][:300] if lines else "" for name, lines in traces.items()}
     return {"token": order["token"], "ran": result.testsRun, "failed": failed}
 
 
-def _last_line(trace: str) -> str:
-    return (trace.strip().splitlines() or [""])[-1][:300]
-
-
 RESULT, CHANNEL = 3, 4
-
 DEPTH = 50_000
 """Recursion limit of methods: the header's own."""
-
 FRAMES = 10
 """Calls below the program here, which are not below a script: Python counts them as recursion."""
-
 NAMES: dict[str, Any] = {}
-"""Python's builtins and what LeetCode's header imports, as the published evaluator has it. Programs
-see these as their builtins: bound to each name in every module, they would cost a millisecond."""
-
+"""Python's builtins and what LeetCode's header imports, as the published evaluator has it: bound to
+each name in every module, they would cost a millisecond."""
 DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
 """Mappings that pass as a plain dictionary: in Python they are equal to one."""
 
@@ -360,12 +343,9 @@ def call(source: str, entry: str | None) -> NoReturn:
     """Call a method of `class Solution`, else a function, with the input's arguments."""
     with open(0, "rb", closefd=False) as file:
         given = file.read()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    module = _main_module()
-    module.__name__ = "solution"  # a guarded main block is not what is asked
-    module.__dict__["__name__"] = "solution"
-    module.__dict__["__builtins__"] = NAMES
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    module = _main_module()  # a guarded main block is not what is asked
+    module.__dict__.update(__name__="solution", __builtins__=NAMES)
     sys.setrecursionlimit(DEPTH)
     sys.set_int_max_str_digits(DIGITS)
     if code := _execute(source, module):
@@ -412,10 +392,7 @@ def unittest(source: str, entry: str | None) -> NoReturn:
 
 
 RUNNERS: dict[str, Callable[[str, str | None], None]] = {
-    "script": script,
-    "call": call,
-    "official": official,
-    "unittest": unittest,
+    runner.__name__: runner for runner in (script, call, official, unittest)
 }
 
 
@@ -476,7 +453,6 @@ def end(code: int) -> NoReturn:
 
 
 def _flush() -> None:
-    """Write out what the standard streams hold back, the program's own and the first ones."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(BaseException):
             stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
@@ -492,8 +468,7 @@ def report(result: Any) -> None:
 def encode(value: Any) -> Any:
     """Return a value as type-tagged JSON; TypeError for anything but plain builtins.
 
-    Types are compared, not tested by isinstance: a subclass could carry an `__eq__` of its own, and
-    would lose it here without a word.
+    Types are compared, not tested by isinstance: a subclass could carry an `__eq__` of its own.
     """
     kind = cast("type[Any]", type(value))
     if value is None or kind in (bool, int, float, str):

@@ -1,8 +1,7 @@
 """The zygote: a process that has seen no input, and forks one process per run.
 
-A fork of the supervisor would inherit whatever the supervisor ever held. The zygote holds the
-standard library and an order at a time; a program's source and input come as descriptors and are
-read after the fork, by the process that runs it.
+A fork of the supervisor would inherit what it ever held. The zygote holds an order at a time; a
+program's source and input come as descriptors and are read after the fork.
 """
 
 import ctypes
@@ -19,15 +18,8 @@ import time
 from contextlib import suppress
 from typing import Any, ClassVar, NoReturn, cast
 
-from sandbox.inside.isolation import (
-    PLACES,
-    PR_SET_DUMPABLE,
-    PR_SET_NO_NEW_PRIVS,
-    PR_SET_PDEATHSIG,
-    libc,
-    snapshot,
-    sweep_as,
-)
+from sandbox.inside import isolation
+from sandbox.inside.isolation import PLACES, libc
 from sandbox.inside.runners import RUNNERS, load_header
 
 PRELOADED = (
@@ -41,19 +33,13 @@ PRELOADED = (
 
 PLACE = {"HOME": PLACES[0], "TMPDIR": PLACES[0]}
 """Where programs start in most boxes, as their environment has it."""
-
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-
 CHANNEL = 100
 """The zygote's descriptor of its channel: above all that an order brings."""
-
 STACK_BYTES = 120 << 20
 """What the main thread's stack may grow to: the kernel leaves it a gap of at least this size."""
-
 ADDRESS_SLACK = 4 << 30
 """Address space beyond the memory limit, for thread stacks, which are mapped and hardly used."""
-
-
 FORKS = 200
 
 
@@ -80,13 +66,10 @@ class _Filter(ctypes.Structure):
 
 
 def _install_filter(calls: bytes) -> None:
-    """Have the kernel refuse system calls to this process and all that it forks.
-
-    A filter knows two architectures. On others the engine's own filter has to do.
-    """
+    """Have the kernel refuse system calls to this process and its forks, where it can."""
     if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
         code = _Filter(len(calls) // 8, calls)
-        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(isolation.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(code), 0, 0):
             raise OSError(ctypes.get_errno(), "the filter of system calls")
 
@@ -100,12 +83,12 @@ def serve(channel: socket.socket) -> None:
         os.dup2(nothing, standard)
     os.closerange(3, CHANNEL)
     os.closerange(CHANNEL + 1, 1 << 16)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    libc.prctl(PR_SET_DUMPABLE, 0)
+    libc.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(isolation.PR_SET_DUMPABLE, 0)
     for name in PRELOADED:
         importlib.import_module(name)
     load_header()
-    baseline, modules = snapshot(PLACES), _look_new()
+    baseline, modules = isolation.snapshot(PLACES), _look_new()
     gc.collect()
     gc.freeze()
     channel = socket.socket(fileno=CHANNEL)
@@ -117,7 +100,7 @@ def serve(channel: socket.socket) -> None:
         pid = fork()
         if pid == 0:
             if "sweep" in order:
-                sweep_as(order["sweep"], baseline)
+                isolation.sweep_as(order["sweep"], baseline)
             begin(order, files, modules)
         for file in files:
             os.close(file)
@@ -151,7 +134,8 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
     `modules` are those of the box, which no program is to find loaded.
     """
     try:
-        source = _read_all(files[0]).decode("utf-8", errors="replace")
+        # Whoever else reads the file at the same time moves no place in it.
+        source = os.pread(files[0], os.fstat(files[0]).st_size, 0).decode("utf-8", errors="replace")
         for standard, file in enumerate(files[1:]):
             os.dup2(file, standard)
         os.closerange(len(files) - 1, 1 << 16)
@@ -161,8 +145,8 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
             os.setgroups([])
             os.setresgid(order["user"], order["user"], order["user"])
             os.setresuid(order["user"], order["user"], order["user"])
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        libc.prctl(PR_SET_DUMPABLE, 1)
+        libc.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(isolation.PR_SET_DUMPABLE, 1)
         os.chdir(order["folder"])
         if order["folder"] != PLACE["HOME"]:
             os.environ.update(HOME=order["folder"], TMPDIR=order["folder"])
@@ -195,7 +179,6 @@ def limit(order: dict[str, Any]) -> None:
 
 
 def _lower(kind: int, soft: int, hard: int) -> None:
-    """Set a limit, below the one in force where that is lower."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), most if hard == resource.RLIM_INFINITY else min(hard, most)
@@ -203,10 +186,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _look_new() -> tuple[str, ...]:
-    """Give this process what a Python started from a shell would have; return the box's modules.
-
-    Done once: what every fork would do again, every fork would pay for in pages it has to copy.
-    """
+    """Look like a Python started from a shell, once for all forks; return the box's modules."""
     os.environ.clear()
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
@@ -221,8 +201,3 @@ def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWr
     """Return a standard stream as Python opens it, over a descriptor."""
     opened = open(file, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
     return cast(io.TextIOWrapper, opened)
-
-
-def _read_all(file: int) -> bytes:
-    """Return all that a file in memory holds, whoever reads it at the same time."""
-    return os.pread(file, os.fstat(file).st_size, 0)
