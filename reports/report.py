@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UserError
-from harness.learning.matrix import SINGLE
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import (
     CallKind,
@@ -25,7 +24,7 @@ from harness.ledger.totals import (
     system_totals,
     total,
 )
-from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions
 from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw

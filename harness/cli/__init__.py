@@ -23,9 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ended_at_once():
         commands = import_module("harness.cli.commands")
         args = commands.build_parser().parse_args(argv)
-        for module in commands.SLOW.get(args.command_name, ()):
-            import_module(module)
-    return commands.carry_out(args)
+        command = commands.load(args.command_name)
+    return commands.carry_out(command, args)
 
 
 @contextmanager
