@@ -32,7 +32,11 @@ from harness.workflow import Workflow
 
 def _maker(home: str, kind: str) -> Callable[..., Router]:
     """Return what makes a router; its module is imported by who trains or asks one."""
-    return lambda **settings: getattr(import_module(f"baselines.routers.{home}"), kind)(**settings)
+
+    def made(**settings: Any) -> Router:
+        return getattr(import_module(f"baselines.routers.{home}"), kind)(**settings)
+
+    return made
 
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {

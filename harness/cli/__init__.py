@@ -14,8 +14,7 @@ from importlib import import_module
 from types import FrameType
 
 STOPPED = b"\npodium: stopped before it began.\n"
-BROKEN_OFF = 130
-"""What a shell expects of a command that Ctrl-C ended."""
+BROKEN_OFF = 130  # what a shell expects of a command that Ctrl-C ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:

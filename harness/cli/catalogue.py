@@ -80,14 +80,11 @@ def controls() -> Any:
 def suites_command(args: argparse.Namespace) -> int:
     """Print all suites or one; return 0."""
     from harness.run.catalogue import show_suites
-
-    known = whole_catalogue().suites
-    if args.name is None or args.name not in known:
-        say(show_suites(known, args.name))
-        return 0
     from suites.data_command import describe_sources
 
-    say(show_suites(known, args.name, describe_sources(known[args.name])))
+    known, name = whole_catalogue().suites, args.name
+    sources = describe_sources(known[name]) if name is not None and name in known else ()
+    say(show_suites(known, name, sources))
     return 0
 
 
@@ -129,12 +126,9 @@ def doctor_command(args: argparse.Namespace) -> int:
         else None
     )
     found = run or examine(args.pool, args.box, whole_catalogue())
-    for fact in found.facts:
-        say(fact)
-    for problem in found.problems:
-        say(f"- {problem}")
-    for note in found.notes:
-        say(f"- note: {note}")
+    problems = (f"- {problem}" for problem in found.problems)
+    for line in (*found.facts, *problems, *(f"- note: {note}" for note in found.notes)):
+        say(line)
     say(f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready."))
     return 1 if found.problems else 0
 

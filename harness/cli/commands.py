@@ -20,8 +20,7 @@ from harness.files import decimal_of
 from harness.records import SEED
 from harness.text import Parser, say
 
-Command = Callable[[argparse.Namespace], int]
-"""Carries out one command and returns its exit code."""
+Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
 Reader = Callable[[str], Any]
 SLOW = {
     "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
@@ -82,34 +81,29 @@ class Arguments:
 
     def __init__(self, parser: Any) -> None:
         """Take a parser, or a group of one."""
-        self._parser = parser
+        self.parser = parser
 
     def __call__(self, name: str, text: str, read: Reader | None = None, **more: Any) -> None:
         """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it."""
         flag, _, metavar = name.partition(" ")
         shown = {"metavar": metavar} if metavar else {}
-        self._parser.add_argument(flag, help=text, type=read, **shown, **more)
+        self.parser.add_argument(flag, help=text, type=read, **shown, **more)
 
     def flag(self, name: str, text: str) -> None:
         """Add what is said or not."""
-        self._parser.add_argument(name, help=text, action="store_true")
+        self.parser.add_argument(name, help=text, action="store_true")
 
     def repeated(self, name: str, text: str, read: Reader | None = None) -> None:
         """Add what may be said several times; nothing is an empty list."""
         self(name, text, read, action="append", default=[])
 
-    def one_of(self) -> "Arguments":
-        """Return where to add options that exclude one another."""
-        return Arguments(self._parser.add_mutually_exclusive_group())
-
     def actions(self) -> "Callable[[str, str], Arguments]":
         """Return what makes the arguments of an action from its name and its help."""
-        made = self._parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        made = self.parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         return lambda name, text: Arguments(made.add_parser(name, help=text))
 
 
-MOST = 1_000_000_000
-"""Of anything that is counted, and of dollars."""
+MOST = 1_000_000_000  # of anything that is counted, and of dollars
 EPOCHS = SANDBOXES = 10_000
 DIGITS = 30
 SEEDS = 2**32
@@ -374,7 +368,7 @@ def redact(add: Arguments) -> None:
 def regrade(add: Arguments) -> None:
     """Grade logs again without asking any model."""
     add("dir DIR", "log directory", Path)
-    which = add.one_of()
+    which = Arguments(add.parser.add_mutually_exclusive_group())
     which.flag("--unscored", "only what has no score (default)")
     which.flag("--all", "everything, after a scorer changed")
     _box(add)
@@ -519,7 +513,7 @@ def prices(add: Arguments) -> None:
     diff("new B", "book name or .toml file")
     snapshot = action("snapshot", "make a book from genai-prices")
     snapshot("--date", "the day whose prices are wanted (today)", day)
-    which = snapshot.one_of()
+    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
     which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
     which("--pool", "the models of this pool (of every live pool)")
     launched = "launch day of a model of which none is on record; repeat"

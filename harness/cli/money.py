@@ -164,7 +164,6 @@ def _refuse(args: argparse.Namespace) -> None:
 
 
 def _query(args: argparse.Namespace) -> str:
-    """Return one question in full: each step's calls, tokens and dollars, the verdict and why."""
     if not args.query:
         raise UserError("--query, --system and --epoch show one question: name a question's id.")
     if args.strict or args.invoice or args.json or args.regrade:
@@ -203,8 +202,7 @@ def ledger_command(args: argparse.Namespace) -> int:
     return 0
 
 
-NAMED = 5
-"""Files outside a manifest that are named."""
+NAMED = 5  # files outside a manifest that are named
 ABSENT = (
     "whoever ran it should supply MANIFEST.json (a run that was killed has none until it is "
     "resumed); of your own run, `podium manifest write` makes one"
@@ -270,7 +268,7 @@ def _verify_manifest(args: argparse.Namespace) -> int:
 
 
 def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
-    """Say which verdicts were given anew, and which not and why; return whether all were alike."""
+    """Return what was given anew, and what not and why; and whether all verdicts were alike."""
     if not args.regrade:
         return ["Grades: none was given anew (--regrade does, without asking any model)."], True
     logs, said = regraded(args), list[str]()

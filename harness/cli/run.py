@@ -56,7 +56,7 @@ def demo_command(args: argparse.Namespace) -> int:
     """Run the demo and report on it; return 0."""
     from harness.run.demo import demo
 
-    dirs = demo(args.out, whole_catalogue(), controls(), questions=args.limit, say=say)
+    dirs = demo(args.out, whole_catalogue(), controls(), questions=args.limit)
     args.dirs, args.out = dirs, args.out / "report"
     return report_command(args)
 

@@ -98,10 +98,7 @@ PUBLIC = 400
 
 
 def study_for(part: Any) -> Any:
-    """Return the study that a training's `[verdicts]` names; what is judged is left out of it.
-
-    UserError for a source or a split that there is not, and for one that has several folds.
-    """
+    """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
     from conductor.verdict_reward import StudySource, split_verdicts
@@ -147,7 +144,6 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
 
 
 def _row(folder: Path, judged: Any, best: int) -> Any:
-    """Return a checkpoint's row: what the workers that it asks have scored."""
     from conductor.checkpoint import read_study
     from conductor.embedded import greedy_speaker
     from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
@@ -232,7 +228,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
-    """Train to the end, unless that is done; a warm start that another made is not made again."""
+    """Train to the end, unless that is done."""
     from conductor.training.ablations import copy_warm_start, training_finished
 
     if training_finished(trial.training.config, trial.run):
@@ -260,7 +256,7 @@ def _waited(command: list[str]) -> int:
 
 
 def _evaluate(trial: AblationRun) -> None:
-    """Run the best checkpoint on the validation splits; what has an answer is not asked again."""
+    """Run the best checkpoint on the validation splits; what is answered is not asked again."""
     from harness.run.catalogue import RunRequest
     from harness.run.run import run
 
@@ -281,7 +277,7 @@ def _evaluate(trial: AblationRun) -> None:
 
 
 def _table(listed: Any, out: Path) -> str:
-    """Write the table of everything that is in the folder; return it for a terminal."""
+    """Write the table of all that is in the folder; return it for a terminal."""
     from reports.ablations import AblationRuns, write_ablations
 
     found: list[AblationRuns] = []
@@ -297,7 +293,6 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
-    """Return what the evaluated plans say, as columns."""
     from conductor.training.model_card import said_in_logs, wording
     from reports.ablations import WORDS
 
@@ -335,7 +330,7 @@ def route_command(args: argparse.Namespace) -> int:
         raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
     routing = _routing(matrix, split, field, evaluate_routers(matrix, split, field))
     if args.conductor:
-        fold = split.folds[0]
+        fold = next(iter(split.folds))
         best = best_single_worker(matrix.rows(fold.train))
         rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
         at = 1 + sum(one.kind == "router" for one in routing.systems)
@@ -440,7 +435,6 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
-    """Train once more, on all that may teach, keep it, and return what was kept."""
     from baselines.routers.systems import train_router
     from harness.learning.fit import write_artifact
 
