@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.learning.matrix import SINGLE
 from harness.ledger import totals
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import CallKind, CallSum, CallSums, SystemRun, Tokens
 from reports import render
-from reports.blocks import DEFAULTS, ReportOptions
+from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.derived import Comparison, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw

@@ -15,7 +15,6 @@ from harness.records import Question
 from harness.suite import Split
 from suites.base import user_errors
 from suites.code_checks import CheckCode, UnitTestedSuite, compiles, complete_program
-from suites.inspect_box import boxed_task
 
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
@@ -71,4 +70,6 @@ def humaneval(
     data: str | None = None,
 ) -> Task:
     """HumanEval: 164 functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+
     return boxed_task(HumanEval(data), box, split=split, limit=limit, epochs=epochs)

@@ -28,7 +28,6 @@ from sandbox import IMAGE, Box
 from suites.base import card, refuse_unknown_split, required_box, unsealed, user_errors
 from suites.code_grading import ProgramResult, ProgramTests, grade_on_shown_tests, judge_program
 from suites.data import DataSource, sources
-from suites.inspect_box import boxed_task
 from suites.livecodebench_data import (
     IndexedProblem,
     RowIndex,
@@ -414,6 +413,8 @@ def livecodebench(
     difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
     does), or in one of podium's (-T box=docker).
     """
+    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
     return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)
 

@@ -18,7 +18,6 @@ from harness.records import Question
 from harness.suite import Split
 from suites.base import user_errors
 from suites.code_checks import CheckCode, UnitTestedSuite, compiles
-from suites.inspect_box import boxed_task
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -93,6 +92,8 @@ def mbpp(
     data: str | None = None,
 ) -> Task:
     """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
 
 

@@ -163,11 +163,12 @@ def test_a_run_without_such_a_limit_has_one_meter() -> None:
 
 def planned_calls() -> dict[str, int]:
     """Return how many steps the random control plans per question of the toy."""
-    from harness.run.forecast import counted_calls
+    from harness.run.forecast import counted_all
 
     system = random_workflow_system(seed=0)
     return {
-        one.id: len(counted_calls(system, one.sealed(), ("ada", "bob"))) for one in Toy().load()
+        one.id: len(counted_all(system, [(one.sealed(), 1)], ("ada", "bob"))[0])
+        for one in Toy().load()
     }
 
 

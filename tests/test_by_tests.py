@@ -31,7 +31,7 @@ from harness.errors import UserError, WorkerError
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import PODIUM, Answer, Grade, Question
-from harness.run.forecast import counted_calls
+from harness.run.forecast import counted_all
 from harness.system import System
 from suites.practice.programs import SUITE, practice_code
 
@@ -104,7 +104,9 @@ def test_escalation_goes_on_to_dearer_workers_until_one_passes() -> None:
 
 def test_escalation_begins_with_the_cheapest_of_the_price_book() -> None:
     spec = read_pool("rehearsal")
-    found = [call.worker for call in counted_calls(escalation_system(), CODE, spec.names, spec)]
+    found = [
+        call.worker for call in counted_all(escalation_system(), [(CODE, 1)], spec.names, spec)[0]
+    ]
     assert found[0] == "formatter"
     assert found[-1] == "sage"
     assert sorted(found) == sorted(spec.names)
@@ -175,7 +177,7 @@ def test_a_dry_run_counts_the_most_calls_that_the_manifest_allows(
 ) -> None:
     manifest, workers = SYSTEMS[name], ("ada", "bob", "cleo")
     assert manifest.expected
-    assert len(counted_calls(system, CODE, workers)) == manifest.expected(3, {})[1]
+    assert len(counted_all(system, [(CODE, 1)], workers)[0]) == manifest.expected(3, {})[1]
     assert manifest.needs == {"public tests"}
 
 

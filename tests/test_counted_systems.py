@@ -10,7 +10,7 @@ from harness.cli.catalogue import whole_catalogue
 from harness.context import run_context
 from harness.inspect_adapters import system_of
 from harness.pool_config import read_pool
-from harness.run.forecast import Unplannable, counted_calls
+from harness.run.forecast import Unplannable, counted_all
 from harness.run.systems import missing_extra, why_unfit
 from harness.system import SystemCard
 
@@ -48,7 +48,7 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
         system = system_of(ALL.solver(manifest.solver, arguments))
     question = ALL.suites[suite].load("eval")[0].sealed()
     try:
-        counted = len(counted_calls(system, question, SPEC.names, SPEC))
+        counted = len(counted_all(system, [(question, 1)], SPEC.names, SPEC)[0])
     except Unplannable as stop:
         assert stop.first.worker == "conductor"  # noqa: PT017 - either way is right
         return

@@ -13,7 +13,8 @@ import pytest
 from boxes import DOCKER, TIGHT, needs, run
 from second_engine import Engine, possible, second_engine
 
-from sandbox import Box, DockerBox, Limits, Program, ProgramOutcome, SandboxError, images
+from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, images
+from sandbox.docker_box import DockerBox
 from sandbox.images import connect, our_containers
 
 pytestmark = [

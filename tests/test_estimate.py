@@ -21,7 +21,7 @@ from harness.prices import read_book
 from harness.records import Question
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
-from harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_calls
+from harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
 
 QUESTION = Question(id="q1", text="Wie groß?", kind="integer")  # 10 bytes, 9 characters
 CREW = ("ada", "bob")
@@ -68,7 +68,7 @@ def line(found: Estimate, system: str) -> EstimateLine:
 
 
 def test_the_requests_of_a_plan_are_counted_without_asking_anybody() -> None:
-    found = counted_calls(moa_system(), QUESTION, CREW)
+    found = counted_all(moa_system(), [(QUESTION, 1)], CREW)[0]
     assert [call.worker for call in found] == ["ada", "bob", "ada"]
     assert [call.reads for call in found] == [(), (), (0, 1)]
     assert found[0].prompt_bytes == 10
@@ -76,13 +76,13 @@ def test_the_requests_of_a_plan_are_counted_without_asking_anybody() -> None:
 
 
 def test_a_vote_and_a_read_reply_need_no_reply_to_be_counted() -> None:
-    assert len(counted_calls(self_consistency_system("bob", 5), QUESTION, CREW)) == 5
+    assert len(counted_all(self_consistency_system("bob", 5), [(QUESTION, 1)], CREW)[0]) == 5
 
 
 def test_a_plan_that_a_model_writes_cannot_be_counted(tmp_path: Path) -> None:
     spec = read_pool("rehearsal")
     with pytest.raises(Unplannable) as stop:
-        counted_calls(conductor_system(), QUESTION, spec.names, spec)
+        counted_all(conductor_system(), [(QUESTION, 1)], spec.names, spec)[0]
     assert stop.value.first.worker == "conductor"
     assert stop.value.first.prompt_bytes > 1000
 

@@ -22,7 +22,7 @@ from harness.ledger.system_runs import load_runs
 from harness.pool_config import read_pool
 from harness.run.catalogue import NEEDS, RunRequest
 from harness.run.estimate import estimate
-from harness.run.forecast import counted_calls
+from harness.run.forecast import counted_all
 from harness.run.run import run
 from harness.run.systems import missing_extra
 from harness.system import Need, SystemCard
@@ -130,7 +130,7 @@ def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
     with run_context(spec=spec):
         system = system_of(parts.solver(manifest.solver, {**args, "pool": spec.name}))
     question = parts.suites["practice-integer"].load("eval")[0].sealed()
-    counted = counted_calls(system, question, spec.names, spec)
+    counted = counted_all(system, [(question, 1)], spec.names, spec)[0]
     assert manifest.expected is not None
     least, most = manifest.expected(len(spec.names), args)
     assert least <= len(counted) <= most

@@ -11,7 +11,8 @@ from gold import THOUSANDS, gold_reply, sizes_of
 
 from harness.errors import UserError
 from harness.suite import Suite
-from sandbox import Box, SubprocessBox
+from sandbox import Box
+from sandbox.cell_box import SubprocessBox
 from suites.aime25 import AIME25
 from suites.code_grading import read_tests
 from suites.contamination import log_eval_access, read_eval_accesses

@@ -10,7 +10,8 @@ import pytest
 from gold import THOUSANDS, gold_reply, sizes_of
 
 from harness.records import Question
-from sandbox import Limits, SubprocessBox
+from sandbox import Limits
+from sandbox.cell_box import SubprocessBox
 from suites.code_grading import judge_program, read_tests
 from suites.practice import SPLITS
 from suites.practice.choice import SUITE as CHOICE

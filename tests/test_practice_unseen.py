@@ -9,7 +9,7 @@ from gold import gold_reply, sizes_of
 
 from harness.errors import UserError
 from harness.records import Question
-from sandbox import SubprocessBox
+from sandbox.cell_box import SubprocessBox
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
 from suites.practice.unseen import COMBINED, REVISION

@@ -15,7 +15,8 @@ from rehearsal_help import ask
 from harness.rehearsal.program_inputs import read_samples, read_starter
 from harness.rehearsal.programs import FAMILIES, source
 from harness.rehearsal.workers import final_answer
-from sandbox import Program, SubprocessBox
+from sandbox import Program
+from sandbox.cell_box import SubprocessBox
 
 Item = dict[str, Any]
 PROBLEMS: dict[str, list[Item]] = tomllib.loads(

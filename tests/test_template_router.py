@@ -17,7 +17,7 @@ from conductor.plan_format import PlanFormat, restrict_plan
 from harness.errors import UserError
 from harness.learning.fit import Round, TrainingBudget, TrialResult
 from harness.records import Question
-from harness.run.forecast import counted_calls
+from harness.run.forecast import counted_all
 from harness.workflow import Step, Workflow
 
 CREW = ("ada", "bob", "cyd", "dot")
@@ -85,7 +85,7 @@ def test_a_template_nobody_tried_is_expected_to_do_what_its_workers_do_elsewhere
 def test_each_kind_of_question_gets_the_template_that_suits_it() -> None:
     new = Question("x", "How long is the river 99 in the valley?", "integer")
     other = Question("y", "Count primes and divisors", "integer")
-    river, prime = (counted_calls(SYSTEM, one, CREW)[-1] for one in (new, other))
+    river, prime = (counted_all(SYSTEM, [(one, 1)], CREW)[0][-1] for one in (new, other))
     assert (river.worker, prime.worker) == ("ada", "bob")
 
 
@@ -116,12 +116,12 @@ def test_an_exam_that_must_not_be_published_teaches_it_nothing() -> None:
 
 def test_a_question_that_taught_is_refused() -> None:
     with pytest.raises(UserError, match="template-router was taught by river-0"):
-        counted_calls(SYSTEM, RIVERS[0], CREW)
+        counted_all(SYSTEM, [(RIVERS[0], 1)], CREW)[0]
 
 
 def test_another_pool_is_refused() -> None:
     with pytest.raises(UserError, match="that this pool lacks"):
-        counted_calls(SYSTEM, RIVERS[0], ("ada", "bob"))
+        counted_all(SYSTEM, [(RIVERS[0], 1)], ("ada", "bob"))[0]
 
 
 def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
@@ -129,7 +129,7 @@ def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
     assert set(drawn) == {2, 3}
     assert abs(sum(drawn) / len(drawn) - 2.25) < 0.03
     assert drawn == [sample_count(2.25, 7, f"q{n}", 1) for n in range(4000)]
-    found = counted_calls(compute_matched_system("ada", 3.0), RIVERS[0], CREW)
+    found = counted_all(compute_matched_system("ada", 3.0), [(RIVERS[0], 1)], CREW)[0]
     assert [call.worker for call in found] == ["ada"] * 3
     with pytest.raises(UserError, match="between 1 and"):
         compute_matched_system("ada", 0.5)

@@ -21,7 +21,7 @@ from harness.prices import read_book
 from harness.records import Answer, Question
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate
-from harness.run.forecast import counted_calls
+from harness.run.forecast import counted_all
 from harness.system import System
 
 pytest.importorskip("treequest", reason="the extra `routers` is not installed")
@@ -168,8 +168,8 @@ def test_a_dry_run_counts_its_calls_and_its_manifest_says_as_many() -> None:
     assert manifest.expected
     assert manifest.expected(3, {}) == (10, 10)
     assert manifest.expected(3, {"calls": 4}) == (4, 4)
-    assert len(counted_calls(ab_mcts_system(), SUM, ("ada", "bob"))) == 10
-    assert len(counted_calls(ab_mcts_system(), CODE, ("ada", "bob"))) == 10
+    assert len(counted_all(ab_mcts_system(), [(SUM, 1)], ("ada", "bob"))[0]) == 10
+    assert len(counted_all(ab_mcts_system(), [(CODE, 1)], ("ada", "bob"))[0]) == 10
 
 
 def test_senseless_numbers_are_refused() -> None:

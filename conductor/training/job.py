@@ -162,7 +162,7 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
     spec = read_pool(config.pool.name)
     book = read_book(spec.prices)
     if not request.dry:
-        refuse_unready(spec, book, ())
+        refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "

@@ -14,8 +14,7 @@ from importlib import import_module
 from types import FrameType
 
 STOPPED = b"\npodium: stopped before it began.\n"
-BROKEN_OFF = 130
-"""What a shell expects of a command that Ctrl-C ended."""
+BROKEN_OFF = 130  # what a shell expects of a command that Ctrl-C ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,9 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ended_at_once():
         commands = import_module("harness.cli.commands")
         args = commands.build_parser().parse_args(argv)
-        for module in commands.SLOW.get(args.command_name, ()):
-            import_module(module)
-    return commands.carry_out(args)
+        command = commands.load(args.command_name)
+    return commands.carry_out(command, args)
 
 
 @contextmanager

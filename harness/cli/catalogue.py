@@ -1,19 +1,16 @@
-"""What commands share: every part by name, how arguments are read; and those that list parts.
+"""Every part by name, for all commands; and the commands that list parts or look after them.
 
-The only place where all spokes meet. What is slow to import is imported inside functions, for
-`podium --help` reads this file on every call.
+The only place where all spokes meet; they are imported inside functions, as few commands need them.
 """
 
 import argparse
 from collections.abc import Callable
-from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.files import decimal_of
 from harness.text import say
 
 
@@ -46,28 +43,26 @@ def boxes() -> Any:
     """
     import sandbox
     from harness.boxes import Boxes
-    from sandbox.images import connect
 
-    def open_box(name: str, max_sandboxes: int | None) -> Any:
+    def mended(act: Callable[..., Any], *given: Any) -> Any:
         try:
-            return sandbox.open_box(name, max_sandboxes)
+            return act(*given)
         except sandbox.SandboxError as error:
             raise UserError(str(error)) from error
 
     def describe(box: Any, image: str) -> Any:
-        try:
-            return box.facts(image)
-        except sandbox.SandboxError as error:
-            raise UserError(str(error)) from error
+        return mended(box.facts, image)
 
     def engine() -> str:
+        from sandbox.images import connect  # with every box, so where Docker is asked for only
+
         try:
             connect(timeout_s=5).close()
         except sandbox.SandboxError as error:
             return str(error)
         return ""
 
-    return Boxes(open=open_box, describe=describe, engine=engine)
+    return Boxes(open=partial(mended, sandbox.open_box), describe=describe, engine=engine)
 
 
 def controls() -> Any:
@@ -82,130 +77,19 @@ def controls() -> Any:
     )
 
 
-MOST = 1_000_000_000
-"""Of anything that is counted, and of dollars."""
-EPOCHS = 10_000
-SANDBOXES = 10_000
-DIGITS = 30
-Command = Callable[[argparse.Namespace], int]
-"""Runs one command and returns its exit code; the first line of its docstring is its help."""
-
-
-def dollars(text: str) -> Decimal:
-    """Return a positive amount of US dollars."""
-    try:
-        value = decimal_of(text)
-    except ValueError:
-        said = f"{text[:40]!r} is not an amount in US dollars"
-        raise argparse.ArgumentTypeError(said) from None
-    if not 0 < value <= MOST:
-        said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
-        raise argparse.ArgumentTypeError(said)
-    return value
-
-
-def up_to(most: int) -> Callable[[str], int]:
-    """Return what reads a whole number no larger than `most`.
-
-    Numbers from there on are a slip of the hand, and lists as long as that fill any memory. What is
-    too small is refused by who knows why.
-    """
-
-    def whole(text: str) -> int:
-        if len(text) > DIGITS or abs(value := int(text)) > most:
-            said = f"{text[:40]!r} is too large: {most:,} is the most"
-            raise argparse.ArgumentTypeError(said)
-        return value
-
-    return whole
-
-
-def finite(text: str) -> float:
-    """Return a number from 0 up to a billion; NaN and infinity are none."""
-    value = float(text)
-    if not 0 <= value <= MOST:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to {MOST:,}")
-    return value
-
-
-def new_command(commands: Any, name: str, function: Command) -> argparse.ArgumentParser:
-    """Return the parser of a command that calls `function`, described by its docstring."""
-    text = (function.__doc__ or "").splitlines()[0]
-    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    made.set_defaults(command=function, command_name=name)
-    return made
-
-
-def box_arguments(graded: argparse.ArgumentParser) -> None:
-    """Add where programs run and how many at once."""
-    add = graded.add_argument
-    add(
-        "--box",
-        help="sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess "
-        "(docker; subprocess for rehearsal workers)",
-    )
-    add(
-        "--max-sandboxes",
-        type=up_to(SANDBOXES),
-        metavar="N",
-        help="programs that run at once (all cores)",
-    )
-
-
-def pool_arguments(pooled: argparse.ArgumentParser) -> None:
-    """Add what `podium workers` takes."""
-    pooled.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")
-
-
-def sandbox_arguments(sandbox: argparse.ArgumentParser) -> None:
-    """Add what `podium sandbox` takes."""
-    actions = sandbox.add_subparsers(dest="action", metavar="ACTION", required=True)
-    build = actions.add_parser("build", help="make the image that programs run in")
-    build.add_argument(
-        "--image", default="basic", choices=("basic", "bigcodebench"), help="which one (basic)"
-    )
-    build.add_argument(
-        "--base-image", metavar="NAME", help="image with python3 to build on (a public Python's)"
-    )
-    actions.add_parser("status", help="say what can run programs here, and in which images")
-    clean = actions.add_parser("clean", help="remove what killed runs and older builds left")
-    clean.add_argument("--all", action="store_true", help="also every image that podium made")
-
-
-def data_arguments(data: argparse.ArgumentParser) -> None:
-    """Add what `podium data` takes."""
-    actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
-    fetch = actions.add_parser("fetch", help="download what is pinned and not here yet")
-    fetch.add_argument("names", nargs="+", metavar="SUITE", help="suite names")
-    verify = actions.add_parser("verify", help="check what is here; download nothing")
-    verify.add_argument("names", nargs="*", metavar="SUITE", help="suite names (all)")
-    for action in (fetch, verify):
-        action.add_argument(
-            "--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)"
-        )
-
-
-def listed_arguments(listed: argparse.ArgumentParser) -> None:
-    """Add what `podium suites` and `podium systems` take."""
-    listed.add_argument("name", nargs="?", help="show one in full")
-
-
 def suites_command(args: argparse.Namespace) -> int:
-    """List the suites, or print one suite's card."""
+    """Print all suites or one; return 0."""
     from harness.run.catalogue import show_suites
-
-    known = whole_catalogue().suites
-    if args.name is None or args.name not in known:
-        say(show_suites(known, args.name))
-        return 0
     from suites.data_command import describe_sources
 
-    say(show_suites(known, args.name, describe_sources(known[args.name])))
+    known, name = whole_catalogue().suites, args.name
+    sources = describe_sources(known[name]) if name is not None and name in known else ()
+    say(show_suites(known, name, sources))
     return 0
 
 
 def data_command(args: argparse.Namespace) -> int:
-    """Fetch the questions that suites pin, or verify what is here."""
+    """Run an action on local data; return its exit code."""
     from suites import data_command
 
     act = data_command.fetch_data if args.action == "fetch" else data_command.verify_data
@@ -213,7 +97,7 @@ def data_command(args: argparse.Namespace) -> int:
 
 
 def systems_command(args: argparse.Namespace) -> int:
-    """List the systems, or print one system's manifest."""
+    """Print all systems or one; return 0."""
     from harness.run.catalogue import show_systems
 
     say(show_systems(whole_catalogue().systems, args.name))
@@ -221,7 +105,7 @@ def systems_command(args: argparse.Namespace) -> int:
 
 
 def workers_command(args: argparse.Namespace) -> int:
-    """List a pool's workers with their prices and settings."""
+    """Print a pool's workers; return 0."""
     from harness.pool_config import read_pool
     from harness.prices import read_book
     from harness.run.catalogue import show_workers
@@ -232,7 +116,7 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    """Say what is missing before anything is spent, of a pool or of a whole run."""
+    """Print what was found; return 1 where something is to be fixed."""
     from harness.cli.run import run_request
     from harness.run.doctor import NEW, examine, examine_run
 
@@ -242,18 +126,15 @@ def doctor_command(args: argparse.Namespace) -> int:
         else None
     )
     found = run or examine(args.pool, args.box, whole_catalogue())
-    for fact in found.facts:
-        say(fact)
-    for problem in found.problems:
-        say(f"- {problem}")
-    for note in found.notes:
-        say(f"- note: {note}")
+    problems = (f"- {problem}" for problem in found.problems)
+    for line in (*found.facts, *problems, *(f"- note: {note}" for note in found.notes)):
+        say(line)
     say(f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready."))
     return 1 if found.problems else 0
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
-    """Make, show or remove what programs run in: images and containers."""
+    """Run an action on images; return its exit code."""
     from sandbox import SandboxError, images
 
     try:

@@ -1,13 +1,27 @@
-"""Every command of `podium`: its name, its arguments, what it calls."""
+"""Every command of `podium`: what it is for, what it takes, and which module carries it out.
+
+A module is imported only when one of its commands runs, so that help is fast and runs nothing.
+"""
 
 import argparse
 import os
 import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import date
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from harness.cli import catalogue, grade, money, run, train
 from harness.errors import PodiumError
+from harness.files import decimal_of
+from harness.records import SEED
 from harness.text import Parser, say
 
+Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
+Reader = Callable[[str], Any]
 SLOW = {
     "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
     "demo": ("harness.run.demo", "suites._registry", "baselines._registry", "conductor._registry"),
@@ -15,10 +29,17 @@ SLOW = {
 """What a command imports before it begins, for a break to find nothing begun."""
 
 
-def carry_out(args: argparse.Namespace) -> int:
+def load(name: str) -> Command:
+    """Return what carries out a command, with all that it needs imported."""
+    for module in SLOW.get(name, ()):
+        import_module(module)
+    return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
+
+
+def carry_out(command: Command, args: argparse.Namespace) -> int:
     """Run the command that was read; what it raises becomes a sentence and an exit code."""
     try:
-        return args.command(args)
+        return command(args)
     except PodiumError as error:
         say(f"podium: {error}", file=sys.stderr)
         return 2
@@ -40,31 +61,533 @@ def build_parser() -> argparse.ArgumentParser:
         prog="podium",
         description="Does a small learned orchestrator beat what people use instead, at what cost?",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, function, add in (
-        ("demo", run.demo_command, run.demo_arguments),
-        ("run", run.run_command, run.run_and_learning_arguments),
-        ("report", run.report_command, run.report_arguments),
-        ("power", run.power_command, run.power_arguments),
-        ("route", train.route_command, train.route_arguments),
-        ("record", run.record_command, run.record_arguments),
-        ("grade", grade.grade_command, grade.grade_arguments),
-        ("redact", grade.redact_command, grade.redact_arguments),
-        ("regrade", grade.regrade_command, grade.regrade_arguments),
-        ("reward", grade.reward_command, grade.reward_arguments),
-        ("train", train.train_command, train.train_arguments),
-        ("ablate", train.ablate_command, train.ablate_arguments),
-        ("audit", money.audit_command, money.audit_arguments),
-        ("ledger", money.ledger_command, money.ledger_arguments),
-        ("manifest", money.manifest_command, money.manifest_arguments),
-        ("prices", money.prices_command, money.prices_arguments),
-        ("reprice", money.reprice_command, money.reprice_arguments),
-        ("suites", catalogue.suites_command, catalogue.listed_arguments),
-        ("data", catalogue.data_command, catalogue.data_arguments),
-        ("systems", catalogue.systems_command, catalogue.listed_arguments),
-        ("workers", catalogue.workers_command, catalogue.pool_arguments),
-        ("doctor", catalogue.doctor_command, run.doctor_and_learning_arguments),
-        ("sandbox", catalogue.sandbox_command, catalogue.sandbox_arguments),
-    ):
-        add(catalogue.new_command(commands, name, function))
+    commands = parser.add_subparsers(
+        title="commands", dest="command_name", metavar="COMMAND", required=True
+    )
+    for name, (declare, _) in COMMANDS.items():
+        text = declare.__doc__
+        declare(Arguments(commands.add_parser(name, help=text, description=text)))
     return parser
+
+
+def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
+    """Return a record with each field from the argument of its name, where there is one."""
+    named = {one.name for one in fields(record)} & vars(args).keys()
+    return record(**{name: getattr(args, name) for name in named} | more)
+
+
+class Arguments:
+    """Adds what a command takes, in a line or two each."""
+
+    def __init__(self, parser: Any) -> None:
+        """Take a parser, or a group of one."""
+        self.parser = parser
+
+    def __call__(self, name: str, text: str, read: Reader | None = None, **more: Any) -> None:
+        """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it."""
+        flag, _, metavar = name.partition(" ")
+        shown = {"metavar": metavar} if metavar else {}
+        self.parser.add_argument(flag, help=text, type=read, **shown, **more)
+
+    def flag(self, name: str, text: str) -> None:
+        """Add what is said or not."""
+        self.parser.add_argument(name, help=text, action="store_true")
+
+    def repeated(self, name: str, text: str, read: Reader | None = None) -> None:
+        """Add what may be said several times; nothing is an empty list."""
+        self(name, text, read, action="append", default=[])
+
+    def actions(self) -> "Callable[[str, str], Arguments]":
+        """Return what makes the arguments of an action from its name and its help."""
+        made = self.parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        return lambda name, text: Arguments(made.add_parser(name, help=text))
+
+
+MOST = 1_000_000_000  # of anything that is counted, and of dollars
+EPOCHS = SANDBOXES = 10_000
+DIGITS = 30
+SEEDS = 2**32
+
+
+def dollars(text: str) -> Decimal:
+    """Return a positive amount of US dollars."""
+    try:
+        value = decimal_of(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:40]!r} is not an amount in US dollars") from None
+    if not 0 < value <= MOST:
+        said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
+        raise ArgumentTypeError(said)
+    return value
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """Return what reads a whole number of at most `most`; what is too small others refuse.
+
+    Beyond is a slip of the hand, and lists as long as that fill any memory.
+    """
+
+    def whole(text: str) -> int:
+        if len(text) > DIGITS or abs(value := int(text)) > most:
+            raise ArgumentTypeError(f"{text[:40]!r} is too large: {most:,} is the most")
+        return value
+
+    return whole
+
+
+def finite(text: str) -> float:
+    """Return a number from 0 up to a billion; NaN and infinity are none."""
+    value = float(text)
+    if not 0 <= value <= MOST:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to {MOST:,}")
+    return value
+
+
+def share(text: str) -> float:
+    """Return a number from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def percentage_points(text: str) -> float:
+    """Return points of 100 as a share of 1."""
+    value = float(text) / 100
+    if not 0 < value <= 1:
+        raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
+    return value
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Return whole numbers above 0, written as 1,2,4."""
+    values = tuple(up_to(MOST)(part) for part in text.split(","))
+    if min(values) < 1:
+        raise ArgumentTypeError(f"{text} has a number below 1")
+    return values
+
+
+def tokens(text: str) -> int:
+    """Return a number of tokens."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not a number of tokens")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """Return a seed that every generator takes: 32 bits."""
+    if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
+    return int(text)
+
+
+def day(text: str) -> date:
+    """Return a day that is written as YEAR-MONTH-DAY."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a day such as 2025-12-04") from None
+
+
+def launch(text: str) -> tuple[str, str]:
+    """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
+    model, _, when = text.rpartition("=")
+    if not model:
+        raise ArgumentTypeError(f"{text!r} is not MODEL=YEAR-MONTH-DAY")
+    return model, day(when).isoformat()
+
+
+def renamed(text: str) -> tuple[str, str]:
+    """Return our name of a model and another one, written as OURS=THEIRS."""
+    ours, _, theirs = text.rpartition("=")
+    if not ours or not theirs:
+        raise ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
+    return ours, theirs
+
+
+def demo(add: Arguments) -> None:
+    """Run every system on the practice suites and on recorded AIME25, then report."""
+    add("--out", "directory to write (demo)", Path, default=Path("demo"))
+    add("--limit", "questions per suite", up_to(MOST), default=20)
+
+
+def run(add: Arguments) -> None:
+    """Run systems on suites over a pool; say what is left."""
+    add("--suite", "suite name; repeat for several", action="append", required=True)
+    add.repeated(
+        "--system",
+        "system name; `single` for every worker; `all` for every system, router and control that "
+        "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
+        "`frameworks` for those of a group; repeat (all that fit and need no training)",
+    )
+    workers(add)
+    add("--log-dir", "an experiment: new, or to resume", Path, required=True)
+    add("--limit", "first N questions (all)", up_to(MOST))
+    add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
+    add("--seed", "seed of random controls and rehearsal workers (0)", up_to(SEED))
+    add("--split", "train, validation or eval (eval)")
+    add(
+        "--prompt",
+        "as the benchmark's authors ask, or as the Conductor paper did where known (official)",
+        choices=("official", "paper"),
+    )
+    _budget(add)
+    _box(add)
+    add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
+    add(
+        "--display",
+        "progress: line is ours, the others are Inspect's (line)",
+        default="line",
+        choices=("line", "full", "rich", "plain", "none"),
+    )
+    _learning(add)
+
+
+def _budget(add: Arguments) -> None:
+    add(
+        "--max-usd USD",
+        "stop before a call that could pass this: each in flight holds back the most that it can "
+        "cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
+        dollars,
+    )
+    add(
+        "--max-usd-per-query USD",
+        "the same for each question: it is left unanswered before a call that could pass this, and "
+        "the others go on",
+        dollars,
+    )
+    add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
+    past = "with --dry-run: past runs of the same workers to go by; repeat"
+    add.repeated("--like DIR", past, Path)
+
+
+def _box(add: Arguments) -> None:
+    add(
+        "--box",
+        "sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess (docker; "
+        "subprocess for rehearsal workers)",
+    )
+    add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
+
+
+def _learning(add: Arguments) -> None:
+    budget = "worker calls that each system may spend on learning (40 per worker)"
+    add("--train-calls N", budget, up_to(MOST))
+    add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
+    matched = "what compute-matched-usd and compute-matched-tokens cost (the conductor)"
+    add("--match SYSTEM", matched)
+    add(
+        "--worker-cards",
+        "whether conductors that are prompted, and router-llm, read the workers' role cards "
+        "(shown; the paper hides them; a trained conductor is asked as it was trained)",
+        choices=("shown", "hidden"),
+    )
+
+
+def report(add: Arguments) -> None:
+    """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    add("--out", "directory to write (DIR/report)", Path)
+    reference = "hold all others against this one (best-single, else the first single worker)"
+    add("--vs SYSTEM", reference)
+    add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
+    add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
+    add.flag(
+        "--targets",
+        "hold what was trained, by seeds, against its targets instead: targets.md and targets.json",
+    )
+    add.flag("--published", "print published figures of these suites, too")
+
+
+def power(add: Arguments) -> None:
+    """Say how many questions and epochs it takes to see an effect; asks no model."""
+    effect = "difference to be seen, in percentage points (3)"
+    add("--effect POINTS", effect, percentage_points, default=0.03)
+    add("--from DIR", "take the variance from these logs", Path, dest="dirs", nargs="+")
+    add("--vs SYSTEM", "with --from: the reference")
+    add("--discordant SHARE", "share of the questions on which two systems differ (0.1)", share)
+    add("--accuracy SHARE", "of both systems", share)
+    add("--correlation R", "with --accuracy: of their grades (0.5)", share)
+    add(
+        "--within SHARE",
+        "share of the variance that lies within questions, which epochs shrink (0: unknown)",
+        share,
+    )
+    add("--epochs N,N", "(1,2,4,8)", counts, default=(1, 2, 4, 8))
+    add("--questions N,N", "(30,100,198,500,1055 and that of --from)", counts)
+
+
+def route(add: Arguments) -> None:
+    """Judge routers on recorded verdicts of real models, against the best single worker."""
+    add("source SOURCE", "verdicts to judge on; --list names them", nargs="?")
+    add.flag("--list", "list the sources and what they hold")
+    add("--router NAME", "routers to judge (all)", nargs="+", action="extend")
+    add(
+        "--split HOW",
+        "date:0.3, share:0.5, folds:5, folds:5:group or declared (declared where the source "
+        "declares one, else folds:5)",
+    )
+    studied = "checkpoints of a study of this source and split: a row each, and of their mean"
+    add("--conductor DIR", studied, Path, nargs="+", action="extend")
+    add.flag("--drop-shared", "leave questions that would teach and be judged out of what teaches")
+    add("--seed", "of folds and of learning (0)", seed, default=0)
+    add("--embedder NAME", "tfidf (default) or wordllama", default="tfidf")
+    add("--save FILE", "also keep what the one --router has learnt", Path)
+    add("--out", "directory for route.md, route.csv, route.json", Path)
+    add("--data DIR", "folder of local data (PODIUM_DATA)", Path)
+
+
+def record(add: Arguments) -> None:
+    """Turn logs into a cassette that replays them."""
+    add("logs LOG", ".eval files or directories", Path, nargs="+")
+    add("--out", "cassette to write, e.g. runs/tape.jsonl", Path, required=True)
+
+
+def grade(add: Arguments) -> None:
+    """Grade replies made anywhere; asks no model, resumes."""
+    add("--suite", "suite name", required=True)
+    rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
+    add("--problems FILE", rows, Path)
+    add(
+        "--replies FILE",
+        "JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked",
+        Path,
+        required=True,
+    )
+    add("--out FILE", "JSONL of verdicts: new, or to resume", Path, required=True)
+    _box(add)
+
+
+def redact(add: Arguments) -> None:
+    """Copy logs without their texts, to share results of suites that must not be published."""
+    add("paths LOG", ".eval files or directories", Path, nargs="+")
+    add("--out DIR", "directory for the copies", Path, required=True)
+
+
+def regrade(add: Arguments) -> None:
+    """Grade logs again without asking any model."""
+    add("dir DIR", "log directory", Path)
+    which = Arguments(add.parser.add_mutually_exclusive_group())
+    which.flag("--unscored", "only what has no score (default)")
+    which.flag("--all", "everything, after a scorer changed")
+    _box(add)
+
+
+def reward(add: Arguments) -> None:
+    """Serve a suite's grades as rewards to a trainer, over HTTP."""
+    add = add.actions()("serve", "answer POST /score, /get_reward, /rm and /verify")
+    add("--suite", "suite name; repeat for several", action="append", required=True)
+    add("--split", "(train)", default="train", choices=("train", "validation"))
+    add("--limit N", "first N questions of each suite (all)", up_to(MOST))
+    add("--pool", "completions are workflows for these workers (completions are replies)")
+    add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
+    add(
+        "--token-file FILE",
+        "holds what every request must send as `Authorization: Bearer`; needed beyond this machine",
+        Path,
+    )
+    host = "name under which trainers reach it, beside its address; repeat"
+    add.repeated("--allow-host NAME", host)
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add("--max-usd", "ask no worker once this much is spent", dollars)
+    add("--log-dir DIR", "write down every call of a worker (nowhere)", Path)
+    add("--timeout S", "seconds per item (120)", float, default=120.0)
+    add("--max-masked", "largest share without a value (0.3)", float, default=0.3)
+    add("--most N", "items at once (cores; with --pool 64)", up_to(EPOCHS))
+    add(
+        "--values",
+        "plain: the grade; paper, with --pool: 0.5 for a readable plan that is wrong (plain)",
+        default="plain",
+        choices=("plain", "paper"),
+    )
+    add(
+        "--on-unscored",
+        "what OpenRLHF is told of a missing reward: fail the request, or 0 (error)",
+        default="error",
+        choices=("error", "zero"),
+    )
+    _box(add)
+
+
+def train(add: Arguments) -> None:
+    """Train a conductor by reward, say what that would take, draw how it went, or release it."""
+    add("config CONFIG", "a shipped name or the path of a TOML file", nargs="?")
+    add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
+    add("--seed N", "run.seed (the config's)", up_to(SEED))
+    add.flag("--dry-run", "estimate memory, calls and dollars; train nothing")
+    add("--max-usd X", "stop with a checkpoint once this is spent", dollars)
+    add.flag("--resume", "go on from the newest checkpoint in --out")
+    add.repeated("--set SECTION.KEY=VALUE", "change a value of the config; repeat")
+    add("--plot DIR", "draw the learning curves of runs", Path, nargs="+")
+    add("--release DIR", "release the median seed of runs", Path, nargs="+")
+    add("--to PATH", "where --plot draws (curve.png), --release writes", Path)
+    add("--untrained DIR", "with --release: where its warm start goes", Path)
+    add.flag("--list", "list the shipped configs")
+
+
+def ablate(add: Arguments) -> None:
+    """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
+    add("names NAME", "ablations, beside the reference (all)", nargs="*")
+    add("--out DIR", "folder (ablations)", Path, default=Path("ablations"))
+    add("--seed N", "train each with it; repeat (0)", up_to(SEED), action="append")
+    add("--file FILE", "a file of ablations (the shipped one)", Path)
+    warm = "a training whose warm start is used where it would be the same; repeat"
+    add.repeated("--begin DIR", warm, Path)
+    add.flag("--table", "make the table of what is there; train nothing")
+    add.flag("--list", "list the ablations")
+
+
+def audit(add: Arguments) -> None:
+    """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    add("dir DIR", "log directory, or one .eval file", Path)
+    add.flag("--strict", "gaps in the record are failures, too")
+    _regrading(add)
+    add("--query ID", "show this question in full instead: an id, or SUITE/ID")
+    add("--system", "with --query: as this system answered it (all)")
+    add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
+    add("--json FILE", "also write every fault there, as canonical JSON", Path)
+    add.repeated(
+        "--invoice FILE",
+        "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat",
+        Path,
+    )
+    add("--project", "with --invoice: only lines of this project or workspace")
+    add("--key", "with --invoice: only lines of this API key")
+    add.flag("--whole-account", "with --invoice: all its lines are this run's")
+    other = "with --invoice: a model that goes by another name there; repeat"
+    add.repeated("--model OURS=THEIRS", other, renamed)
+    add("--tolerance N", "tokens that may differ (0)", tokens, default=0)
+    add("--tolerance-usd", "dollars that may differ (0)", dollars, default=Decimal(0))
+
+
+def _regrading(add: Arguments) -> None:
+    add.flag("--regrade", "give all verdicts anew and compare; asks no model")
+    add("--box", "with --regrade: sandbox for suites that run programs (they are left out)")
+
+
+def ledger(add: Arguments) -> None:
+    """Export every call and query as a table (Parquet, CSV, ...), or ask them in SQL."""
+    action = add.actions()
+    export = action("export", "write calls and queries as tables")
+    export("dir DIR", "directory that a run wrote", Path)
+    export("--out D", "directory for the tables", Path, required=True)
+    export(
+        "--format",
+        "otel has calls only, md and html queries only (parquet)",
+        default="parquet",
+        choices=("parquet", "csv", "jsonl", "otel", "md", "html"),
+    )
+    sql = action("sql", "run one SELECT over the views calls and queries")
+    sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
+    sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
+    sql("--format", "(table)", default="table", choices=("table", "csv", "json"))
+
+
+def manifest(add: Arguments) -> None:
+    """Write, verify or sign what a run's directory held, or make a key to sign with."""
+    action = add.actions()
+    write = action("write", "write down what is here now; keeps earlier roots")
+    verify = action("verify", "find what was changed since; 1 if anything was")
+    sign = action("sign", "sign the manifest (extra: signing)")
+    for one in (write, verify, sign):
+        one("dir DIR", "log directory", Path)
+    verify("--root HEX", "the root that was published")
+    verify("--public-key FILE", "who must have signed", Path)
+    verify.flag("--shared", "only a part of the run is here, or redacted copies")
+    _regrading(verify)
+    sign("--key FILE", "private key (PEM)", Path, required=True)
+    key = action("key", "make an Ed25519 key (extra: signing)")
+    key("--out FILE", "private key; FILE.pub is public", Path, required=True)
+
+
+def prices(add: Arguments) -> None:
+    """List, verify, compare or make price books."""
+    action = add.actions()
+    listed = action("list", "list the books, or every price of one")
+    listed("book", "book name or .toml file", nargs="?")
+    verify = action("verify", "check books, and compare them with genai-prices")
+    verify("books BOOK", "book names or files (all)", nargs="*")
+    diff = action("diff", "say what a book states otherwise than another")
+    diff("old A", "book name or .toml file")
+    diff("new B", "book name or .toml file")
+    snapshot = action("snapshot", "make a book from genai-prices")
+    snapshot("--date", "the day whose prices are wanted (today)", day)
+    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
+    which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
+    which("--pool", "the models of this pool (of every live pool)")
+    launched = "launch day of a model of which none is on record; repeat"
+    snapshot.repeated("--launched MODEL=DAY", launched, launch)
+    snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
+
+
+def reprice(add: Arguments) -> None:
+    """Show what the runs of a directory would have cost at another price book."""
+    add("dir DIR", "log directory", Path)
+    add("--book B", "book name or .toml file", required=True)
+    add("--out D", "also write reprice.json there", Path)
+
+
+def suites(add: Arguments) -> None:
+    """List the suites, or print one suite's card."""
+    add("name", "show one in full", nargs="?")
+
+
+def data(add: Arguments) -> None:
+    """Fetch the questions that suites pin, or verify what is here."""
+    action = add.actions()
+    fetch = action("fetch", "download what is pinned and not here yet")
+    fetch("names SUITE", "suite names", nargs="+")
+    verify = action("verify", "check what is here; download nothing")
+    verify("names SUITE", "suite names (all)", nargs="*")
+    for one in (fetch, verify):
+        one("--data DIR", "folder of local data (PODIUM_DATA)", Path)
+
+
+def systems(add: Arguments) -> None:
+    """List the systems, or print one system's manifest."""
+    add("name", "show one in full", nargs="?")
+
+
+def workers(add: Arguments) -> None:
+    """List a pool's workers with their prices and settings."""
+    add("--pool", "pool name or .toml file (rehearsal)", default="rehearsal")
+
+
+def doctor(add: Arguments) -> None:
+    """Say what is missing before anything is spent, of a pool or of a whole run."""
+    workers(add)
+    add.repeated("--suite", "check a run of this suite; repeat")
+    add.repeated("--system", "by this system, or a group; repeat")
+    add("--split", "train, validation or eval (eval)")
+    add("--limit", "first N questions (all)", int)
+    add("--log-dir", "an experiment that the run would go on with (a new one)", Path)
+    add("--box", "also check this sandbox")
+    _learning(add)
+
+
+def sandbox(add: Arguments) -> None:
+    """Make, show or remove what programs run in: images and containers."""
+    action = add.actions()
+    build = action("build", "make the image that programs run in")
+    build("--image", "which one (basic)", default="basic", choices=("basic", "bigcodebench"))
+    build("--base-image NAME", "image with python3 to build on (a public Python's)")
+    action("status", "say what can run programs here, and in which images")
+    clean = action("clean", "remove what killed runs and older builds left")
+    clean.flag("--all", "also every image that podium made")
+
+
+COMMANDS = {
+    declare.__name__: (declare, home)
+    for home, several in (
+        ("run", (demo, run, report, power)),
+        ("train", (route,)),
+        ("run", (record,)),
+        ("grade", (grade, redact, regrade, reward)),
+        ("train", (train, ablate)),
+        ("money", (audit, ledger, manifest, prices, reprice)),
+        ("catalogue", (suites, data, systems, workers, doctor, sandbox)),
+    )
+    for declare in several
+}
+"""Name -> what declares its arguments, its docstring being its help; and the module it is in."""

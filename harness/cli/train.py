@@ -1,14 +1,13 @@
 """The commands that train and judge what learns: train, ablate, route.
 
-Ablations are trained one at a time, each in a process of its own, so that a kill loses a step at
-most; what is finished is skipped. Routers are judged on recorded verdicts: no model is asked.
+Ablations are trained one at a time, each in a process of its own: a kill loses a step at most.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,63 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.cli.catalogue import controls, dollars, up_to, whole_catalogue
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.records import SEED
 from harness.text import pluralise, say
 
 
-def train_arguments(train: argparse.ArgumentParser) -> None:
-    """Add what `podium train` takes."""
-    add = train.add_argument
-    add("config", nargs="?", metavar="CONFIG", help="a shipped name or the path of a TOML file")
-    add("--out", type=Path, metavar="DIR", help="run folder (training/CONFIG-seed-N)")
-    add("--seed", type=up_to(SEED), metavar="N", help="run.seed (the config's)")
-    add("--dry-run", action="store_true", help="estimate memory, calls and dollars; train nothing")
-    add("--max-usd", type=dollars, metavar="X", help="stop with a checkpoint once this is spent")
-    add("--resume", action="store_true", help="go on from the newest checkpoint in --out")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="change a value of the config; repeat",
-    )
-    add("--plot", nargs="+", type=Path, metavar="DIR", help="draw the learning curves of runs")
-    add("--release", nargs="+", type=Path, metavar="DIR", help="release the median seed of runs")
-    add("--to", type=Path, metavar="PATH", help="where --plot draws (curve.png), --release writes")
-    add("--untrained", type=Path, metavar="DIR", help="with --release: where its warm start goes")
-    add("--list", action="store_true", help="list the shipped configs")
-
-
-def ablate_arguments(ablate: argparse.ArgumentParser) -> None:
-    """Add what `podium ablate` takes."""
-    add = ablate.add_argument
-    add("names", nargs="*", metavar="NAME", help="ablations, beside the reference (all)")
-    add("--out", type=Path, default=Path("ablations"), metavar="DIR", help="folder (ablations)")
-    add(
-        "--seed",
-        type=up_to(SEED),
-        action="append",
-        metavar="N",
-        help="train each with it; repeat (0)",
-    )
-    add("--file", type=Path, metavar="FILE", help="a file of ablations (the shipped one)")
-    add(
-        "--begin",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a training whose warm start is used where it would be the same; repeat",
-    )
-    add("--table", action="store_true", help="make the table of what is there; train nothing")
-    add("--list", action="store_true", help="list the ablations")
-
-
 def train_command(args: argparse.Namespace) -> int:
-    """Train a conductor by reward, say what that would take, draw how it went, or release it."""
-    from conductor.training.config import known_configs
+    """Train, estimate, draw or release; return 130 where a break stopped it."""
+    from conductor.training.config import known_configs, read_config
 
     if args.list:
         say("\n".join(known_configs()))
@@ -87,12 +37,20 @@ def train_command(args: argparse.Namespace) -> int:
         return _release(args)
     if args.config is None:
         raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
-    training = _training(args)
+    settings = [*args.set] if args.seed is None else [*args.set, f"run.seed={args.seed}"]
+    config = read_config(args.config, settings)
+    out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
+    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
+    training = _found_job(config, out, **more)
     from conductor.training.grpo_options import is_main
+    from harness.run.systems import moved_graders
 
-    told = partial(say, flush=True) if is_main() else _nothing
-    for line in _graders_before(training.config.model.path):
-        told(line)
+    # The first of several processes says it.
+    told: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda said: None
+    path = training.config.model.path
+    with suppress(UserError):  # none of podium's: a model of the hub, or of other people
+        for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
+            told(line)
     if args.dry_run:
         from conductor.training.estimate import estimate_text
 
@@ -108,46 +66,20 @@ def train_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _graders_before(path: str) -> list[str]:
-    from harness.run.systems import moved_graders
-
-    with suppress(UserError):  # none of podium's: a model of the hub, or of other people
-        return moved_graders([f"conductor@{path}"] if path else [], whole_catalogue())
-    return []
-
-
-def _nothing(said: str) -> None:
-    """Keep quiet: the first of several processes has said it."""
-
-
-def _training(args: argparse.Namespace) -> Any:
-    from conductor.training.config import read_config
-
-    settings = list(args.set)
-    if args.seed is not None:
-        settings.append(f"run.seed={args.seed}")
-    config = read_config(args.config, settings)
-    out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
-    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
-    return _found_job(config, out, **more)
-
-
-def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
-    """Return the training of a config below a folder; nothing is written."""
-    from conductor.training.job import JobParts, TrainRequest, find_job
-
-    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
-    return find_job(config, TrainRequest(out, **more), parts)
-
-
 def _release(args: argparse.Namespace) -> int:
-    """Release the median seed of some runs; torch is not needed."""
-    from conductor.training.model_card import release
+    from conductor.training.model_card import release  # torch is not needed
 
     if args.to is None:
         raise UserError("--release needs --to: the folder that the checkpoint goes to.")
     say(release(args.release, args.to, _prompts, args.untrained))
     return 0
+
+
+def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
+    from conductor.training.job import JobParts, TrainRequest, find_job
+
+    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
+    return find_job(config, TrainRequest(out, **more), parts)
 
 
 def _prompts(run: Path) -> list[str]:
@@ -166,94 +98,77 @@ PUBLIC = 400
 
 
 def study_for(part: Any) -> Any:
-    """Return the study that a training's `[verdicts]` names; what is judged is left out of it.
-
-    UserError for a source or a split that there is not, and for one that has several folds.
-    """
+    """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
     from conductor.verdict_reward import StudySource, split_verdicts
+    from suites import SUITES
 
     matrix = whole_matrix(part.source, None)
     split = split_matrix(matrix, part.split, part.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
-    exam = SOURCES[part.source.partition(":")[0]].exam
-    declared = StudySource(part.source, exam, part.split, part.split_seed)
-    public = () if matrix.publishable else _public_texts()
+    suite = SOURCES[part.source.partition(":")[0]].exam
+    declared = StudySource(part.source, suite, part.split, part.split_seed)
+    public: list[str] = []
+    if not matrix.publishable:  # texts that may be: those of the practice suites that teach
+        practice = (one for name, one in SUITES.items() if name.startswith("practice"))
+        public = [asked.text for one in practice for asked in one.load("train")[:PUBLIC]]
     return split_verdicts(declared, matrix.rows(split.folds[0].train), public)
 
 
-def _public_texts() -> list[str]:
-    """Return texts that may be published: those of the practice suites that teach."""
-    from suites import SUITES
-
-    suites = (suite for name, suite in SUITES.items() if name.startswith("practice"))
-    return [question.text for suite in suites for question in suite.load("train")[:PUBLIC]]
-
-
-def conductor_rows(folders: Sequence[Path], exam: Any, best: int) -> list[Any]:
+def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
     """Return the rows of trained checkpoints on the judged questions of one split.
 
     `best` is the index of the worker that best-single asks. One checkpoint is a row with a verdict;
     of several their mean over seeds has it, question by question, and each a line without one.
     UserError for a checkpoint of another study or split, and for one seed named twice.
     """
-    found = [_row(folder, exam, best) for folder in folders]
+    found = [_row(folder, judged, best) for folder in folders]
     if len({row.system for row in found}) < len(found):
         raise UserError("Two of these checkpoints have one seed: name each seed once.")
     if len(found) == 1:
         return [replace(found[0], system=NAME, kind="router")]
-    return [_mean(found), *found]
-
-
-def _mean(found: Sequence[Any]) -> Any:
-    from reports.routes import RoutedSystem
-
-    return RoutedSystem(
+    means = {
+        name: np.mean([getattr(row, name) for row in found], axis=0)
+        for name in ("scores", "usd", "tokens_out", "elsewhere")
+    }
+    mean = replace(
+        found[0],
+        **means | {"elsewhere": float(means["elsewhere"])},
         system=f"{NAME}: mean of {len(found)} seeds",
         kind="router",
-        scores=np.mean([row.scores for row in found], axis=0),
-        usd=np.mean([row.usd for row in found], axis=0),
-        tokens_out=np.mean([row.tokens_out for row in found], axis=0),
-        elsewhere=float(np.mean([row.elsewhere for row in found])),
         note="its interval is over questions; what a seed changes is in the lines of the seeds",
     )
+    return [mean, *found]
 
 
-def _row(folder: Path, exam: Any, best: int) -> Any:
-    """Return a checkpoint's row: what the workers that it asks have scored."""
+def _row(folder: Path, judged: Any, best: int) -> Any:
     from conductor.checkpoint import read_study
     from conductor.embedded import greedy_speaker
     from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
     from reports.routes import RoutedSystem
 
     about = read_study(folder)
-    refuse_taught(about, exam, folder)
-    chosen = planned_workers(about, exam, greedy_speaker(folder))
+    refuse_taught(about, judged, folder)
+    chosen = planned_workers(about, judged, greedy_speaker(folder))
     nobody = chosen == NOBODY
     cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
-    return RoutedSystem(
-        system=f"{NAME}: seed {about.seed}",
-        kind="anchor",
-        scores=np.where(nobody, 0.0, exam.scores[cell]),
-        usd=np.where(nobody, np.nan, exam.usd[cell]),
-        tokens_out=np.where(nobody, np.nan, exam.tokens_out[cell]),
-        elsewhere=float((chosen != best).mean()),
-        note=_note(about, exam, chosen),
-    )
-
-
-def _note(about: Any, exam: Any, chosen: Any) -> str:
-    asked = {name: int((chosen == at).sum()) for at, name in enumerate(exam.workers)}
+    asked = {name: int((chosen == at).sum()) for at, name in enumerate(judged.workers)}
     most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
     shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
     words = f", first {about.form.words} words of each" if about.form.words else ""
-    nobody = pluralise(len(chosen) - sum(asked.values()), "text")
-    return (
-        f"role study, split {about.split} (seed {about.split_seed}) of {about.source}, taught by "
-        f"{len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
-        f"{', '.join(shares) or 'nobody'}; {nobody} without a plan"
+    return RoutedSystem(
+        system=f"{NAME}: seed {about.seed}",
+        kind="anchor",
+        scores=np.where(nobody, 0.0, judged.scores[cell]),
+        usd=np.where(nobody, np.nan, judged.usd[cell]),
+        tokens_out=np.where(nobody, np.nan, judged.tokens_out[cell]),
+        elsewhere=float((chosen != best).mean()),
+        note=f"role study, split {about.split} (seed {about.split_seed}) of {about.source}, taught "
+        f"by {len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
+        f"{', '.join(shares) or 'nobody'}; "
+        f"{pluralise(len(chosen) - sum(asked.values()), 'text')} without a plan",
     )
 
 
@@ -278,8 +193,9 @@ class AblationRun:
 
 
 def ablate_command(args: argparse.Namespace) -> int:
-    """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
+    """Train, evaluate and print what has to be; return 0."""
     from conductor.training.ablations import SHIPPED, read_ablations, select_ablations
+    from conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
     from reports.ablations import MARKS
     from reports.render import refuse_foreign
 
@@ -292,7 +208,9 @@ def ablate_command(args: argparse.Namespace) -> int:
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
     refuse_foreign(args.out / "report", MARKS)  # before anything is trained
     if not args.table:
-        _refuse_moved(trials)
+        for trial in trials:  # what has begun with other graders has another reward
+            if (path := trial.run / MANIFEST).is_file():
+                refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)])
@@ -302,17 +220,7 @@ def ablate_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_moved(trials: list[AblationRun]) -> None:
-    """Raise UserError where one has begun with other graders, which are another reward."""
-    from conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
-
-    for trial in trials:
-        if (path := trial.run / MANIFEST).is_file():
-            refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
-
-
 def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
-    """Return one training, found and checked; nothing is written."""
     name = f"{row.name}-seed-{seed}"
     training = _found_job(row.training_config(seed), args.out / "runs" / name, studies=False)
     if any(sign.isspace() for sign in str(args.out.resolve())):
@@ -321,7 +229,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
-    """Train to the end, unless that is done; a warm start that another made is not made again."""
+    """Train to the end, unless that is done."""
     from conductor.training.ablations import copy_warm_start, training_finished
 
     if training_finished(trial.training.config, trial.run):
@@ -349,7 +257,7 @@ def _waited(command: list[str]) -> int:
 
 
 def _evaluate(trial: AblationRun) -> None:
-    """Run the best checkpoint on the validation splits; what has an answer is not asked again."""
+    """Run the best checkpoint on the validation splits; what is answered is not asked again."""
     from harness.run.catalogue import RunRequest
     from harness.run.run import run
 
@@ -370,17 +278,15 @@ def _evaluate(trial: AblationRun) -> None:
 
 
 def _table(listed: Any, out: Path) -> str:
-    """Write the table of everything that is in the folder; return it for a terminal."""
+    """Write the table of all that is in the folder; return it for a terminal."""
     from reports.ablations import AblationRuns, write_ablations
 
     found: list[AblationRuns] = []
     for row in listed.rows:
-        evaluated = sorted((out / "evaluations").glob(f"{row.name}-seed-*"))
-        logs = tuple(
-            one
-            for one in evaluated  # a seed each
-            if one.name.removeprefix(f"{row.name}-seed-").isdigit() and any(one.glob("*.eval"))
-        )
+        begins = f"{row.name}-seed-"
+        evaluated = sorted((out / "evaluations").glob(f"{begins}*"))  # a seed each
+        seeds = (one for one in evaluated if one.name.removeprefix(begins).isdigit())
+        logs = tuple(one for one in seeds if any(one.glob("*.eval")))
         runs = tuple(out / "runs" / one.name for one in logs)
         found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
     text, files = write_ablations(found, listed.reference.name, out / "report")
@@ -388,7 +294,6 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
-    """Return what the evaluated plans say, as columns."""
     from conductor.training.model_card import said_in_logs, wording
     from reports.ablations import WORDS
 
@@ -399,50 +304,8 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     return {name: found[name] for name in WORDS}
 
 
-SEEDS = 2**32
-
-
-def seed(text: str) -> int:
-    """Return a seed that every generator takes: 32 bits."""
-    if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
-    return int(text)
-
-
-def route_arguments(route: argparse.ArgumentParser) -> None:
-    """Add what `podium route` takes."""
-    add = route.add_argument
-    add("source", nargs="?", metavar="SOURCE", help="verdicts to judge on; --list names them")
-    add("--list", action="store_true", help="list the sources and what they hold")
-    add("--router", nargs="+", action="extend", metavar="NAME", help="routers to judge (all)")
-    add(
-        "--split",
-        metavar="HOW",
-        help="date:0.3, share:0.5, folds:5, folds:5:group or declared (declared where the source "
-        "declares one, else folds:5)",
-    )
-    add(
-        "--conductor",
-        nargs="+",
-        type=Path,
-        action="extend",
-        metavar="DIR",
-        help="checkpoints of a study of this source and split: a row each, and of their mean",
-    )
-    add(
-        "--drop-shared",
-        action="store_true",
-        help="leave questions that would teach and be judged out of what teaches",
-    )
-    add("--seed", type=seed, default=0, help="of folds and of learning (0)")
-    add("--embedder", default="tfidf", metavar="NAME", help="tfidf (default) or wordllama")
-    add("--save", type=Path, metavar="FILE", help="also keep what the one --router has learnt")
-    add("--out", type=Path, help="directory for route.md, route.csv, route.json")
-    add("--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)")
-
-
 def route_command(args: argparse.Namespace) -> int:
-    """Judge routers on recorded verdicts of real models, against the best single worker."""
+    """Print, and write where asked, how routers compare; return 0."""
     if args.list:
         from baselines.verdict_data import SOURCES
         from reports.render import aligned
@@ -453,7 +316,7 @@ def route_command(args: argparse.Namespace) -> int:
         return 0
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
-    from baselines.route_eval import evaluate_routers, split_matrix
+    from baselines.route_eval import best_single_worker, evaluate_routers, split_matrix
     from reports.render import refuse_foreign
     from reports.routes import MARKS, route_text, write_route
 
@@ -463,16 +326,20 @@ def route_command(args: argparse.Namespace) -> int:
     sides = {asked.split for asked in matrix.questions}
     how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
     split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
-    contest = _contest(args, matrix)
-    _refuse_unsaveable(args, matrix, contest)
+    field = _field(args, matrix)
+    _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
         raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
-    routing = _routing(matrix, split, contest, evaluate_routers(matrix, split, contest))
+    routing = _routing(matrix, split, field, evaluate_routers(matrix, split, field))
     if args.conductor:
-        routing = _with_conductors(args, matrix, split, routing)
+        fold = next(iter(split.folds))
+        best = best_single_worker(matrix.rows(fold.train))
+        rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
+        at = 1 + sum(one.kind == "router" for one in routing.systems)
+        routing = replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
     say(route_text(routing))
     if args.save:
-        say(_saved(args, matrix, split, contest))
+        say(_saved(args, matrix, split, field))
     if args.out:
         files = write_route(routing, args.out)
         say(f"Written to {args.out}: {', '.join(path.name for path in files)}")
@@ -485,10 +352,8 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
 
-    def gpqa() -> Any:
-        return GpqaDiamond(data=data).load()
-
-    found = read_matrix(source, SourceRequest(data_folder(data), gpqa=gpqa))
+    request = SourceRequest(data_folder(data), gpqa=lambda: GpqaDiamond(data=data).load())
+    found = read_matrix(source, request)
     whole = found.whole()
     if len(found.workers) == 1:
         raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
@@ -501,7 +366,7 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     return replace(whole, notes=(*whole.notes, note))
 
 
-def _contest(args: argparse.Namespace, matrix: Any) -> Any:
+def _field(args: argparse.Namespace, matrix: Any) -> Any:
     """Return the routers that are asked for; none where there is no text to read."""
     from baselines.route_eval import RouterField
     from baselines.routers import load_embedder
@@ -521,7 +386,7 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
     return RouterField([ROUTERS[name]() for name in names], load_embedder(args.embedder), args.seed)
 
 
-def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
+def _routing(matrix: Any, split: Any, field: Any, judged: Any) -> Any:
     from baselines.route_eval import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
 
@@ -531,9 +396,7 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
         RoutedSystem(
             system=row.system,
             kind=row.kind,
-            scores=row.figures.scores,
-            usd=row.figures.usd,
-            tokens_out=row.figures.tokens_out,
+            **asdict(row.figures),
             elsewhere=None if row.chosen is None else float((row.chosen != best).mean()),
             note=row.note,
         )
@@ -547,15 +410,15 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
         workers=len(matrix.workers),
         questions=judged.questions,
         draws=matrix.draws,
-        seed=contest.seed,
-        embedder=contest.embedder.name if contest.embedder else "",
+        seed=field.seed,
+        embedder=field.embedder.name if field.embedder else "",
         refits=judged.refits,
         reference=BEST_SINGLE,
         hindsight=HINDSIGHT,
         oracle=ORACLE,
         systems=systems,
         frontiers={
-            name: tuple(FrontierPoint(one.willingness, one.score, one.usd) for one in points)
+            name: tuple(FrontierPoint(**asdict(one)) for one in points)
             for name, points in judged.frontiers.items()
         },
         notes=(*split.notes, *judged.notes),
@@ -563,35 +426,23 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
     )
 
 
-def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing: Any) -> Any:
-    from baselines.route_eval import best_single_worker
-
-    (fold,) = split.folds
-    best = best_single_worker(matrix.rows(fold.train))
-    rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
-    at = 1 + sum(one.kind == "router" for one in routing.systems)
-    return replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
-
-
-def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, contest: Any) -> None:
+def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:
     """Raise UserError before anything is fitted when --save asks for what cannot be kept."""
     if args.save and not matrix.publishable:
         raise UserError(f"{matrix.name} must not be published: nothing learnt from it is kept.")
-    if args.save and len(contest.routers) != 1:
+    if args.save and len(field.routers) != 1:
         raise UserError("--save keeps what one router has learnt: name it with --router.")
     if args.save and args.save.exists():
         raise UserError(f"{args.save} is there already; name another file.")
 
 
-def _saved(args: argparse.Namespace, matrix: Any, split: Any, contest: Any) -> str:
-    """Train once more, on all that may teach, keep it, and return what was kept."""
+def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
     from baselines.routers.systems import train_router
     from harness.learning.fit import write_artifact
 
     one = len(split.folds) == 1
     teaches = matrix.rows(split.folds[0].train) if one else matrix
-    learned = train_router(contest.routers[0], teaches, contest.seed, contest.embedder)
-    path: Path = args.save
-    write_artifact(learned, path)
+    learned = train_router(field.routers[0], teaches, field.seed, field.embedder)
+    write_artifact(learned, args.save)
     questions = pluralise(len(teaches.questions), "question")
-    return f"Learnt from {questions}: {path} (sha256 {learned.sha256[:12]})"
+    return f"Learnt from {questions}: {args.save} (sha256 {learned.sha256[:12]})"

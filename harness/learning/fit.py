@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.context import current
 from harness.errors import UserError
+from harness.files import replace_file
 from harness.records import EMPTY, Question
 from harness.suite import TaskRefusal
 
@@ -31,19 +32,14 @@ class ArtifactSource:
     """The declared split that taught an artefact."""
 
     system: str
-    rows_sha256: str
-    """Of the training rows: ids, scores and costs."""
-    suites: tuple[str, ...]
-    """Whose train splits, or the name of the recorded matrix."""
+    rows_sha256: str  # of the rows: ids, scores and costs
+    suites: tuple[str, ...]  # whose train splits, or the name of the recorded matrix
     questions: tuple[str, ...]
     """Digests of what was asked (harness/rewards/splits.py), so that an overlap can be refused."""
-    workers: tuple[str, ...]
-    """In pool order; a pool with other workers needs another artefact."""
+    workers: tuple[str, ...]  # in pool order; a pool with other workers needs another artefact
     embedder: str = ""
-    calls: int = 0
-    """Worker calls that were spent on learning."""
-    settings: Mapping[str, Any] | None = None
-    """Plain hyperparameters, seed included."""
+    calls: int = 0  # worker calls that were spent on learning
+    settings: Mapping[str, Any] | None = None  # plain hyperparameters, seed included
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +74,7 @@ _ABOUT = TypeAdapter(ArtifactSource)
 def write_artifact(learned: Artifact, path: Path) -> None:
     """Write an artefact, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{path.name}.new")
-    scratch.write_bytes(learned.as_bytes())
-    scratch.replace(path)
+    replace_file(path, learned.as_bytes())
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
@@ -125,35 +119,30 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
 class TrainingBudget:
     """What there is to learn from, and with how much."""
 
-    questions: tuple[Question, ...]
-    """Of the declared train split, sealed, in a fixed order."""
+    questions: tuple[Question, ...]  # of the declared train split, sealed, in a fixed order
     workers: tuple[str, ...]
-    calls: int
-    """Worker calls that may be spent: the same for every tunable system of a run."""
+    calls: int  # worker calls that may be spent: the same for every tunable system of a run
     seed: int
     suites: tuple[str, ...]
-    publishable: bool = True
-    """False when an artefact must hold no words of these questions."""
+    publishable: bool = True  # False when an artefact must hold no words of these questions
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """Tries to make next: `questions` of the split from `first` on, each `epochs` times.
 
-    What is tried on (question, epoch) is decided by the solver from its arguments alone, so that a
-    resumed round tries the same.
+    The solver decides by its arguments alone what it tries, so that a resumed round tries the same.
     """
 
-    solver: str
-    """Registry name, e.g. `baselines/try_templates`."""
+    solver: str  # registry name, e.g. `baselines/try_templates`.
     args: Mapping[str, Any]
     questions: int
     epochs: int
     first: int = 0
     """Index of the first of them in `TrainingBudget.questions`, so that rounds may see others."""
     most_calls: int | None = None
-    """The most worker calls of one try, by which a round is cut to the budget; None where its plans
-    can be counted beforehand (harness/run/forecast.py), else five are taken for granted."""
+    """The most worker calls of one try, which cuts a round to the budget; None where its plans are
+    counted (harness/run/forecast.py), else five are taken for granted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +151,10 @@ class TrialResult:
 
     question: str
     epoch: int
-    value: float | None
-    """None when we failed to answer or to grade it: nothing is learnt from it."""
+    value: float | None  # None when we failed to answer or to grade it: nothing is learnt from it
     calls: int
     usd: float | None
-    plan: str
-    """The workflow that was run, as JSON."""
+    plan: str  # the workflow that was run, as JSON
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """What the system noted of how it decided (`Answer.noted`)."""
 

@@ -1,8 +1,6 @@
 """A `Matrix`: how each worker did on each question. What routers learn from, and are judged on.
 
-It comes from logs of single workers or from verdicts that somebody recorded. Money here is a
-feature to learn from and a figure to average, so it is a float; what is billed is Decimal and
-stands in the ledger.
+Money here is a feature to learn from, so it is a float; what is billed is Decimal, in the ledger.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +20,7 @@ from harness.pool_config import Label
 from harness.records import Kind
 
 Floats = NDArray[np.float64]
+MEASURED = ("scores", "usd", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +28,12 @@ class MatrixQuestion:
     """One question of a matrix, without its target."""
 
     id: str
-    text: str = field(repr=False)
-    """What a router may read; empty where texts may not be had (then nothing can be learnt). No
-    message shows it: some texts must not be published."""
+    text: str = field(repr=False)  # no message shows it: some must not be published
+    """What a router may read; empty where texts may not be had."""
     kind: Kind = "text"
-    date: str = ""
-    """ISO day on which it became public; empty when unknown."""
-    group: str = ""
-    """What questions share a source in: a contest, a subject. For clustered errors and folds."""
-    split: Literal["", "train", "eval"] = ""
-    """What its source declares it to be for; empty where it declares nothing."""
+    date: str = ""  # ISO day on which it became public, where known
+    group: str = ""  # a shared source, such as a subject: for clustered errors and folds
+    split: Literal["", "train", "eval"] = ""  # what its source declares it to be for
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +44,19 @@ class Matrix:
     """
 
     name: str
-    source: str
-    """Where it is from, with what pins it."""
+    source: str  # where it is from, with what pins it
     label: Label
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
     scores: Floats
     """(questions, workers), each between 0 and 1: the mean over the draws of that pair."""
-    usd: Floats
-    """(questions, workers), list price of one draw."""
-    tokens_out: Floats
-    """(questions, workers), of one draw."""
+    usd: Floats  # (questions, workers), list price of one draw
+    tokens_out: Floats  # (questions, workers), of one draw
     draws: int = 1
     """Draws behind each score; the least where they differ. Above 1, scores are means."""
     notes: tuple[str, ...] = ()
     """What limits it, a sentence each: printed below every table made of it."""
-    publishable: bool = True
-    """False when its texts may appear in no file, message or page."""
+    publishable: bool = True  # False when its texts may appear in no file, message or page
 
     def __post_init__(self) -> None:
         """Refuse what is no matrix: UserError names the shape or the score that is wrong."""
@@ -80,28 +71,18 @@ class Matrix:
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
         """Return the matrix of some questions, by index, in that order."""
         at = np.asarray(chosen, dtype=np.intp)
-        return replace(
-            self,
-            questions=tuple(self.questions[int(one)] for one in at),
-            scores=self.scores[at],
-            usd=self.usd[at],
-            tokens_out=self.tokens_out[at],
-        )
+        measured = {name: getattr(self, name)[at] for name in MEASURED}
+        return replace(self, questions=tuple(self.questions[int(one)] for one in at), **measured)
 
     def where(self, keep: Callable[[MatrixQuestion], bool]) -> "Matrix":
         """Return the matrix of the questions that `keep` says yes to."""
-        return self.rows([at for at, asked in enumerate(self.questions) if keep(asked)])
+        return self.rows(np.flatnonzero([keep(asked) for asked in self.questions]))
 
     def with_workers(self, names: Sequence[str]) -> "Matrix":
         """Return the matrix of some workers, in that order."""
         at = [self.workers.index(name) for name in names]
-        return replace(
-            self,
-            workers=tuple(names),
-            scores=self.scores[:, at],
-            usd=self.usd[:, at],
-            tokens_out=self.tokens_out[:, at],
-        )
+        measured = {name: getattr(self, name)[:, at] for name in MEASURED}
+        return replace(self, workers=tuple(names), **measured)
 
     def whole(self) -> "Matrix":
         """Return the matrix without questions that some worker was not graded on."""
@@ -133,10 +114,8 @@ class MatrixCell:
 
     question: str
     worker: str
-    score: float | None
-    """Between 0 and 1; None when there is no verdict: that is no 0."""
-    usd: float | None = None
-    """List price of this draw; None is unknown."""
+    score: float | None  # between 0 and 1; None when there is no verdict: that is no 0
+    usd: float | None = None  # list price of this draw; None is unknown
     tokens_out: float | None = None
 
 
@@ -149,8 +128,7 @@ class MatrixSource:
     label: Label = "recorded"
     notes: tuple[str, ...] = ()
     publishable: bool = True
-    drawn: int = 1
-    """Draws behind each cell, where the source kept only their mean."""
+    drawn: int = 1  # draws behind each cell, where the source kept only their mean
 
 
 def assemble_matrix(
@@ -158,9 +136,8 @@ def assemble_matrix(
 ) -> Matrix:
     """Return the matrix of some cells; workers stand in the order in which they first appear.
 
-    A score is the mean over a pair's graded draws. Dollars and tokens are means over all its draws,
-    and unknown as soon as one of them is. UserError when there is no cell, or two questions share
-    an id; a cell of a question that is not among `asked` is an error of ours.
+    A score is the mean over a pair's graded draws; dollars and tokens over all its draws, unknown
+    as soon as one is. UserError when there is no cell, or two questions share an id.
     """
     rows = {one.id: at for at, one in enumerate(asked)}
     if len(rows) != len(asked):
@@ -210,29 +187,27 @@ SINGLE = "single:"
 
 
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
-    """Return the matrix of all single workers below some directories.
+    """Return the matrix of all single workers below some directories, at list prices.
 
-    A question's id is `suite/id`. An epoch is a draw; an attempt without a verdict is none. Dollars
-    are list prices. UserError when nobody sat alone, for logs of different labels, and for logs of
-    one suite in different versions, data, prompts or splits of the same name.
+    A question's id is `suite/id`. An epoch is a draw; an attempt without a verdict is none.
+    UserError when nobody answered alone, and for logs of different labels, versions, data or
+    prompts of a suite.
     """
-    system_runs, _ = load_runs(dirs)
-    alone = [system_run for system_run in system_runs if system_run.facts.system.startswith(SINGLE)]
+    alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
         raise UserError(f"No worker sat alone in {places}: run `--system single` first.")
     _refuse_different(alone)
     asked: dict[str, MatrixQuestion] = {}
     for system_run in alone:
-        asked |= {one.id: one for one in _asked(system_run) if one.id not in asked}
+        asked = {one.id: one for one in _asked(system_run)} | asked
     withheld = sorted({one.facts.suite for one in alone if not one.facts.publishable})
+    stay = "stay in their log: no router reads them."
     about = MatrixSource(
-        name="logs:" + ",".join(sorted({system_run.facts.suite for system_run in alone})),
+        name="logs:" + ",".join(sorted({one.facts.suite for one in alone})),
         source=f"{len(alone)} system runs of single workers, pool {alone[0].facts.pool}",
         label=alone[0].facts.label,
-        notes=tuple(
-            f"The texts of {name} stay in their log: no router reads them." for name in withheld
-        ),
+        notes=tuple(f"The texts of {name} {stay}" for name in withheld),
         publishable=not withheld,
     )
     return assemble_matrix(about, [asked[id] for id in sorted(asked)], _cells(alone))
@@ -242,15 +217,12 @@ def _refuse_different(alone: Sequence[SystemRun]) -> None:
     labels = sorted({system_run.facts.label for system_run in alone})
     if len(labels) > 1:
         raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
-    exams: dict[str, tuple[str, ...]] = {}
-    for system_run in alone:
-        facts = system_run.facts
-        exam = (facts.suite_version, facts.data_revision, facts.prompt)
-        if exams.setdefault(facts.suite, exam) != exam:
-            raise UserError(
-                f"These logs are of different versions of {facts.suite}: "
-                f"{' '.join(exams[facts.suite])} and {' '.join(exam)}."
-            )
+    known: dict[str, str] = {}
+    for facts in (system_run.facts for system_run in alone):
+        version = f"{facts.suite_version} {facts.data_revision} {facts.prompt}"
+        if (first := known.setdefault(facts.suite, version)) != version:
+            said = f"{facts.suite}: {first} and {version}."
+            raise UserError(f"These logs are of different versions of {said}")
 
 
 def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
@@ -267,7 +239,6 @@ def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
 
 
 def _asked(system_run: SystemRun) -> Iterator[MatrixQuestion]:
-    """Yield the questions of a system run, with their texts where they may be had."""
     facts = system_run.facts
     split: Literal["train", "eval"] = "train" if facts.split == "train" else "eval"
     for path in system_run.paths:
@@ -288,7 +259,6 @@ def _id(facts: RunFacts, question: str) -> str:
 
 
 def _text(sample: Json) -> str:
-    """Return what was asked: plain text, or the text of its messages."""
     asked: object = sample["input"]
     if isinstance(asked, str):
         return asked

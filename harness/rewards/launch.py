@@ -173,7 +173,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
         return as_reply, user_prompt, None
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
-    refuse_unready(spec, book, ())
+    refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "

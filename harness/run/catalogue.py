@@ -20,15 +20,15 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.run.experiment import Entry
-from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
+from harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from harness.system import Group, Need, SystemCard
 from harness.text import columns, format_range
 
 SINGLE = "single"
-ANY_SINGLE = "single:<worker>"
-"""The one manifest of all single workers."""
+ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
+Suites = Sequence[Suite[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class Catalogue:
     """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
     """Registry name and plain arguments -> solver."""
-    parameters: Callable[[str], Collection[str]]
-    """Registry name -> the arguments that solver takes."""
+    parameters: Callable[[str], Collection[str]]  # registry name -> the arguments that solver takes
     boxes: Boxes
 
     def card(self, system: str) -> SystemCard:
@@ -68,14 +67,12 @@ class RunRequest:
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
     box: str | None = None
-    max_sandboxes: int | None = None
-    """Programs that run at once; None is the number of cores."""
+    max_sandboxes: int | None = None  # programs that run at once; None is the number of cores
     selection_limit: int = 40
     """Train questions on which each worker is tried alone, unless `train_calls` says otherwise."""
     train_calls: int | None = None
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
-    train_on: tuple[str, ...] = ()
-    """Suites whose train splits teach; none is the suite's own."""
+    train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
     worker_cards: Literal["shown", "hidden"] | None = None
@@ -84,14 +81,14 @@ class RunRequest:
 
 
 def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return what has a name; UserError lists the known ones."""
+    """Return what has a name; UserError lists what has one."""
     if name not in known:
         raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
     return known[name]
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
-    """Return the named suites; UserError lists the known ones."""
+    """Return the named suites; UserError for a name that nobody knows."""
     return [find_named(catalogue.suites, name, "suite") for name in request.suites]
 
 
@@ -112,30 +109,20 @@ def manifest_key(system: str) -> str:
     return ANY_SINGLE if system.startswith(f"{SINGLE}:") else split_k(system)[0]
 
 
-def runs_on_best(system: str, catalogue: Catalogue) -> bool:
-    """Say whether a system's worker is the best single one of the train split."""
-    return catalogue.card(system).on_best
-
-
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
-    manifest = catalogue.card(system)
-    return manifest.seat(split_k(system)[1]) if manifest.seat else None
+    brought = catalogue.card(system).seat
+    return brought(split_k(system)[1]) if brought else None
 
 
 def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
     """Return the entry of one system on one suite."""
-    manifest = catalogue.card(system)
-    return Entry(
-        suite=suite,
-        system=system,
-        solver=manifest.solver,
-        args=dict(args),
-        uses_targets=manifest.uses_targets,
-    )
+    card = catalogue.card(system)
+    return Entry(suite, system, card.solver, dict(args), uses_targets=card.uses_targets)
 
 
 WIDTH = 100
+YES = {True: "yes", False: "no"}
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
     "of contest dates."
@@ -145,26 +132,16 @@ DESCRIBED = (
 def show_suites(
     suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
 ) -> str:
-    """Return the list of suites, or the card of one with what its data is pinned to.
-
-    UserError for an unknown name.
-    """
+    """Return the list of suites, or one's card and sources; UserError for an unknown name."""
     if name is None:
         rows = [
-            (
-                one.name,
-                one.version,
-                "/".join(one.splits),
-                "yes" if one.needs_box else "no",
-                one.dates,
-            )
+            (one.name, one.version, "/".join(one.splits), YES[one.needs_box], one.dates)
             for one in suites.values()
         ]
         table = columns(("suite", "version", "splits", "box", "dates"), rows)
         return f"{table}\n\n{DESCRIBED}"
     suite: Suite[Any] = find_named(suites, name, "suite")
-    facts = [*_of_the_card(suite.card), *_of_the_suite(suite)]
-    facts += [("source", one) for one in sources]
+    facts = [*_suite_facts(suite), *(("source", one) for one in sources)]
     return _sheet(name, facts, suite.card.about)
 
 
@@ -176,33 +153,25 @@ def _sheet(name: str, facts: Iterable[tuple[str, str]], about: str) -> str:
     return "\n".join((name, *lines, "", fill(about, WIDTH)))
 
 
-def _of_the_card(card: Card) -> list[tuple[str, str]]:
+def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
+    card = suite.card
     sizes = ", ".join(f"{split} {size}" for split, size in card.sizes.items())
-    return [
-        ("title", card.title),
-        ("paper", card.paper),
-        ("questions", sizes or "known when they are loaded"),
-        ("licence", card.licence),
-        ("people", card.human),
-    ]
-
-
-def _of_the_suite(suite: Suite[Any]) -> list[tuple[str, str]]:
+    yield "title", card.title
+    yield "paper", card.paper
+    yield "questions", sizes or "known when they are loaded"
+    yield "licence", card.licence
+    yield "people", card.human
+    yield "version", suite.version
+    yield from (("", change) for change in card.changes)
+    yield "data", suite.data_revision
+    yield "dates", suite.dates
+    yield "splits", ", ".join(suite.splits)
     prompts = suite.prompts if isinstance(suite, Prompted) else (prompt_of(suite),)
-    return [
-        ("version", suite.version),
-        *(("", change) for change in suite.card.changes),
-        ("data", suite.data_revision),
-        ("dates", suite.dates),
-        ("splits", ", ".join(suite.splits)),
-        ("prompts", ", ".join(prompts)),
-        ("epochs", str(usual_epochs(suite))),
-        ("box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"),
-        (
-            "publishable",
-            "yes" if suite.publishable else "no: its text stays in no report or export",
-        ),
-    ]
+    yield "prompts", ", ".join(prompts)
+    yield "epochs", str(usual_epochs(suite))
+    yield "box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"
+    said = "yes" if suite.publishable else "no: its text stays in no report or export"
+    yield "publishable", said
 
 
 def show_workers(spec: PoolSpec, book: Book) -> str:
@@ -251,8 +220,7 @@ def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
 
 
 def _listed(manifests: Collection[SystemCard]) -> str:
-    order = get_args(Group)
-    ranked = sorted(manifests, key=lambda one: order.index(one.group))
+    ranked = sorted(manifests, key=lambda one: get_args(Group).index(one.group))
     heads = ("system", "calls", "what it does")
     rows = [(one.name, re.split("[,;:]", one.calls)[0].strip(), one.summary) for one in ranked]
     first, *lines = columns(heads, rows).splitlines()
@@ -264,20 +232,23 @@ def _listed(manifests: Collection[SystemCard]) -> str:
 
 
 def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
-    """Yield everything a manifest says but its name and summary, as label and text."""
     yield "group", manifest.group
     yield "solver", manifest.solver
     yield "source", manifest.source
     yield "calls", manifest.calls
     if (said := _expected(manifest)) != manifest.calls:
         yield "", said
-    yield "prompts", _prompts(manifest)
+    count, none = len(manifest.prompts), "none of its own: workers get the question alone"
+    yield "prompts", f"{count}, sha256 {manifest.prompt_sha256}" if count else none
     if manifest.on_best:
         yield "worker", "the best single one of the train split, where there is one"
-    yield "learns", _learning(manifest)
+    ways = ["from single workers' results on a train split"] if manifest.learn else []
+    ways += ["by trying on a train split"] if manifest.explorer else []
+    yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
     yield "extra", f"pip install '.[{manifest.extra}]'" if manifest.extra else "none"
-    yield "@K", _behind(manifest)
+    example = f"{manifest.name}@{'FOLDER' if manifest.brings else '3'}"
+    yield "@K", f"sets {manifest.k}: {example}" if manifest.k else "sets nothing"
     yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
     yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"
     for deviation in manifest.deviations:
@@ -285,31 +256,8 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield from manifest.on_label.items()
 
 
-def _behind(manifest: SystemCard) -> str:
-    if not manifest.k:
-        return "sets nothing"
-    sets = f"sets {manifest.k}: {manifest.name}"
-    return f"{sets}@{'3' if manifest.brings is None else 'FOLDER'}"
-
-
 def _expected(manifest: SystemCard) -> str:
     if manifest.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
     one, seven = (format_range(manifest.expected(n, {})) for n in POOLS)
     return one if one == seven else f"{one} with one worker, {seven} with seven"
-
-
-def _prompts(manifest: SystemCard) -> str:
-    if not manifest.prompts:
-        return "none of its own: workers get the question alone"
-    return f"{len(manifest.prompts)}, sha256 {manifest.prompt_sha256}"
-
-
-def _learning(manifest: SystemCard) -> str:
-    """Return how a system learns; what has two ways says both."""
-    ways: list[str] = []
-    if manifest.learn is not None:
-        ways.append("from single workers' results on a train split")
-    if manifest.explorer is not None:
-        ways.append("by trying on a train split")
-    return " and ".join(ways) or "nothing"

@@ -1,18 +1,17 @@
 """The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
 
-No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs answered), AIME25
-rows recorded (real models answered, once, and their replies are replayed).
+No key, no GPU, no network: our own programs answer, or recorded replies of real models.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import UserError, WorkerError
 from harness.pool_config import read_pool
-from harness.run.catalogue import Catalogue, RunRequest, manifest_key
+from harness.run.catalogue import ANY_SINGLE, Catalogue, RunRequest
 from harness.run.evaluate import Controls
 from harness.run.run import run
-from harness.run.systems import moved_graders, select_systems, why_unfit
+from harness.run.systems import default_systems, moved_graders, why_unfit
+from harness.text import say
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 SYSTEMS = (
@@ -35,9 +34,7 @@ SELECTION = 20
 """Train questions per worker and suite; `podium run` takes more, the demo has two minutes."""
 
 
-def demo(
-    out: Path, catalogue: Catalogue, controls: Controls, questions: int, say: Callable[[str], None]
-) -> list[Path]:
+def demo(out: Path, catalogue: Catalogue, controls: Controls, questions: int) -> list[Path]:
     """Run the demo below `out` and return its log directories; the same call resumes it."""
     practice = RunRequest(
         suites=PRACTICE,
@@ -68,15 +65,14 @@ def released(catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def _run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
-    outcome = run(request, catalogue, controls)
-    if not outcome.finished:
+    if not (outcome := run(request, catalogue, controls)).finished:
         raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
 
 
 def _left_out(request: RunRequest, catalogue: Catalogue) -> str:
     spec = read_pool(request.pool)
-    kept = {manifest_key(name) for name in select_systems(request.systems, catalogue, spec)}
-    left = [name for name in catalogue.systems if name not in kept]
+    ran = {ANY_SINGLE, *default_systems(catalogue, spec)}
+    left = [name for name in catalogue.systems if name not in ran]
     why = why_unfit(left[0], catalogue, spec) if left else None
     others = f" (nor can {', '.join(left[1:])})" if left[1:] else ""
     return f"AIME25: {why}{others}" if why else "AIME25: every system ran."

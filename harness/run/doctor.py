@@ -29,13 +29,11 @@ NEW = Path("/dev/null/run")
 class Diagnosis:
     """What a doctor has found."""
 
-    what: str
-    """What was looked at."""
+    what: str  # what was looked at
     problems: tuple[str, ...]
     """A sentence each, with the fix: `podium run` would refuse any of them."""
     facts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What is odd or good to know, and refused by nobody."""
+    notes: tuple[str, ...] = ()  # what is odd or good to know, and refused by nobody
 
 
 def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
@@ -62,7 +60,7 @@ def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -
         problems = tuple(dict.fromkeys(found))
         if not hasattr(made.reader, "asked"):
             return Diagnosis("This run", problems)
-        asked = made.asked
+        asked = made.reader.asked
         pool = f"Pool {asked.spec.name!r} ({asked.spec.label})"
         what = f"{pool}, {pluralise(len(asked.systems), 'system')}"
         notes = (*_notes(asked), *_money_notes(asked.spec))
@@ -92,10 +90,7 @@ def _notes(asked: ResolvedRequest) -> Iterator[str]:
 
 
 def _money_notes(spec: PoolSpec) -> Iterator[str]:
-    """Yield whose calls will have no dollars, and who is asked one call at a time under a limit.
-
-    Of live workers without a price only those that the pool excuses: the others are a problem.
-    """
+    """Yield whose calls will have no dollars, without a problem, and who is asked singly."""
     book = read_book(spec.prices)
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = [one for one in unpriced(spec, book) if spec.label != "live" or one in excused]

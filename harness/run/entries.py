@@ -1,13 +1,13 @@
 """From suites and systems to the entries of an experiment: chosen, learnt, matched.
 
-Choices that cost calls are made once: entries that an experiment has are kept as they are. Two
-kinds can only be chosen once others have answered: the best single worker where no train split is,
-in hindsight and labelled so; and the best single worker with as many samples as a conductor costs.
-Costs are no labels, so matching them on the questions themselves gives nothing away.
+Choices that cost calls are made once. Two are made when others have answered: the best single
+worker where no train split is, in hindsight and labelled so; and the best single worker with as
+many samples as a conductor costs. Costs are no labels, so matching them gives nothing away.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any
 
 from inspect_ai.log import EvalLog
@@ -19,21 +19,11 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
-from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, runs_on_best, split_k
+from harness.run import lessons
+from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, split_k
 from harness.run.evaluate import Job, RunOutcome
 from harness.run.experiment import Entry, Experiment, open_experiment, task_name
-from harness.run.lessons import (
-    FitTask,
-    SingleScores,
-    choose_in_hindsight,
-    choose_on_train,
-    file_name,
-    fit_by_rounds,
-    must_learn,
-    questions_for,
-    single_entries,
-    worker_accuracies,
-)
+from harness.run.lessons import FitTask, SingleScores
 from harness.run.systems import match_target
 from harness.suite import Suite
 
@@ -41,56 +31,45 @@ AGGREGATOR = "aggregator"
 """The argument of mixtures that takes the best single worker where a run chooses one."""
 CARDS = "cards"
 """The argument of systems whose model chooses workers: whether it reads their role cards."""
-LEARNED = "learned"
-"""Folder of artefacts, below the log directory."""
+LEARNED = "learned"  # folder of artefacts, below the log directory
+AnsweredRuns = Mapping[str, tuple[SystemRun, SystemTotals]]  # by system, of one suite
 
 
 def with_entries(job: Job, experiment: Experiment) -> Experiment:
     """Return the experiment with the requested entries; choices it already has are kept."""
     new = [(suite, job.missing(suite, experiment)) for suite in job.suites]
     undecided = [suite for suite, systems in new if any(is_chosen(job, one) for one in systems)]
-    taught = choose_on_train(job, undecided, experiment)
+    taught = lessons.choose_on_train(job, undecided, experiment)
     for suite, systems in new:
-        made: list[Entry] = []
-        for system in systems:
-            made.extend(_entries(job, suite, system, taught.get(suite.name), experiment))
-        plan = replace(experiment, entries=tuple(made))
+        made = (_entries(job, suite, one, taught.get(suite.name), experiment) for one in systems)
+        plan = replace(experiment, entries=tuple(chain.from_iterable(made)))
         experiment = open_experiment(job.request.log_dir, plan)
     return experiment
 
 
 def why_unlearnable(job: Job, experiment: Experiment) -> Iterator[str]:
-    """Yield, before anything is asked, why systems cannot learn from what there is.
-
-    Every train question is asked in an eval split, or a budget is too small to learn by trying.
-    """
+    """Yield, before anything is asked, why systems cannot learn from what there is."""
     for suite in job.suites:
         new = job.missing(suite, experiment)
-        if not any(is_chosen(job, one) or must_learn(one, job.catalogue) for one in new):
+        if not any(is_chosen(job, one) or lessons.must_learn(one, job.catalogue) for one in new):
             continue
         try:
-            lessons = questions_for(job, suite, experiment)
+            teaches = lessons.questions_for(job, suite, experiment)
         except UserError as error:
             yield str(error)
             continue
-        if lessons is not None:
+        if teaches is not None:
             for one in new:
-                task = FitTask(job, experiment, suite, one, lessons)
+                task = FitTask(job, experiment, suite, one, teaches)
                 yield from reasons_of(refuse_untriable, task)
 
 
 def why_taught(job: Job, experiment: Experiment) -> Iterator[str]:
-    """Yield who was taught the suite that it is to sit.
-
-    Train questions may be sat again by whom they taught: such a run is no result.
-    """
+    """Yield who was taught the eval split that it is to answer; other splits are no results."""
     if experiment.split != "eval":
         return
-    tested = {
-        name: manifest.unfit
-        for name in job.systems
-        if (manifest := job.catalogue.card(name)).unfit is not None
-    }
+    cards = ((name, job.catalogue.card(name).unfit) for name in job.systems)
+    tested = [(split_k(name)[1], unfit) for name, unfit in cards if unfit is not None]
     for suite in job.suites if tested else ():
         try:
             questions = pick(suite, "eval", experiment.limit)
@@ -98,29 +77,26 @@ def why_taught(job: Job, experiment: Experiment) -> Iterator[str]:
             yield str(error)
             continue
         digests = [asked_digest(one, job.controls.bare) for one in questions]
-        for name, taught in tested.items():
-            if reason := taught(split_k(name)[1], suite.name, digests):
-                yield reason
+        yield from filter(None, (unfit(k, suite.name, digests) for k, unfit in tested))
 
 
 def refuse_other_cards(job: Job, experiment: Experiment) -> None:
     """Raise UserError where an experiment's rows show role cards otherwise than is asked now."""
     wanted = job.request.worker_cards
     for row in experiment.entries if wanted else ():
-        if CARDS in job.catalogue.parameters(row.solver):
-            has = "shown" if row.args.get(CARDS, True) else "hidden"
-            if has != wanted:
-                raise UserError(
-                    f"{job.request.log_dir} holds {row.system} with worker cards {has}, not "
-                    f"{wanted}: name another --log-dir."
-                )
+        has = "shown" if row.args.get(CARDS, True) else "hidden"
+        if CARDS in job.catalogue.parameters(row.solver) and has != wanted:
+            raise UserError(
+                f"{job.request.log_dir} holds {row.system} with worker cards {has}, not "
+                f"{wanted}: name another --log-dir."
+            )
 
 
 def refuse_untriable(training: FitTask) -> None:
     """Raise UserError when a system says at once that it cannot learn from what there is."""
-    manifest = training.job.catalogue.card(training.system)
-    if manifest.explorer is not None:
-        manifest.explorer().next_round(training.given, ())
+    explorer = training.job.catalogue.card(training.system).explorer
+    if explorer is not None:
+        explorer().next_round(training.given, ())
 
 
 def is_deferred(system: str, job: Job) -> bool:
@@ -130,38 +106,39 @@ def is_deferred(system: str, job: Job) -> bool:
 
 def is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
-    manifest = job.catalogue.card(system)
-    return runs_on_best(system, job.catalogue) or manifest.learn is not None
+    card = job.catalogue.card(system)
+    return card.on_best or card.learn is not None
 
 
 def is_given_best(job: Job, system: str) -> bool:
     """Say whether a system's arguments name the best single worker where one has been chosen."""
-    takes = job.catalogue.parameters(job.catalogue.card(system).solver)
-    return runs_on_best(system, job.catalogue) or AGGREGATOR in takes
+    card = job.catalogue.card(system)
+    return card.on_best or AGGREGATOR in job.catalogue.parameters(card.solver)
 
 
 def _entries(
     job: Job, suite: Suite[Any], system: str, taught: SingleScores | None, experiment: Experiment
 ) -> Sequence[Entry]:
+    alone = lessons.single_entries(job, suite)
     if taught is None and (system == BEST_SINGLE or is_deferred(system, job)):
-        return single_entries(job, suite)  # who is best will be seen in hindsight
+        return alone  # who is best will be seen in hindsight
     best = taught.best if taught else EMPTY
     if taught is None:  # an earlier request may have chosen
         name = task_name(suite.name, BEST_SINGLE)
         rows = (row.args for row in experiment.entries if row.name == name)
         best = next((args for args in rows if args["chosen_on"] == "train"), EMPTY)
     if is_deferred(system, job):  # what one call costs is seen on the suite
-        return [one for one in single_entries(job, suite) if one.args["worker"] == best["worker"]]
+        return [one for one in alone if one.args["worker"] == best["worker"]]
     args = arguments_of(job, suite, system, best, experiment.seed)
     made = make_entry(suite.name, system, job.catalogue, args)
-    if job.catalogue.card(system).learns:
+    card = job.catalogue.card(system)
+    if card.learns:
         return (_trained(job, suite, made, taught, experiment),)
-    if taught is None:
-        return (made,)
-    if not (runs_on_best(system, job.catalogue) and experiment.train_on):
+    if taught is None or not (card.on_best and experiment.train_on):
         return (made,)
     questions = len(taught.matrix.questions)
-    note = f"its worker was chosen on {questions} train questions of {taught.of}"
+    suites = ", ".join(one.name for one in taught.lessons.suites)
+    note = f"its worker was chosen on {questions} train questions of {suites}"
     return (replace(made, notes=(*made.notes, note)),)
 
 
@@ -178,10 +155,9 @@ def arguments_of(
     manifest = job.catalogue.card(system)
     takes = job.catalogue.parameters(manifest.solver)
     offered: dict[str, Any] = {"seed": seed}
-    if best and runs_on_best(system, job.catalogue):
-        offered["worker"] = best["worker"]
     if best:  # a mixture costs no choice of its own, and is not weakened where there is one
-        offered[AGGREGATOR] = best["worker"]
+        names = ("worker", AGGREGATOR) if manifest.on_best else (AGGREGATOR,)
+        offered |= dict.fromkeys(names, best["worker"])
     if job.request.worker_cards == "hidden":
         offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
@@ -199,12 +175,12 @@ def plans_of(suite: str) -> str:
 def _trained(
     job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | None, experiment: Experiment
 ) -> Entry:
-    """Return a system's entry with what it has learnt, which is written down."""
     card = job.catalogue.card(made.system)
     if card.explorer is not None:
-        teaches = questions_for(job, suite, experiment)
+        teaches = lessons.questions_for(job, suite, experiment)
         assert teaches is not None, "what has nothing to learn from was refused"
-        learned, calls = fit_by_rounds(FitTask(job, experiment, suite, made.system, teaches))
+        task = FitTask(job, experiment, suite, made.system, teaches)
+        learned, calls = lessons.fit_by_rounds(task)
         asked = (job.controls.bare(one) for _, one in teaches.in_turn())
         digests = learned.about.questions or tuple(map(question_digest, asked))
         how = f"trained by {calls:,} worker calls"
@@ -218,7 +194,7 @@ def _trained(
     names = tuple(one.name for one in teaches.suites)
     about = replace(learned.about, calls=calls, suites=names, questions=digests)
     learned = replace(learned, about=about)
-    path = f"{LEARNED}/{file_name(suite.name)}/{file_name(made.system)}.npz"
+    path = f"{LEARNED}/{lessons.file_name(suite.name)}/{lessons.file_name(made.system)}.npz"
     write_artifact(learned, job.request.log_dir / path)
     facts = {name: value for name, value in asdict(about).items() if name != "questions"}
     lists = {"suites": list(about.suites), "workers": list(about.workers)}
@@ -230,29 +206,20 @@ def _trained(
     )
 
 
-def has_deferred(job: Job, experiment: Experiment) -> bool:
-    """Say whether something is chosen late."""
-    missing = (one for suite in job.suites for one in job.missing(suite, experiment))
-    return any(one == BEST_SINGLE or is_deferred(one, job) for one in missing)
-
-
 def deferred_entries(job: Job, experiment: Experiment, outcome: RunOutcome) -> tuple[Entry, ...]:
     """Return the entries that are chosen by how others did, where they are missing."""
     made: list[Entry] = []
     for suite in job.suites:
         missing = job.missing(suite, experiment)
         if BEST_SINGLE in missing:
-            made.append(choose_in_hindsight(job, suite, experiment, outcome.logs))
+            made.append(lessons.choose_in_hindsight(job, suite, experiment, outcome.logs))
         late = [one for one in missing if is_deferred(one, job)]
         if late:
             best = _best(job, suite, experiment, outcome.logs)
             runs, _ = load_runs([job.request.log_dir], recursive=False)
-            sat = {
-                one.facts.system: (one, system_totals(one))
-                for one in runs
-                if one.facts.suite == suite.name
-            }
-            made.extend(_matched(job, suite, one, best, sat) for one in late)
+            here = (one for one in runs if one.facts.suite == suite.name)
+            answered = {one.facts.system: (one, system_totals(one)) for one in here}
+            made.extend(_matched(job, suite, one, best, answered) for one in late)
     return tuple(made)
 
 
@@ -263,26 +230,22 @@ def _best(
     for row in experiment.entries:
         if row.name == task_name(suite.name, BEST_SINGLE):
             return str(row.args["worker"]), row.args["chosen_on"] == "hindsight"
-    taught = choose_on_train(job, [suite], experiment)
+    taught = lessons.choose_on_train(job, [suite], experiment)
     if suite.name in taught:
         return str(taught[suite.name].best["worker"]), False
-    return job.controls.choose(worker_accuracies(job, suite, logs)), True
+    return job.controls.choose(lessons.worker_accuracies(job, suite, logs)), True
 
 
 def _matched(
-    job: Job,
-    suite: Suite[Any],
-    system: str,
-    best: tuple[str, bool],
-    sat: Mapping[str, tuple[SystemRun, SystemTotals]],
+    job: Job, suite: Suite[Any], system: str, best: tuple[str, bool], answered: AnsweredRuns
 ) -> Entry:
     worker, hindsight = best
-    whom = match_target(job.request.match, list(sat))
+    whom = match_target(job.request.match, list(answered))
     if whom is None:
         raise UserError(f"{system}: nobody it could be matched with has sat {suite.name!r}.")
     unit = system.rpartition("-")[2]
-    one = _of_one_call(worker, sat, unit)
-    theirs = _cost(sat[whom][1], unit)
+    one = _of_one_call(worker, answered, unit)
+    theirs = _cost(answered[whom][1], unit)
     if not one or theirs is None:
         raise UserError(
             f"{system}: what {whom} or {worker} took in {unit} is unknown, so nothing can be "
@@ -291,15 +254,14 @@ def _matched(
     k = theirs / one
     args = {"worker": worker, "k": round(max(k, 1.0), 4), "matched_with": whom}
     takes = job.catalogue.parameters(job.catalogue.card(system).solver)
-    seed = {"seed": sat[whom][0].facts.seed} if "seed" in takes else {}
+    seed = {"seed": answered[whom][0].facts.seed} if "seed" in takes else {}
     made = make_entry(suite.name, system, job.catalogue, {**args, **seed})
     what = "list dollars" if unit == "usd" else "tokens, in and out,"
     note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this suite"
     if k < 1:
         note = f"{note}: it is cheaper than one call, so one call stands against it"
-    notes = (*made.notes, note)
-    if hindsight:
-        notes = (*notes, "its worker was chosen in hindsight, on the questions it is judged on")
+    late = ("its worker was chosen in hindsight, on the questions it is judged on",)
+    notes = (*made.notes, note, *(late if hindsight else ()))
     return replace(made, notes=notes, reference_allowed=not hindsight)
 
 
@@ -312,12 +274,10 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
     return totals.tokens_in + totals.tokens_out
 
 
-def _of_one_call(
-    worker: str, sat: Mapping[str, tuple[SystemRun, SystemTotals]], unit: str
-) -> float | None:
+def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
     """Return what one canonical call of a worker takes on a suite: by a row that made only it."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
-        found = sat.get(name)
+        found = answered.get(name)
         if found and found[0].facts.args.get("worker") == worker:
             return _cost(found[1], unit)
     return None

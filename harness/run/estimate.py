@@ -1,9 +1,8 @@
 """`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
 
-Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
-refuses what `podium run` would, keys, servers and sandboxes apart. Expected is what past answers of
-the same system took (`--log-dir`, `--like`), else its plan at what its workers' past calls took,
-else unknown.
+Per suite and system: what is left to ask, expected and at most. It refuses what `podium run` would,
+keys, servers and sandboxes apart. Expected is what past answers of the same system took, else its
+plan at what its workers' past calls took, else unknown.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,20 +17,14 @@ from harness.judge import judged_among
 from harness.ledger.runs import has_system_runs
 from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
-from harness.records import Question
+from harness.records import EMPTY, Question
+from harness.run import entries, lessons
 from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override, make_entry
-from harness.run.entries import (
-    arguments_of,
-    is_chosen,
-    is_deferred,
-    is_given_best,
-    refuse_untriable,
-    why_taught,
-)
 from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
 from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
 from harness.run.forecast import (
     NO_CALLS,
+    UNKNOWN_CALL,
     CallTotals,
     CountedCall,
     Estimator,
@@ -40,32 +33,24 @@ from harness.run.forecast import (
     by_cost,
     counted_all,
     mean_of,
-    p95,
     read_past,
     worst_case,
 )
-from harness.run.lessons import (
-    FitTask,
-    TrainingQuestions,
-    questions_for,
-    questions_per_worker,
-    single_entries,
-)
-from harness.run.request import job_of, read_request
+from harness.run.lessons import FitTask, TrainingQuestions
+from harness.run.request import read_request
 from harness.suite import Suite, at_epoch
 from harness.system import SystemCard
 from harness.text import columns, pluralise
 from harness.workflow import MAX_STEPS
 
-Pair = tuple[Question, int]
-"""A sealed question as an epoch asks it, and the epoch."""
+Pair = tuple[Question, int]  # a sealed question as an epoch asks it, and the epoch
 CHOOSING = "choosing best-single"
 TRAINING = "training"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Pairs to ask, by one entry; several entries are alternatives, of which nobody knows which."""
+    """Pairs to ask, by one entry; several are alternatives, and nobody knows which."""
 
     suite: Suite[Any]
     title: str
@@ -73,84 +58,67 @@ class PendingWork:
     entries: tuple[Entry, ...]
     purpose: str = "eval"
     budget: int | None = None
-    """Worker calls, where what is tried with them is not known beforehand; `pairs` are then some
-    of the questions."""
+    """Worker calls, of tries that are not known beforehand; `pairs` are some of their questions."""
     steps: int | None = None
     """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
 
 
 def pending_work(job: Job, experiment: Experiment) -> Iterator[PendingWork]:
-    """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
-
-    A run finishes every entry of its directory, whatever it was asked for.
-    """
-    rows = {row.name: row for row in experiment.entries}
-    known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
-    for row in rows.values():
-        if row.suite in known:
-            yield _entry_work(job, experiment, known[row.suite], (row,))
+    """Yield what is to be asked: every entry that is there, then new ones, as a run makes them."""
+    for row in {row.name: row for row in experiment.entries}.values():
+        if row.suite in experiment.suite_versions:
+            yield _entry_work(job, experiment, job.catalogue.suites[row.suite], (row,))
     for suite in job.suites:
         yield from _new_works(job, experiment, suite)
 
 
 def _new_works(job: Job, experiment: Experiment, suite: Suite[Any]) -> Iterator[PendingWork]:
     systems = job.missing(suite, experiment)
-    lessons = questions_for(job, suite, experiment)
-    choosing = any(is_chosen(job, name) for name in systems)
-    if choosing and lessons:
-        yield from _selection(job, experiment, lessons)
+    taught = lessons.questions_for(job, suite, experiment)
+    choosing = taught and any(entries.is_chosen(job, name) for name in systems)
+    if choosing and taught:
+        yield from _choice(job, experiment, taught)
     for system in systems:
-        manifest = job.catalogue.card(system)
-        if manifest.explorer is not None and lessons:
-            yield _training(FitTask(job, experiment, suite, system, lessons))
-        pending = choosing and lessons is not None
-        choices = _choices(job, experiment, suite, system, pending)
+        card = job.catalogue.card(system)
+        if card.explorer is not None and taught:
+            yield _training(FitTask(job, experiment, suite, system, taught))
+        given = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
+        workers = job.spec.names if given else ()
+        best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
+        args = (entries.arguments_of(job, suite, system, one, experiment.seed) for one in best)
+        choices = tuple(make_entry(suite.name, system, job.catalogue, one) for one in args)
         made = _entry_work(job, experiment, suite, choices)
-        if manifest.learns and manifest.expected is not None:
-            made = replace(made, steps=manifest.expected(len(job.spec.names), {})[1])
+        if card.learns and card.expected is not None:
+            made = replace(made, steps=card.expected(len(job.spec.names), {})[1])
         yield made
-    late = [one for one in systems if one == BEST_SINGLE or is_deferred(one, job)]
-    if late and lessons is None:  # chosen in hindsight, among all of them
+    late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
+    if taught is None and any(late):
         known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
-        for row in single_entries(job, suite):
-            if row.system not in known:
-                yield _entry_work(job, experiment, suite, (row,))
-
-
-def _choices(
-    job: Job, experiment: Experiment, suite: Suite[Any], system: str, pending: bool
-) -> tuple[Entry, ...]:
-    """Return the entry of a new system: one per worker where the best one is not known yet."""
-    best: list[dict[str, Any]] = [{}]
-    if system == BEST_SINGLE or (pending and is_given_best(job, system)):
-        facts = {"chosen_on": "train", "n": 1}
-        best = [{"worker": name, **facts} for name in job.spec.names]
-    made = (arguments_of(job, suite, system, one, experiment.seed) for one in best)
-    return tuple(make_entry(suite.name, system, job.catalogue, args) for args in made)
+        alone = (row for row in lessons.single_entries(job, suite) if row.system not in known)
+        for row in alone:  # the best of whom is chosen in hindsight
+            yield _entry_work(job, experiment, suite, (row,))
 
 
 def _entry_work(
-    job: Job, experiment: Experiment, suite: Suite[Any], entries: tuple[Entry, ...]
+    job: Job, experiment: Experiment, suite: Suite[Any], rows: tuple[Entry, ...]
 ) -> PendingWork:
     questions = pick(suite, experiment.split, experiment.limit)
-    done = answered_pairs(job.request.log_dir).get(entries[0].name, frozenset())
+    done = answered_pairs(job.request.log_dir).get(rows[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)
         for epoch in range(1, experiment.epochs[suite.name] + 1)
         for one in questions
         if (one.id, epoch) not in done
     )
-    return PendingWork(suite, entries[0].system, pairs, entries)
+    return PendingWork(suite, rows[0].system, pairs, rows)
 
 
-def _selection(
-    job: Job, experiment: Experiment, lessons: TrainingQuestions
-) -> Iterator[PendingWork]:
+def _choice(job: Job, experiment: Experiment, taught: TrainingQuestions) -> Iterator[PendingWork]:
     done = answered_pairs(job.request.log_dir / SELECTION)
-    each = questions_per_worker(job, experiment, lessons)
-    for suite in lessons.suites:
-        questions = lessons.questions[suite.name][:each]
-        for row in single_entries(job, suite):
+    each = lessons.questions_per_worker(job, experiment, taught)
+    for suite in taught.suites:
+        questions = taught.questions[suite.name][:each]
+        for row in lessons.single_entries(job, suite):
             asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
             pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
             yield PendingWork(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
@@ -158,36 +126,30 @@ def _selection(
 
 def _training(task: FitTask) -> PendingWork:
     """Return the tries by which a system will learn: their number is known, and no more."""
-    refuse_untriable(task)
+    entries.refuse_untriable(task)
     left = max(0, task.given.calls - task.spent)
     pairs = tuple((question, 1) for question in task.given.questions[:left])
-    made = make_entry(task.exam.name, task.system, task.job.catalogue, {})
-    return PendingWork(task.exam, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
+    made = make_entry(task.suite.name, task.system, task.job.catalogue, {})
+    return PendingWork(task.suite, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
 
 
-FirstCall = tuple[Decimal, str]
-"""What a call that a question begins with can cost, and whose it is."""
+FirstCall = tuple[Decimal, str]  # what a call that a question begins with can cost, and whose it is
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateLine:
-    """One suite and system."""
+    """One suite and system; dollars are None where they are unknown."""
 
     suite: str
     system: str
-    left: int
-    """Questions times epochs without an answer."""
+    left: int  # questions times epochs without an answer
     expected: CallTotals = NO_CALLS
     most: CallTotals = NO_CALLS
-    most_calls: int = 0
-    """95th percentile of past answers times those left, or what the plan can come to."""
     basis: str = "nothing left"
-    one: CallTotals = NO_CALLS
-    """What one question is expected to take; where that is not known, at most."""
-    dearest: Decimal | None = Decimal(0)
-    """Dollars that one question can cost at most; None is unknown."""
-    usual: Decimal | None = None
-    """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
+    one: Decimal | None = Decimal(0)
+    """What one question is expected to cost; where that is not known, at most."""
+    dearest: Decimal | None = Decimal(0)  # what one question can cost at most
+    usual: Decimal | None = None  # what one question is expected to cost, without a judge
     first: FirstCall | None = None
     """The cheapest call that it may begin with; None where nothing bounds one."""
 
@@ -201,45 +163,44 @@ def untrained_line(work: PendingWork, estimator: Estimator) -> EstimateLine:
     if work.budget is not None:
         whole, before = _chain(MAX_STEPS, work, estimator), _chain(MAX_STEPS - 1, work, estimator)
         one = whole + before.times(Decimal(-1))
-        calls, basis = work.budget, "its budget of worker calls; at most: each reads four replies"
-        most, left = one.times(Decimal(calls)), calls
+        calls = left = work.budget
+        basis = "its budget of worker calls; at most: each reads four replies"
     else:
         steps = work.steps or 1
         one, left = _chain(steps, work, estimator), len(work.pairs)
-        calls, most = steps * left, one.times(Decimal(left))
+        calls = steps * left
         basis = f"not trained yet; at most {pluralise(steps, 'call')} a question"
-    expected = CallTotals(Decimal(calls), None, None, None)
+    expected = UNKNOWN_CALL.times(Decimal(calls))
     past = estimator.past.of_system(work.suite.name, work.title)
-    if work.budget is not None and (usual := _usual_call(work, estimator)):
-        expected = usual.times(Decimal(calls))
+    if work.budget is not None and (call := _usual_call(work, estimator)):
+        expected = call.times(Decimal(calls))
         basis = "its budget, at its workers' mean past call; at most: each reads four replies"
     elif work.budget is None and past:
         expected = mean_of(past).times(Decimal(left))
         basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
-    usual_usd = None if expected.usd is None else expected.usd / left if left else None
+    most, usual = one.times(Decimal(left)), None if expected.usd is None else expected.usd / left
     return EstimateLine(
-        work.suite.name, work.title, left, expected, most, calls, basis, one, one.usd, usual_usd
+        work.suite.name, work.title, left, expected, most, basis, one.usd, one.usd, usual
     )
 
 
 def _usual_call(work: PendingWork, estimator: Estimator) -> CallTotals | None:
-    """Return what one call takes in the mean over workers; None where one was never called."""
+    """Return a call's mean over workers; None where one was never called."""
     names = estimator.spec.names
     found = [estimator.past.of_worker(work.suite.name, name) for name in names]
     known = [mean_of([one]).times(1 / Decimal(one.calls)) for one in found if one is not None]
-    if len(known) < len(names):
-        return None
-    return sum(known, NO_CALLS).times(1 / Decimal(len(names)))
+    whole = sum(known, NO_CALLS).times(1 / Decimal(len(names)))
+    return whole if len(known) == len(names) else None
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    question = max((one for one, _ in work.pairs), key=lambda one: len(one.text.encode()))
-    found: list[CallTotals] = []
-    for name in estimator.spec.names:
-        size = len(question.text.encode())
-        chained = [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
-        found.append(estimator.at_most(chained))
-    return max(found, key=by_cost)
+    """Return the most that so many calls take, each reading all before it, of the longest text."""
+    size = max(len(one.text.encode()) for one, _ in work.pairs)
+    chains = (
+        [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
+        for name in estimator.spec.names
+    )
+    return max(map(estimator.at_most, chains), key=by_cost)
 
 
 JUDGING = "grader"
@@ -252,8 +213,7 @@ class Estimate:
 
     lines: tuple[EstimateLine, ...]
     unknown: tuple[str, ...]
-    already: Decimal
-    """Dollars that earlier attempts of the experiment have spent."""
+    already: Decimal  # dollars that earlier attempts of the experiment have spent
     label: str
     book: str
 
@@ -280,8 +240,8 @@ def estimate(
         if not has_system_runs(folder):
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
     experiment = check_experiment(request.log_dir, asked.experiment)
-    job = job_of(request, asked, controls)
-    for reason in why_taught(job, experiment):
+    job = Job(request, asked.catalogue, controls, spec, book, asked.suites, asked.systems)
+    for reason in entries.why_taught(job, experiment):
         raise UserError(reason)
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
@@ -311,49 +271,38 @@ def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
     basis = options[0].basis
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
-    calls = int(most.calls)
     past = estimator.past.of_system(work.suite.name, work.title)
     if past:
         expected = mean_of(past).times(count)
         basis = f"{len(past)} past answers of the same system"
-        calls = p95([one.calls for one in past]) * len(work.pairs)
     return EstimateLine(
         work.suite.name,
         work.title,
         len(work.pairs),
         expected,
         most,
-        max(calls, 1),
         basis,
-        (most if expected.usd is None else expected).times(1 / count),
-        max(each, key=by_cost).usd,
-        None if expected.usd is None else expected.usd / count,
-        min(firsts) if len(firsts) == len(options) else None,
+        one=(most if expected.usd is None else expected).times(1 / count).usd,
+        dearest=max(each, key=by_cost).usd,
+        usual=None if expected.usd is None else expected.usd / count,
+        first=min(firsts) if len(firsts) == len(options) else None,
     )
 
 
 def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
-    """Return the cheapest call that a question begins with; None if one is unbounded."""
-    found: list[FirstCall] = []
-    for calls in each:
-        usd = estimator.first(calls)
-        if usd is None:
-            return None
-        found.append((usd, calls[0].worker))
-    return min(found, default=None)
+    found = [(estimator.at_most(calls[:1]).usd, calls[0].worker) for calls in each if calls]
+    known = [(usd, worker) for usd, worker in found if usd is not None]
+    return min(known, default=None) if len(known) == len(each) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Option:
     """What an entry takes, and how that is known."""
 
-    expected: CallTotals
-    """All questions together."""
-    most: tuple[CallTotals, ...]
-    """Each question, at most."""
+    expected: CallTotals  # all questions together
+    most: tuple[CallTotals, ...]  # each question, at most
     basis: str
-    first: FirstCall | None = None
-    """The cheapest call that a question begins with."""
+    first: FirstCall | None = None  # the cheapest call that a question begins with
 
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
@@ -366,15 +315,15 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         said = manifest.expected and manifest.expected(len(estimator.spec.names), row.args)
         steps = said[1] if said else MAX_STEPS
         found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
-        none = CallTotals(sum((one.calls for one in found), Decimal(0)), None, None, None)
+        none = UNKNOWN_CALL.times(sum((one.calls for one in found), Decimal(0)))
         planning, answering = pluralise(manifest.conductor_calls, "conductor call"), "step"
         basis = f"at most: {planning} and {pluralise(steps, answering)} a question"
         return _Option(none, found, basis, _first([(stop.first,)], estimator))
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
         why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
-        none = CallTotals(Decimal(1), None, None, None)
-        return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
+        most = (UNKNOWN_CALL,) * len(work.pairs)
+        return _Option(sum(most, NO_CALLS), most, "unknown")
     expected = sum((estimator.expected(calls) for calls in each), NO_CALLS)
     manifest = job.catalogue.card(row.system)
     most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
@@ -386,11 +335,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
 def _at_most(
     calls: tuple[CountedCall, ...], manifest: SystemCard, row: Entry, estimator: Estimator
 ) -> CallTotals:
-    """Return the most that one question can take.
-
-    Where replies decide whom a system asks next, that is as many calls as it may make, each as long
-    as the longest that was counted, all of the dearest worker.
-    """
+    """Return a question's most: of an adaptive system as many of its longest call as it may."""
     if not (manifest.adaptive and calls):
         return estimator.at_most(calls)
     workers = estimator.spec.names
@@ -429,28 +374,17 @@ def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
     if not judged:
         return
     known = past.judges.get(work.suite.name)
-    one = CallTotals(Decimal(1), None, None, None)
-    if known is not None and known.calls:
-        one = mean_of([known]).times(1 / Decimal(known.calls))
-    most = CallTotals(Decimal(judged), None, None, None)
+    one = mean_of([known]).times(1 / Decimal(known.calls)) if known else UNKNOWN_CALL
+    most = UNKNOWN_CALL.times(Decimal(judged))
     basis = "past judgements" if known else "a judge reads replies that are not there yet"
     title = f"{JUDGING} of {work.title}"
-    yield EstimateLine(
-        work.suite.name, title, judged, one.times(Decimal(judged)), most, judged, basis, one
-    )
+    expected = one.times(Decimal(judged))
+    yield EstimateLine(work.suite.name, title, judged, expected, most, basis, one.usd)
 
 
 COLUMNS = (
-    "suite",
-    "system",
-    "left",
-    "calls",
-    "tokens in",
-    "tokens out",
-    "usd",
-    "usd at most",
-    "from",
-)
+    "suite", "system", "left", "calls", "tokens in", "tokens out", "usd", "usd at most", "from",
+)  # fmt: skip
 CENT = Decimal("0.01")
 
 
@@ -497,13 +431,13 @@ def limits_note(found: Estimate, request: RunRequest) -> Iterator[str]:
     if said := too_little(found, request):
         yield said
         return
-    if request.max_usd is not None:
-        left = request.max_usd - found.already
-        if said := _too_little((found.expected.usd, found.most.usd), left, "the run"):
-            spent = f" (${found.already:.4f} of it is spent)" if found.already else ""
-            yield f"--max-usd {request.max_usd:f}{spent} {said}."
-    left = [line for line in found.lines if line.left]
-    limit = request.max_usd_per_query
+    limit = request.max_usd
+    if limit is not None:
+        spent = f" (${found.already:.4f} of it is spent)" if found.already else ""
+        takes = (found.expected.usd, found.most.usd)
+        if said := _too_little(takes, limit - found.already, "the run"):
+            yield f"--max-usd {limit:f}{spent} {said}."
+    left, limit = [line for line in found.lines if line.left], request.max_usd_per_query
     if limit is not None and left:
         one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
         known = max(line.usual or Decimal(0) for line in left)
@@ -534,11 +468,8 @@ def too_little(found: Estimate, request: RunRequest) -> str:
     if not firsts or len(firsts) < len(left):
         return ""
     usd, worker = min(firsts)
-    limits = (
-        ("--max-usd", request.max_usd, found.already),
-        ("--max-usd-per-query", request.max_usd_per_query, Decimal(0)),
-    )
-    for name, limit, already in limits:
+    per_query = ("--max-usd-per-query", request.max_usd_per_query, Decimal(0))
+    for name, limit, already in (("--max-usd", request.max_usd, found.already), per_query):
         if limit is not None and limit - already < usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
             return (
@@ -550,16 +481,16 @@ def too_little(found: Estimate, request: RunRequest) -> str:
 
 def limit_warning(found: Estimate, request: RunRequest) -> str:
     """Return a line when a limit does not pay for one question; empty when it does, or may."""
-    left = [line for line in found.lines if line.left and line.one.usd is not None]
-    if not left:
+    costs = ((line.one, line) for line in found.lines if line.left)
+    known = [(usd, line) for usd, line in costs if usd is not None]
+    if not known:
         return ""
-    cheapest = min(left, key=lambda line: line.one.usd or Decimal(0))
-    cost = cheapest.one.usd or Decimal(0)
+    cost, cheapest = min(known, key=lambda pair: pair[0])
     what = f"one question of {cheapest.system} on {cheapest.suite} may cost ${cost:.4f}"
-    if request.max_usd is not None and cost > request.max_usd - found.already:
+    limit, more = request.max_usd, ""
+    if limit is not None and cost > limit - found.already:
         spent = f", of which ${found.already:.4f} is spent" if found.already else ""
-        return f"{what}, more than --max-usd {request.max_usd:f} leaves{spent} ({cheapest.basis})."
-    if request.max_usd_per_query is not None and cost > request.max_usd_per_query:
-        limit = f"--max-usd-per-query {request.max_usd_per_query:f}"
-        return f"{what}, more than {limit} ({cheapest.basis})."
-    return ""
+        more = f"--max-usd {limit:f} leaves{spent}"
+    elif (limit := request.max_usd_per_query) is not None and cost > limit:
+        more = f"--max-usd-per-query {limit:f}"
+    return f"{what}, more than {more} ({cheapest.basis})." if more else ""

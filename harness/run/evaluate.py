@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from decimal import Decimal
 from logging import LogRecord, getLogger
 from pathlib import Path
 from sys import maxsize
@@ -45,7 +46,7 @@ from harness.prices import Book
 from harness.records import CONDUCTOR
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
-from harness.run.catalogue import Catalogue, RunRequest, conductor_override
+from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.suite import Suite, publishable, redacted_message
 from harness.system import System, card_header
@@ -80,8 +81,7 @@ class Job:
     controls: Controls
     spec: PoolSpec
     book: Book
-    suites: Sequence[Suite[Any]]
-    """Those that are asked for now, as are the systems."""
+    suites: Suites  # those that are asked for now, as are the systems
     systems: Sequence[str]
     box: OpenBox | None = None
 
@@ -90,9 +90,15 @@ class Job:
         stored = {row.name for row in experiment.entries}
         return [one for one in self.systems if task_name(suite.name, one) not in stored]
 
-    def box_for(self, suite: Suite[Any]) -> Any | None:
-        """Return the box a suite grades in; None for suites that run no programs."""
-        return self.box.box if self.box and suite.needs_box else None
+    def box_for(self, suite: Suite[Any]) -> OpenBox | None:
+        """Return where a suite runs programs; None for suites that run none."""
+        return self.box if suite.needs_box else None
+
+    def meter(self, per_question: Decimal | None = None) -> Spend:
+        """Return a meter of dollars that knows what earlier attempts have spent."""
+        limit = self.request.max_usd
+        already = spent_so_far(self.request.log_dir, self.book) if limit else SpentSoFar()
+        return Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +106,8 @@ class RunOutcome:
     """How a set ended."""
 
     finished: bool
-    logs: Sequence[EvalLog]
-    """Headers of the newest log of each task."""
-    trouble: tuple[str, ...]
-    """Distinct reasons of unanswered questions, most frequent first."""
+    logs: Sequence[EvalLog]  # headers of the newest log of each task
+    trouble: tuple[str, ...]  # distinct reasons of unanswered questions, most frequent first
 
     @property
     def unscored(self) -> int:
@@ -116,8 +120,7 @@ class RunOutcome:
 class EvalPurpose:
     """What entries are answered for; the default is a result."""
 
-    purpose: str = "eval"
-    """`eval`, or `selection` for calls that only choose or teach."""
+    purpose: str = "eval"  # `eval`, or `selection` for calls that only choose or teach
     title: str = "answering"
     only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """Suite -> ids of the questions that are asked, in order; others ask all of them."""
@@ -128,9 +131,8 @@ def run_entries(
 ) -> RunOutcome:
     """Run all entries of an experiment, old and new, or finish what an earlier attempt left.
 
-    They are begun in the experiment's order, ten at a time: Inspect's eval set keeps the order of
-    its tasks, and takes new ones before those that it resumes. Raises KeyboardInterrupt after
-    Ctrl-C, once the logs are closed.
+    They are begun in the experiment's order, ten at a time; Inspect's eval set takes new ones
+    before those that it resumes. Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
@@ -139,20 +141,12 @@ def run_entries(
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
-        seat = conductor_override(row.system, job.catalogue)
+        brought = conductor_override(row.system, job.catalogue)
         task = _task(job, row, experiment, how, (journal, programs))
         # What a whole eval set says of a role would come before what a task says.
-        own = {CONDUCTOR: slot_model(seat)} if seat else {**roles}
+        own = {CONDUCTOR: slot_model(brought)} if brought else {**roles}
         tasks.append(_task_with(task, model_roles=own))
-    limit = job.request.max_usd
-    already = spent_so_far(job.request.log_dir, job.book) if limit else SpentSoFar()
-    meter = Spend(
-        book=job.book,
-        limit=limit,
-        spent=already.usd,
-        per_question=job.request.max_usd_per_query,
-        unbounded=Counter(already.unbounded),
-    )
+    meter = job.meter(job.request.max_usd_per_query)
     ours = job.request.display == "line"
     line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
@@ -166,21 +160,17 @@ def run_entries(
 
 
 def _eval_set(
-    tasks: Sequence[Task],
-    models: Mapping[str, Model],
-    log_dir: Path,
-    limit: int | None,
-    display: str,
+    tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None, display: str
 ) -> Sequence[EvalLog]:
     try:
         with _without_a_false_alarm():
             # Inspect leaves a set's roles and settings behind in its caller's context.
             _, logs = copy_context().run(
                 inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
-                list(tasks),
+                tasks,
                 log_dir=str(log_dir),
                 model=None,
-                model_roles=dict(models),
+                model_roles=models,
                 limit=limit,
                 display="none" if display == "line" else cast(Any, display),
                 retry_attempts=0,
@@ -205,7 +195,7 @@ def _eval_set(
 
 
 def _unwritten(error: BaseException) -> str:
-    """Return why a file could not be written, if that is what ended a run; else nothing."""
+    """Return why a file could not be written, if that ended a run; else nothing."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
@@ -220,27 +210,23 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
     """Return the (question, epoch) pairs that each task's newest log has answered."""
     return {
         name: frozenset((str(one.id), one.epoch) for one in done)
-        for _, name, done in _answered(log_dir, recursive=False)
+        for _, name, done in _done(log_dir, recursive=False)
     }
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
     """Return the samples that the newest logs below a directory have answered, by their names.
 
-    With each goes the time when its log was written last: all that came before is in there. The
-    time of a file may lag behind the clock by a tick.
+    With each goes the time when its log was written last, which may lag by a tick.
     """
     return {
         sample_name(name, str(one.id), one.epoch): path.stat().st_mtime + TICK_S
-        for path, name, done in _answered(log_dir, recursive=True)
+        for path, name, done in _done(log_dir, recursive=True)
         for one in done
     }
 
 
-def _answered(
-    log_dir: Path, *, recursive: bool
-) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
-    """Yield the newest log of each task, with the samples that it has answered."""
+def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
     there = log_dir.rglob("*.eval") if recursive else log_dir.glob("*.eval")
     for path in newest_logs([log_dir], recursive=recursive) if any(there) else ():
         name = read_eval_log(str(path), header_only=True).eval.task
@@ -251,7 +237,7 @@ def _answered(
 def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
-    """Return a line over all pairs of a run; those of earlier attempts are counted already."""
+    """Return a line over all pairs of a run, earlier attempts' included."""
     most = experiment.limit or maxsize
     sizes = {str(one.name): min(len(one.dataset), most) * (one.epochs or 1) for one in tasks}
     before = answered_pairs(log_dir)
@@ -281,15 +267,11 @@ def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:
         if log.status == "success":
             continue
         summaries = read_eval_log_sample_summaries(log.location) if log.location else []
-        reasons.update(
-            redacted_message(_sentence(summary.error), publishable(log.eval.metadata))
-            for summary in summaries
-            if summary.error
-        )
-        if log.error and not any(summary.error for summary in summaries):
-            reasons[
-                redacted_message(_sentence(log.error.message), publishable(log.eval.metadata))
-            ] += 1
+        errors = [one.error for one in summaries if one.error]
+        if log.error and not errors:
+            errors = [log.error.message]
+        may = publishable(log.eval.metadata)
+        reasons.update(redacted_message(_sentence(one), may) for one in errors)
     return tuple(
         f"{reason} ({pluralise(count, 'question')})" for reason, count in reasons.most_common()
     )
@@ -310,20 +292,14 @@ def mean_score(log: EvalLog) -> float | None:
     return None if metric is None else float(metric.value)
 
 
-def _task(
-    job: Job,
-    row: Entry,
-    experiment: Experiment,
-    how: EvalPurpose,
-    shared: tuple[TaskJournal, anyio.CapacityLimiter | None],
-) -> Task:
-    """Return the Inspect task of one entry, with everything a report needs in its header.
+Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]
+"""A journal, and the places of programs that all entries have in common."""
 
-    `shared` is its journal, and the places of programs that all entries have in common.
-    """
+
+def _task(job: Job, row: Entry, experiment: Experiment, how: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    box = job.box if suite.needs_box else None
+    box = job.box_for(suite)
     known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:
         tests = public_tests_of(suite, box.box, programs)
@@ -350,9 +326,9 @@ def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpe
 
 
 def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:
-    """Return what a log says of its entry and its pool: enough to rebuild a table from it alone."""
+    """Return what a log says of its entry and its pool: enough for a table."""
     card = job.catalogue.card(row.system)
-    box = job.box if job.catalogue.suites[row.suite].needs_box else None
+    box = job.box_for(job.catalogue.suites[row.suite])
     notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
     if spec.label in card.on_label:
         notes.append(card.on_label[spec.label])
@@ -395,7 +371,6 @@ def _worker_facts(slot: WorkerSpec) -> dict[str, Any]:
 
 
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
-    """Return the journal of one entry: at the root of the run, whatever its logs' folder is."""
     head = Head(
         task=task_name(row.suite, row.system, purpose, row.part),
         suite=row.suite,

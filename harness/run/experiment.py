@@ -1,9 +1,7 @@
 """What a log directory holds: one pool, one seed, suites at one version, the systems run so far.
 
-`podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or a suite's
-epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
-experiment and is refused, because its rows could not be compared. The record is
-`DIR/experiment.json`.
+A run may add systems and suites, raise a limit or epochs, and resume. What else differs is another
+experiment, whose rows could not be compared: refused. The record is `DIR/experiment.json`.
 """
 
 import fcntl
@@ -23,8 +21,6 @@ from harness.files import DOCUMENT, read_limited, replace_file
 from harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
-
-
 FILE = "experiment.json"
 
 
@@ -34,34 +30,26 @@ class Entry:
 
     suite: str
     system: str
-    solver: str
-    """Registry name: `baselines/moa_lite`."""
-    args: Mapping[str, Any]
-    """Plain solver arguments, kept so that a resumed run is the same run."""
+    solver: str  # registry name: `baselines/moa_lite`
+    args: Mapping[str, Any]  # plain solver arguments, kept so that a resumed run is the same run
     notes: tuple[str, ...] = ()
-    reference_allowed: bool = True
-    """False for a best single that was chosen in hindsight."""
+    reference_allowed: bool = True  # False for a best single that was chosen in hindsight
     uses_targets: bool = False
     order: int | None = None
     """Place among the entries, from 1, in which they are begun (`order_entries`)."""
-
     part: str = ""
-    """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
-    show."""
+    """Of a system's learning, e.g. `for aime25, round 1`; empty for what tables show."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the system learnt from (harness/learning/fit.py), without the questions' digests."""
 
     @property
     def name(self) -> str:
-        """What the Inspect task is called."""
+        """Name of the Inspect task."""
         return task_name(self.suite, self.system, part=self.part)
 
 
 def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") -> str:
-    """Return the name of an Inspect task, unique below a log directory.
-
-    An eval set looks for finished tasks in subdirectories too, and knows them by their names.
-    """
+    """Return an Inspect task's name, unique below a log directory, where eval sets look for it."""
     name = f"{suite} {system} {part}".rstrip()
     return name if purpose == "eval" else f"{name} ({purpose})"
 
@@ -71,11 +59,8 @@ def _of_each_suite(stored: object, info: ValidationInfo) -> object:
     suites: Mapping[str, str] = info.data.get("suite_versions", {})
     if isinstance(stored, int):
         return dict.fromkeys(suites, stored)
-    if not isinstance(stored, Mapping):
-        return stored
     named = cast(Mapping[str, object], stored)
-    lacking = suites.keys() - named.keys()
-    if lacking:
+    if isinstance(stored, Mapping) and (lacking := suites.keys() - named.keys()):
         raise ValueError(f"it has none for {min(lacking)}")
     return named
 
@@ -84,11 +69,9 @@ def _of_each_suite(stored: object, info: ValidationInfo) -> object:
 class Experiment:
     """The identity and extent of one log directory."""
 
-    pool: str
-    """The pool's name; where its file lies is nobody's business a week later."""
+    pool: str  # its name; where its file lies is nobody's business a week later
     pool_sha256: str
-    recordings: Mapping[str, str]
-    """sha256 of each cassette that a recorded pool replays."""
+    recordings: Mapping[str, str]  # sha256 of each cassette that a recorded pool replays
     book_sha256: str
     seed: int
     split: Split
@@ -106,8 +89,7 @@ class Experiment:
     """Suite -> digest of the image its programs run in, where the box has images."""
     train_calls: int | None = None
     """Worker calls that each system may learn with; None until `--train-calls` says it."""
-    train_on: tuple[str, ...] = ()
-    """Suites whose train splits teach; empty is each suite's own."""
+    train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
@@ -119,33 +101,26 @@ class Experiment:
         for suite in self.suite_versions.keys() & new.suite_versions.keys():
             _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
             _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
-            _same(f"prompt of {suite}", self._prompt(suite), new._prompt(suite))
-            _not_fewer_epochs(suite, self.epochs[suite], new.epochs[suite])
+            prompts = (one.prompts.get(suite, OFFICIAL) for one in (self, new))
+            _same(f"prompt of {suite}", *prompts)
+            stored, asked = self.epochs[suite], new.epochs[suite]
+            _not_less("--epochs", stored, asked, f"{stored} epochs of {suite}, not {asked}")
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
-        _not_less("limit", self.limit or inf, new.limit or inf)
+        said = f"--limit {self.limit}" if self.limit else "all questions"
+        _not_less("--limit", self.limit or inf, new.limit or inf, said)
         for name in LEARNING:
             if getattr(self, name) and getattr(new, name):
                 _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
+        settled = {name: getattr(self, name) or getattr(new, name) for name in ("box", *LEARNING)}
+        by_suite = {name: {**getattr(self, name), **getattr(new, name)} for name in BY_SUITE}
         return replace(
-            self,
-            box=self.box or new.box,
-            limit=new.limit,
-            epochs={**self.epochs, **new.epochs},
-            prompts={**self.prompts, **new.prompts},
-            suite_versions={**self.suite_versions, **new.suite_versions},
-            data_revisions={**self.data_revisions, **new.data_revisions},
-            entries=tuple(entries.values()),
-            images={**self.images, **new.images},
-            train_calls=self.train_calls or new.train_calls,
-            train_on=self.train_on or new.train_on,
+            self, limit=new.limit, entries=tuple(entries.values()), **settled, **by_suite
         )
 
-    def _prompt(self, suite: str) -> Prompt:
-        return self.prompts.get(suite, OFFICIAL)
 
-
+BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images")
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 LEARNING = ("train_calls", "train_on")
 """What is settled once it was said: all systems of a table learn alike."""
@@ -158,17 +133,18 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
     log_dir.mkdir(parents=True, exist_ok=True)
     handle = os.open(log_dir, os.O_RDONLY)
     try:
-        _lock(handle, log_dir)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            said = f"Another podium run is writing to {log_dir}; wait for its end."
+            raise UserError(said) from None
         yield
     finally:
         os.close(handle)
 
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return the experiment of a directory with `new` added, and write nothing.
-
-    UserError when the directory holds another experiment or files that are not ours.
-    """
+    """Return a directory's experiment with `new` added, unwritten; UserError for others' files."""
     if log_dir.exists() and not log_dir.is_dir():
         raise UserError(f"{log_dir} is no directory; name another --log-dir.")
     stored = read_experiment(log_dir)
@@ -185,10 +161,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return the experiment of a directory with `new` added, and write it down.
-
-    Every entry has its place in the order from then on. Raises what `check_experiment` raises.
-    """
+    """Return a directory's experiment with `new` added in its order, and write it; or refuse."""
     stored = read_experiment(log_dir)
     experiment = order_entries(check_experiment(log_dir, new), stored.entries if stored else ())
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -246,23 +219,9 @@ def read_experiment(log_dir: Path) -> Experiment | None:
         ) from error
 
 
-def _lock(handle: int, log_dir: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(f"Another podium run is writing to {log_dir}; wait for its end.") from None
-
-
-def _not_fewer_epochs(suite: str, stored: int, asked: int) -> None:
+def _not_less(option: str, stored: float, asked: float, said: str) -> None:
     if asked < stored:
-        epochs = f"{stored} epochs of {suite}"
-        raise UserError(f"it has {epochs}, not {asked}; leave --epochs out or raise it")
-
-
-def _not_less(field: str, stored: float, asked: float) -> None:
-    if asked < stored:
-        said = "all questions" if stored == inf else f"--{field} {stored}"
-        raise UserError(f"it has {said}; leave --{field} out or raise it")
+        raise UserError(f"it has {said}; leave {option} out or raise it")
 
 
 def _same(field: str, stored: object, asked: object) -> None:

@@ -1,17 +1,13 @@
 """What a system would ask, counted without asking, and what counted calls will cost.
 
-A hand-written plan is a pure function of the question and the workers' names, so a pool whose
-replies are empty places shows every request it makes: which worker, how many bytes, which replies
-it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
-
-Expected is what past calls of the very models that the pool has now took: another model's tokens
-say nothing. At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
-every reply as long as `max_tokens` lets it be, at the dearest rates. A reply that is read again
-takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a worker without
-a price, without `max_tokens`, or of whom no past call is known, for a bound is no expectation.
+A pool whose replies are empty places shows every request of a hand-written plan; of a plan that a
+model writes only bounds are known (`worst_case`). Expected is what past calls of the very models
+that the pool has now took. At most is what a limit holds back (`upper_bound`): every byte of a
+prompt is a token, every reply as long as `max_tokens` lets it be, at the dearest rates, HTTP
+retries not in it. Unknown is None: a bound is no expectation.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import ceil
@@ -44,8 +40,7 @@ class CountedCall:
     """A request that would be made."""
 
     worker: str
-    prompt_bytes: int
-    """UTF-8 bytes of its texts, replies that it reads not included."""
+    prompt_bytes: int  # UTF-8 bytes of its texts, without replies that it reads
     reads: tuple[int, ...] = ()
     """The calls whose replies are in it, by their number from 0; one twice if it is there twice."""
     times_max_tokens: int = 1
@@ -104,24 +99,13 @@ def _counted(worker: str, text: str) -> CountedCall:
     return CountedCall(worker, own, tuple(reads))
 
 
-def counted_calls(
-    system: System, question: Question, workers: Iterable[str], spec: PoolSpec | None = None
-) -> tuple[CountedCall, ...]:
-    """Return the calls that a system makes for one question at its first epoch.
-
-    Raises `Unplannable` where a model writes the plan.
-    """
-    ((found,),) = (counted_all(system, [(question, 1)], tuple(workers), spec),)
-    return found
-
-
 def counted_all(
     system: System,
     pairs: Sequence[tuple[Question, int]],
     workers: Sequence[str],
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
-    """Return the calls of each (sealed question, epoch); raises what `counted_calls` raises."""
+    """Return a system's calls per (sealed question, epoch); `Unplannable` for a model's plan."""
     models = dict.fromkeys(workers, cast(Model, None))
     if spec and spec.conductor:
         models[CONDUCTOR] = cast(Model, None)
@@ -144,10 +128,9 @@ def worst_case(
 ) -> tuple[CountedCall, ...]:
     """Return the most that a written plan can ask of one worker, its conductor's calls included.
 
-    Steps that read everything before them; a subtask is part of what the conductor wrote. The
-    retry has the first request, its reply, and a reason about as long as the first request. Of
-    `planning` calls of the conductor those after two belong to later rounds, which see the first
-    one's plan and last reply.
+    Steps read all before them; a subtask is part of what the conductor wrote. The retry has the
+    first request, its reply, and a reason about as long as that request. Of `planning` calls those
+    after two belong to later rounds, which see the first one's plan and last reply.
     """
     calls = [first]
     if planning > 1:
@@ -165,8 +148,7 @@ def worst_case(
 
 
 SuiteAndSystem = tuple[str, str]
-Answered = tuple[str, int, str]
-"""Question, epoch, and Inspect's id of the sample."""
+Answered = tuple[str, int, str]  # question, epoch, and Inspect's id of the sample
 
 
 @dataclass(slots=True)
@@ -176,10 +158,8 @@ class PastCalls:
     calls: int = 0
     input: int = 0
     output: int = 0
-    usd: Decimal | None = Decimal(0)
-    """None when one of them has no price."""
-    sized: int = 0
-    """Input tokens of the calls whose prompts' bytes are known, and those bytes."""
+    usd: Decimal | None = Decimal(0)  # None when one of them has no price
+    sized: int = 0  # input tokens of the calls whose prompts' bytes are known, and those bytes
     bytes: int = 0
 
     def add(self, row: Call, usd: Decimal | None) -> None:
@@ -198,21 +178,17 @@ class PastCalls:
 class PastRuns:
     """What was found."""
 
-    answers: dict[SuiteAndSystem, dict[Answered, PastCalls]] = field(
-        default_factory=dict[SuiteAndSystem, dict[Answered, PastCalls]]
-    )
+    answers: dict[SuiteAndSystem, dict[Answered, PastCalls]] = field(default_factory=dict[Any, Any])
     """Per suite and system, what each graded answer took."""
-    workers: dict[tuple[str, str], PastCalls] = field(
-        default_factory=dict[tuple[str, str], PastCalls]
-    )
+    workers: dict[tuple[str, str], PastCalls] = field(default_factory=dict[Any, Any])
     """Per suite and worker; the suite `` is all of them."""
-    judges: dict[str, PastCalls] = field(default_factory=dict[str, PastCalls])
+    judges: dict[str, PastCalls] = field(default_factory=dict[Any, Any])
     """Per suite, what judging took."""
     strangers: set[SuiteAndSystem] = field(default_factory=set[SuiteAndSystem])
     """Suites and systems that ran on other models: their totals say nothing."""
 
     def of_system(self, suite: str, system: str) -> list[PastCalls]:
-        """Return what each answer of a system took on a suite; empty when it never sat it so."""
+        """Return what each answer of a system took on a suite; empty when it had none so."""
         strange = (suite, system) in self.strangers
         return [] if strange else list(self.answers.get((suite, system), {}).values())
 
@@ -221,21 +197,8 @@ class PastRuns:
         return self.workers.get((suite, worker)) or self.workers.get(("", worker))
 
 
-def p95(counts: Sequence[int]) -> int:
-    """Return the 95th percentile by nearest rank.
-
-    >>> p95([1] * 95 + [9] * 5)
-    1
-    """
-    ordered = sorted(counts)
-    return ordered[ceil(0.95 * len(ordered)) - 1]
-
-
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return what ledgers below directories say of this pool's workers, at this book's prices.
-
-    A directory without logs and journals says nothing; UserError for one that is damaged.
-    """
+    """Return what ledgers say of a pool's workers, at a book's prices; UserError for damage."""
     past = PastRuns()
     models = {slot.name: slot.model for slot in spec.slots}
     refs = {slot.name: slot.price_ref for slot in spec.slots}
@@ -271,34 +234,24 @@ class CallTotals:
     output: Decimal | None = Decimal(0)
     usd: Decimal | None = Decimal(0)
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All four, in this order."""
+        return self.calls, self.input, self.output, self.usd
+
     def __add__(self, other: "CallTotals") -> "CallTotals":
-        return CallTotals(
-            self.calls + other.calls,
-            add_known(self.input, other.input),
-            add_known(self.output, other.output),
-            add_known(self.usd, other.usd),
-        )
+        pairs = zip(self.parts, other.parts, strict=True)
+        sums: list[Any] = [None if None in pair else pair[0] + pair[1] for pair in pairs]
+        return CallTotals(*sums)
 
     def times(self, factor: Decimal) -> "CallTotals":
         """Return the take of so many such things."""
-        return CallTotals(
-            self.calls * factor,
-            _scaled(self.input, factor),
-            _scaled(self.output, factor),
-            _scaled(self.usd, factor),
-        )
+        scaled: list[Any] = [None if one is None else one * factor for one in self.parts]
+        return CallTotals(*scaled)
 
 
 NO_CALLS = CallTotals()
-
-
-def _scaled(value: Decimal | None, factor: Decimal) -> Decimal | None:
-    return None if value is None else value * factor
-
-
-def add_known(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    """Return a sum; unknown when either part is."""
-    return None if one is None or other is None else one + other
+UNKNOWN_CALL = CallTotals(Decimal(1), None, None, None)
 
 
 @dataclass(slots=True)
@@ -309,8 +262,7 @@ class Estimator:
     book: Book
     past: PastRuns
     suite: str
-    unknown: dict[str, None] = field(default_factory=dict[str, None])
-    """Reasons, in order."""
+    unknown: dict[str, None] = field(default_factory=dict[str, None])  # reasons, in order
     bounded: set[str] = field(default_factory=set[str])
     """Workers of whom no past call is known, so that nothing is expected of them."""
 
@@ -331,12 +283,12 @@ class Estimator:
     def _sum(
         self, calls: Sequence[CountedCall], outputs: Sequence[int | None], past: PastRuns | None
     ) -> CallTotals:
-        total = CallTotals()
+        total = NO_CALLS
         for call, output in zip(calls, outputs, strict=True):
             own = call.prompt_bytes
             known = past.of_worker(self.suite, call.worker) if past else None
             if past and known is None:
-                total += CallTotals(Decimal(1), None, None, None)
+                total += UNKNOWN_CALL
                 continue
             if known is not None and known.bytes:
                 own = ceil(Decimal(own) * known.sized / known.bytes)
@@ -346,34 +298,22 @@ class Estimator:
             total += self._one(call.worker, prompt, output, at_most=past is None)
         return total
 
-    def first(self, calls: Sequence[CountedCall]) -> Decimal | None:
-        """Return the most that a question's first call can cost; None where nothing bounds it."""
-        return self.at_most(calls[:1]).usd if calls else None
-
     def _one(
         self, worker: str, prompt: int | None, output: int | None, *, at_most: bool
     ) -> CallTotals:
-        ref = self.spec.worker(worker).price_ref
-        price = self.book.price(ref)
+        slot = self.spec.worker(worker)
+        price = self.book.price(slot.price_ref)
         if price is None:
-            self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
+            where = f"{slot.price_ref} is not in {self.book.name}"
+            self.unknown[f"{worker} has no price ({where})"] = None
         usd = None
         if at_most:
-            usd = self._bound(worker, prompt, output)
+            service = service_tier(slot.config, slot.args)
+            usd = upper_bound(Attempted("unknown", "none", None, service, prompt, output), price)
         elif price is not None and prompt is not None and output is not None:
             usd = cost(Usage(input=prompt, output=output), price)
-        return CallTotals(
-            Decimal(1),
-            None if prompt is None else Decimal(prompt),
-            None if output is None else Decimal(output),
-            usd,
-        )
-
-    def _bound(self, worker: str, prompt: int | None, output: int | None) -> Decimal | None:
-        slot = self.spec.worker(worker)
-        service = service_tier(slot.config, slot.args)
-        attempted = Attempted("unknown", "none", None, service, prompt, output)
-        return upper_bound(attempted, self.book.price(slot.price_ref))
+        read, written = (None if one is None else Decimal(one) for one in (prompt, output))
+        return CallTotals(Decimal(1), read, written, usd)
 
     def _limit(self, call: CountedCall) -> int | None:
         limit = self.spec.worker(call.worker).config.max_tokens
@@ -385,16 +325,11 @@ class Estimator:
 
 def mean_of(found: Sequence[PastCalls]) -> CallTotals:
     """Return what a past answer took on average."""
-    count = Decimal(len(found))
-    usd: Decimal | None = Decimal(0)
-    for one in found:
-        usd = add_known(usd, one.usd)
-    return CallTotals(
-        Decimal(sum(one.calls for one in found)) / count,
-        Decimal(sum(one.input for one in found)) / count,
-        Decimal(sum(one.output for one in found)) / count,
-        None if usd is None else usd / count,
-    )
+    counts = ((Decimal(one.calls), Decimal(one.input), Decimal(one.output)) for one in found)
+    taken = (CallTotals(*three, one.usd) for three, one in zip(counts, found, strict=True))
+    parts = sum(taken, NO_CALLS).parts
+    means: list[Any] = [None if one is None else one / Decimal(len(found)) for one in parts]
+    return CallTotals(*means)
 
 
 def by_cost(take: CallTotals) -> tuple[bool, Decimal]:

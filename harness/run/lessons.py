@@ -1,16 +1,15 @@
 """What systems learn from: train questions, single workers tried on them, and rounds of tries.
 
-Systems learn from their suite's own train split, or from those that `--train-on` names; a question
-that the run asks teaches nothing. Every worker is asked the same train questions alone, below
-`LOG_DIR/selection`: the best single worker is chosen by them, and routers learn from the same
-matrix. A system that learns by trying makes rounds below `LOG_DIR/tuning/SUITE/SYSTEM/ROUND`. Both
-are logged, priced, journaled at the root of the run and billed apart from every table row; what is
-finished is read from its logs, so the same command learns the same.
+Every worker is asked the same train questions alone, below `LOG_DIR/selection`: the best single
+worker is chosen by them, and routers learn from the same matrix. A system that learns by trying
+makes rounds below `LOG_DIR/tuning/SUITE/SYSTEM/ROUND`. Both are logged, priced, journaled at the
+root of the run and billed apart from every table row; what is finished is read from its logs.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,9 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, make_entry
+from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, Suites, make_entry
 from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
 from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
-from harness.run.forecast import counted_all
 from harness.suite import Split, Suite, prompt_of
 from harness.workflow import MAX_STEPS
 
@@ -45,26 +43,14 @@ class TrainingQuestions:
     """Suite -> its questions that no eval split of the run asks, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return suites and questions, one of each suite after the other, so that a few are of all.
-
-        Questions are sealed.
-        """
-        longest = max((len(all_) for all_ in self.questions.values()), default=0)
-        return tuple(
-            (name, all_[at].sealed())
-            for at in range(longest)
-            for name, all_ in self.questions.items()
-            if at < len(all_)
-        )
+        """Return suites and sealed questions, one of each in turn, so that a few are of all."""
+        named = ([(name, one) for one in all_] for name, all_ in self.questions.items())
+        turns = zip_longest(*named)
+        return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
-def training_suites(
-    suite: Suite[Any], experiment: Experiment, catalogue: Catalogue
-) -> list[Suite[Any]]:
-    """Return the suites whose train splits teach for a suite; empty when there is none.
-
-    UserError for a name of `--train-on` that is no suite, or that has no train split.
-    """
+def training_suites(suite: Suite[Any], experiment: Experiment, catalogue: Catalogue) -> Suites:
+    """Return the suites that teach for a suite; UserError for a `--train-on` that cannot teach."""
     found: list[Suite[Any]] = []
     for name in experiment.train_on or (suite.name,):
         if name not in catalogue.suites:
@@ -87,18 +73,14 @@ def must_learn(system: str, catalogue: Catalogue) -> bool:
 
 
 def refuse_untaught(
-    suites: Sequence[Suite[Any]],
-    systems: Sequence[str],
-    experiment: Experiment,
-    catalogue: Catalogue,
+    suites: Suites, system: str, experiment: Experiment, catalogue: Catalogue
 ) -> None:
-    """Raise UserError for a system that has nothing to learn from on some suite."""
-    learners = [name for name in systems if must_learn(name, catalogue)]
+    """Raise UserError where a system has nothing to learn from on some suite."""
     for suite in suites:
-        if not training_suites(suite, experiment, catalogue) and learners:
+        if not training_suites(suite, experiment, catalogue) and must_learn(system, catalogue):
             other = "other " if suite.name in experiment.train_on else ""
             raise UserError(
-                f"{learners[0]} must learn before it can sit {suite.name!r}, and there is no train "
+                f"{system} must learn before it can sit {suite.name!r}, and there is no train "
                 f"split of it apart from the eval split: name {other}suites to learn from with "
                 "--train-on SUITE."
             )
@@ -131,16 +113,16 @@ def refuse_too_few(calls: int | None, workers: int, suites: int) -> None:
 def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
     """Return what teaches for a suite, without what the run asks; None when nothing teaches.
 
-    The same question is known by its id within a suite, and by its text's digest across suites
-    (harness/rewards/splits.py). UserError when nothing is left of a train split.
+    A question is known by its id within a suite, and by its text's digest across suites. UserError
+    when nothing is left of a train split.
     """
     taught = training_suites(suite, experiment, job.catalogue)
     if not taught:
         return None
     names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
-    exams = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
+    suites = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
     split = experiment.split
-    asked = [load_split(one, split if split in one.splits else "eval") for one in exams]
+    asked = [load_split(one, split if split in one.splits else "eval") for one in suites]
     left: dict[str, tuple[Question, ...]] = {}
     for teacher in taught:
         whole = load_split(teacher, TRAIN)
@@ -159,25 +141,13 @@ def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> Traini
 class SingleScores:
     """What single workers did on the train questions of one suite."""
 
-    best: Mapping[str, Any]
-    """The arguments of `best_single`."""
-    matrix: Matrix
-    """Workers in pool order."""
+    best: Mapping[str, Any]  # the arguments of `best_single`
+    matrix: Matrix  # workers in pool order
     lessons: TrainingQuestions
 
-    @property
-    def of(self) -> str:
-        """Name the suites that taught."""
-        return ", ".join(suite.name for suite in self.lessons.suites)
 
-
-def choose_on_train(
-    job: Job, suites: Sequence[Suite[Any]], experiment: Experiment
-) -> dict[str, SingleScores]:
-    """Return what single workers did, by suite, for suites that have train questions.
-
-    None for an experiment *on* the train split: a choice on `eval` itself is one in hindsight.
-    """
+def choose_on_train(job: Job, suites: Suites, experiment: Experiment) -> dict[str, SingleScores]:
+    """Return what single workers did, by suite, where train questions may teach."""
     found = {suite.name: questions_for(job, suite, experiment) for suite in suites}
     teachable = {name: one for name, one in found.items() if one is not None}
     if not teachable:
@@ -189,7 +159,7 @@ def choose_on_train(
             only[name] = tuple(question.id for question in questions[:each])
     asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
-    rows = tuple(row for suite in asked.values() for row in single_entries(job, suite))
+    rows = (row for suite in asked.values() for row in single_entries(job, suite))
     plan = learning_experiment(experiment, list(asked.values()), rows)
     plan = replace(plan, limit=max(map(len, only.values())))
     how = EvalPurpose(SELECTION, "choosing the best single worker", only)
@@ -209,14 +179,14 @@ def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestion
 
 
 def learning_experiment(
-    experiment: Experiment, suites: Sequence[Suite[Any]], rows: Sequence[Entry]
+    experiment: Experiment, suites: Suites, rows: Iterable[Entry], epochs: int = 1
 ) -> Experiment:
-    """Return the experiment that sits train splits once, beside the suite's."""
+    """Return the experiment that asks train splits, beside the suite's."""
     return replace(
         experiment,
         split=TRAIN,
         limit=None,
-        epochs={suite.name: 1 for suite in suites},
+        epochs={suite.name: epochs for suite in suites},
         prompts={suite.name: prompt_of(suite) for suite in suites},
         entries=tuple(rows),
         suite_versions={suite.name: suite.version for suite in suites},
@@ -229,11 +199,8 @@ def _taught(
 ) -> SingleScores:
     ids = {f"{suite.name}/{id}" for suite in one.suites for id in only[suite.name]}
     found = whole.where(lambda asked: asked.id in ids).with_workers(job.spec.names)
-    known = {
-        name: float(mean)
-        for name, mean in zip(job.spec.names, found.mean_scores(), strict=True)
-        if not np.isnan(mean)
-    }
+    means = zip(job.spec.names, map(float, found.mean_scores()), strict=True)
+    known = {name: mean for name, mean in means if not np.isnan(mean)}
     best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
     return SingleScores(best, found, one)
 
@@ -261,7 +228,7 @@ def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
 
 
 def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
-    """Return the mean grade of each worker that sat a suite alone, in pool order."""
+    """Return the mean grade of each worker that answered a suite alone, in pool order."""
     alone: dict[str, float | None] = {}
     for log in logs:
         facts: dict[str, Any] = (log.eval.metadata or {})[PODIUM]
@@ -272,8 +239,7 @@ def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> d
 
 
 TUNING = "tuning"
-MOST_ROUNDS = 1000
-"""An explorer that never has enough is wrong; nobody waits for so many."""
+MOST_ROUNDS = 1000  # an explorer that never has enough is wrong; nobody waits for so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +248,14 @@ class FitTask:
 
     job: Job
     experiment: Experiment
-    exam: Suite[Any]
+    suite: Suite[Any]
     system: str
     lessons: TrainingQuestions
 
     @property
     def folder(self) -> Path:
         """Where its rounds lie."""
-        names = (file_name(self.exam.name), file_name(self.system))
+        names = (file_name(self.suite.name), file_name(self.system))
         return self.job.request.log_dir.joinpath(TUNING, *names)
 
     @property
@@ -349,22 +315,17 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
 def _cut(training: FitTask, given: TrainingBudget, wanted: Round, left: int) -> Round | None:
     """Return a round of as many questions as the calls that are left allow; None when of none."""
     asked = given.questions[wanted.first : wanted.first + wanted.questions]
-    each = _calls_per_question(training, wanted, asked)
-    fits = 0
-    for calls in each:
-        if calls > left:
-            break
-        left -= calls
-        fits += 1
+    sums = accumulate(_calls_per_question(training, wanted, asked))
+    fits = sum(spent <= left for spent in sums)
     return replace(wanted, questions=fits) if fits else None
 
 
-def _calls_per_question(
-    training: FitTask, wanted: Round, asked: Sequence[Question]
-) -> Sequence[int]:
+def _calls_per_question(training: FitTask, wanted: Round, asked: Sequence[Question]) -> list[int]:
     """Return the worker calls of each question of a round, by its plans; else the most they are."""
     if wanted.most_calls is not None:
         return [wanted.most_calls * wanted.epochs] * len(asked)
+    from harness.run.forecast import counted_all  # which only learning by tries needs here
+
     job = training.job
     pairs = [(one, epoch) for one in asked for epoch in range(1, wanted.epochs + 1)]
     try:
@@ -378,22 +339,19 @@ def _calls_per_question(
 
 
 def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]:
-    """Make the tries of one round, or read them where they have been made."""
+    """Make the tries of a round, or read them where they have been made."""
     job, folder = training.job, training.folder / str(number)
     only: dict[str, list[str]] = {}
     asked = training.lessons.in_turn()[round_.first : round_.first + round_.questions]
     for name, question in asked:
         only.setdefault(name, []).append(question.id)
     used = [suite for suite in training.lessons.suites if suite.name in only]
-    part = f"for {training.exam.name}, round {number}"
+    part = f"for {training.suite.name}, round {number}"
     made = (make_entry(suite.name, training.system, job.catalogue, round_.args) for suite in used)
-    rows = [replace(row, solver=round_.solver, part=part) for row in made]
-    plan = learning_experiment(training.experiment, used, rows)
-    plan = replace(plan, epochs={suite.name: round_.epochs for suite in used})
-    title = f"training {training.system}, round {number}"
-    outcome = run_entries(
-        job, open_experiment(folder, plan), folder, EvalPurpose(SELECTION, title, only)
-    )
+    rows = (replace(row, solver=round_.solver, part=part) for row in made)
+    plan = learning_experiment(training.experiment, used, rows, round_.epochs)
+    how = EvalPurpose(SELECTION, f"training {training.system}, round {number}", only)
+    outcome = run_entries(job, open_experiment(folder, plan), folder, how)
     if not outcome.finished:
         reasons = "; ".join(outcome.trouble)
         raise WorkerError(f"{training.system} could not be trained: {reasons}")
@@ -408,7 +366,6 @@ def read_tries(folder: Path) -> tuple[TrialResult, ...]:
 
 
 def _tries(run: SystemRun) -> Iterator[TrialResult]:
-    """Yield the tries of one log, with what the system wrote down of its work."""
     shapes: dict[tuple[str, int], Json] = {}
     with open_log(run.paths[0]) as log, naming(run.paths[0]):
         for one in log.samples():

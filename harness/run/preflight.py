@@ -68,17 +68,14 @@ SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAM
 """Providers that talk to a server of the user's own, with the variable that holds its address.
 They are asked for a connection instead of being constructed, which could start a server."""
 OWN = "http://"
-"""How the address of a server of the user's own begins, whichever provider asks it; what is sold is
-behind https, and may be behind a proxy that no plain connection passes."""
+"""How the address of a server of the user's own begins; what is sold is behind https, and may be
+behind a proxy that no plain connection passes."""
 IN_PROCESS = {"hf": "transformers"}
 """Providers whose construction loads weights, with the package they need: looked up, not built."""
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return every reason why this pool cannot be run and paid for, one sentence each.
-
-    `conductor` and `grader` say whether the run will call that role, where the pool has it.
-    """
+    """Return every reason why a pool, with these roles, cannot be run and paid for."""
     called = {CONDUCTOR: conductor, GRADER: grader}
     found: list[str] = []
     for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
@@ -89,8 +86,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 
 
 def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
-    """Yield why the calls of a worker would have no price: no entry, or none for its service."""
-    price = book.price(slot.price_ref)
+    price, service = book.price(slot.price_ref), service_tier(slot.config, slot.args)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
     if price is None:
@@ -100,9 +96,7 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
             else f"book {book.name!r} states none, so name another book at `prices`"
         )
         yield f"Worker {slot.name!r} has no price: {add} in the pool file."
-        return
-    service = service_tier(slot.config, slot.args)
-    if service != STANDARD and service not in price.services:
+    elif service != STANDARD and service not in price.services:
         yield (
             f"Worker {slot.name!r} is served as {service!r}, and price book {book.name!r} has no "
             f"factor for it: add one to the services of {slot.price_ref!r}, or leave it out of the "
@@ -116,11 +110,7 @@ def unpriced(spec: PoolSpec, book: Book) -> list[str]:
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
-    """Return the slots that are asked one call at a time under a limit of dollars, and why.
-
-    Nothing says before a call of theirs what it can cost. What has no price at all is no matter of
-    a limit: `problems` and `unpriced` name it.
-    """
+    """Return the slots that a limit of dollars makes ask one call at a time, and why."""
     return {slot.name: why for slot in spec.slots if (why := _without_bound(slot, book))}
 
 
@@ -161,7 +151,7 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
 def _max_tokens(slot: WorkerSpec) -> int | None:
     """Return the limit of a slot's replies: its own, else its provider's, where that can be set up.
 
-    A provider that loads weights or starts a server when it is set up has no default of its own.
+    What loads weights or starts a server when it is set up has no default of its own.
     """
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
@@ -173,17 +163,12 @@ def _max_tokens(slot: WorkerSpec) -> int | None:
 
 
 def package_problems() -> list[str]:
-    """Return the top-level packages that do not come from this distribution.
-
-    The names are generic, and another distribution on the package index also installs
-    `conductor/`; whichever was installed last would win without a word.
-    """
+    """Return the top-level packages, whose names are generic, that do not come from podium."""
     owners = metadata.packages_distributions()
     home = Path(__file__).parents[2]
     found: list[str] = []
     for package in PACKAGES:
-        others = sorted(set(owners.get(package, [])) - {"podium"})
-        if others:
+        if others := sorted({*owners.get(package, [])} - {"podium"}):
             found.append(
                 f"Package {package!r} is also installed by {others[0]!r}: "
                 f"uninstall it (pip uninstall {others[0]})."

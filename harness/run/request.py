@@ -1,14 +1,10 @@
-"""What a run asks for: read, given its defaults, refused.
-
-The same for `podium run`, its dry run and its doctor; nothing is called or written here.
-"""
+"""What a run asks for: read, given its defaults, refused. Nothing is called or written here."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from harness.boxes import OpenBox
 from harness.cassette import cassette_digests, refuse_unrecorded
 from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick, refuse_no_epochs
@@ -16,47 +12,35 @@ from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
-from harness.run.evaluate import Controls, Job
+from harness.run import lessons, systems
+from harness.run.catalogue import (
+    ANY_SINGLE,
+    ORACLE,
+    SINGLE,
+    Catalogue,
+    RunRequest,
+    Suites,
+    find_named,
+    manifest_key,
+    select_suites,
+)
 from harness.run.experiment import Experiment, read_experiment
-from harness.run.lessons import (
-    TRAIN,
-    calls_to_learn,
-    questions_each,
-    refuse_too_few,
-    refuse_untaught,
-    training_suites,
-)
-from harness.run.systems import (
-    GROUPS,
-    Requirements,
-    default_systems,
-    expand_groups,
-    expand_singles,
-    missing_needs,
-    refuse_forgotten,
-    refuse_moved_suites,
-    refuse_unmatched,
-    why_unusable,
-)
 from harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
 
-def unknown_prompt_note(suites: Sequence[Suite[Any]], prompt: Prompt | None) -> str:
+def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     """Return the sentence on suites that do not know a prompt; empty when all do."""
-    if prompt is None:
-        return ""
-    names = [suite.name for suite in suites if prompt_of(with_prompt(suite, prompt)) != prompt]
-    if not names:
-        return ""
-    return f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
+    asked = suites if prompt else ()
+    names = [one.name for one in asked if prompt_of(with_prompt(one, prompt or OFFICIAL)) != prompt]
+    said = f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
+    return said if names else ""
 
 
 class PromptedSuites(Mapping[str, Suite[Any]]):
-    """Suites by name, each with its questions put as one experiment puts them."""
+    """Suites by name, those named in `prompts` with their questions put so where that is known."""
 
     def __init__(self, suites: Mapping[str, Suite[Any]], prompts: Mapping[str, Prompt]) -> None:
-        """Put the suites named in `prompts` so, where that way is known, and others as they are."""
+        """Keep both: a suite is made when it is asked for."""
         self._suites = suites
         self._prompts = prompts
 
@@ -78,16 +62,12 @@ class ResolvedRequest:
 
     spec: PoolSpec
     book: Book
-    catalogue: Catalogue
-    """With the suites' questions put as the experiment puts them."""
-    suites: Sequence[Suite[Any]]
-    stored: Experiment | None
-    """The experiment as its directory has it."""
-    experiment: Experiment
-    """The experiment that is asked for, without entries, box and images."""
+    catalogue: Catalogue  # with the suites' questions put as the experiment puts them
+    suites: Suites
+    stored: Experiment | None  # the experiment as its directory has it
+    experiment: Experiment  # the experiment that is asked for, without entries, box and images
     systems: Sequence[str] = ()
-    left_out: Sequence[str] = ()
-    """Who of a named group of systems does not fit, and why."""
+    left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
         """Return the questions of a suite that the run covers."""
@@ -99,13 +79,8 @@ class ResolvedRequest:
         return [row.system for row in rows if row.suite == suite.name]
 
 
-def read_request(
-    request: RunRequest, catalogue: Catalogue, *, ready: bool = True
-) -> ResolvedRequest:
-    """Return what a request names; UserError for what can be known to fail before a call.
-
-    A missing key, server or price is refused only where the run is to be `ready`.
-    """
+def read_request(request: RunRequest, catalogue: Catalogue, ready: bool = True) -> ResolvedRequest:
+    """Return what a request names; UserError for what must fail, if `ready` for keys and prices."""
     reader = RequestReader(request, catalogue, ready)
     for reason in reader.reasons():
         raise UserError(reason)
@@ -116,8 +91,7 @@ def read_request(
 class RequestReader:
     """Reads a request, and says in turn all that speaks against it.
 
-    Who wants to run stops at the first reason; who wants to know (`podium doctor`) hears them all,
-    each of what is left when what was refused before is left out.
+    A run stops at the first reason; a doctor hears all, without what was refused before.
     """
 
     request: RunRequest
@@ -132,12 +106,11 @@ class RequestReader:
         book = read_book(spec.prices)
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
-        refuse_forgotten(stored, self.request.log_dir, self.catalogue)
-        refuse_moved_suites(stored, self.request.log_dir, self.catalogue)
+        systems.refuse_moved(stored, self.request.log_dir, self.catalogue)
         self.asked = self._resolved(spec, book, stored)
         yield from self._unusable_systems()
         if self.ready:
-            yield from missing_needs(spec, book, self.asked.systems, self.asked.catalogue)
+            yield from systems.missing_needs(spec, book, self.asked.systems, self.asked.catalogue)
         yield from _unlearnable(self.asked, self.request)
         for suite in self.asked.suites:
             yield from reasons_of(_refuse_questions, self.asked, suite)
@@ -145,11 +118,8 @@ class RequestReader:
         yield from reasons_of(_refuse_unrecorded_lessons, self.asked, limit)
 
     def _unknown_suites(self) -> Iterator[str]:
-        """Yield what is wrong with names of suites; those that are known are read on."""
         for name in self.request.suites:
-            yield from reasons_of(
-                select_suites, replace(self.request, suites=(name,)), self.catalogue
-            )
+            yield from reasons_of(find_named, self.catalogue.suites, name, "suite")
         known = tuple(name for name in self.request.suites if name in self.catalogue.suites)
         self.request = replace(self.request, suites=known)
 
@@ -165,7 +135,7 @@ class RequestReader:
         return ResolvedRequest(spec, book, catalogue, asked, stored, experiment)
 
     def _experiment(
-        self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Sequence[Suite[Any]]
+        self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
     ) -> Experiment:
         """Return what a run covers: as asked, else as stored, else the defaults.
 
@@ -203,19 +173,19 @@ class RequestReader:
         )
 
     def _unusable_systems(self) -> Iterator[str]:
-        """Yield why systems cannot run; those that can are the ones that were asked for."""
-        asked, named, left_out = self.asked, self.request.systems, list[str]()
+        """Yield why systems cannot run; the others are asked for."""
+        asked, left_out = self.asked, list[str]()
+        parts = (asked.catalogue, asked.spec, asked.suites)
+        named = self.request.systems or systems.default_systems(*parts)
         try:
-            if {*named} & {*GROUPS}:
+            if {*named} & {*systems.GROUPS}:
                 named, left_out = _expanded_groups(asked, self.request)
         except UserError as error:
             yield str(error)
-            named = [one for one in named if one not in GROUPS]
-        if not self.request.systems:
-            named = default_systems(asked.catalogue, asked.spec, asked.suites)
+            named = [one for one in named if one not in systems.GROUPS]
         fitting: list[str] = []
-        for name in expand_singles(named, asked.spec):
-            if reason := why_unusable(name, asked.catalogue, asked.spec, asked.suites):
+        for name in systems.expand_singles(named, asked.spec):
+            if reason := systems.why_unusable(name, *parts):
                 yield reason
             else:
                 fitting.append(name)
@@ -223,18 +193,55 @@ class RequestReader:
 
 
 def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[str], list[str]]:
+    """Return names with groups spelled out, and who is left out; UserError if no member fits."""
+    names, known = request.systems, asked.catalogue.systems
     judged = any(judged_among(suite, asked.questions(suite)) for suite in asked.suites)
-    sat = [{*asked.known_systems(suite)} for suite in asked.suites]
-    known = sorted(set[str].intersection(*sat)) if sat else []
+    late = {name for name, card in known.items() if "match" in card.needs}
+    members = [(name, one) for name in names for one in _members(name, asked.catalogue)]
+    found: dict[str, None] = {}
+    left: dict[str, list[str]] = {}
+    for name, one in sorted(members, key=lambda member: manifest_key(member[1]) in late):
+        grouped = name in systems.GROUPS
+        why = _unfit(one, asked, request, [*found, *names], judged) if grouped else None
+        if why is None:
+            found[one] = None
+        else:
+            left.setdefault(why.removeprefix(one).lstrip(": "), []).append(one)
+    for group in names:
+        if not any(one in found for name, one in members if name == group):
+            why, them = next(iter(left.items()))
+            raise UserError(f"None of the {group} can run: {them[0]} {why}")
+    return [*found], [f"{', '.join(dict.fromkeys(them))}: {why}" for why, them in left.items()]
 
-    def untaught(system: str) -> str | None:
-        given = (asked.suites, [system], asked.experiment, asked.catalogue)
-        return next(reasons_of(refuse_untaught, *given), None)
 
-    fit = Requirements(
-        asked.catalogue, asked.spec, asked.suites, untaught, request.match, known, judged
-    )
-    return expand_groups(request.systems, fit)
+def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
+    """Yield the systems of a group, a system being its own; `all` is without frameworks."""
+    if name not in systems.GROUPS:
+        yield name
+        return
+    for one, card in catalogue.systems.items():
+        if card.group == name or (name == systems.ALL and card.group != "frameworks"):
+            yield SINGLE if one == ANY_SINGLE else one
+
+
+def _unfit(
+    name: str, asked: ResolvedRequest, request: RunRequest, others: Sequence[str], judged: bool
+) -> str | None:
+    """Return why a member of a group cannot run with others, or where a model grades, or at all."""
+    if name == SINGLE:
+        return None
+    if "match" in asked.catalogue.card(name).needs:
+        stored = [{*asked.known_systems(suite)} for suite in asked.suites]  # on every suite
+        known = sorted(set[str].intersection(*stored)) if stored else []
+        if systems.match_target(request.match, [*others, *known]) is None:
+            whom = request.match or "a conductor"
+            return f"{name} is matched with {whom}, which is not in this run."
+    if name == ORACLE and judged:
+        return f"{name} tries many plans, and a model would have to judge each."
+    taught = (asked.suites, name, asked.experiment, asked.catalogue)
+    why = systems.why_unfit(name, asked.catalogue, asked.spec)
+    why = why or next(reasons_of(lessons.refuse_untaught, *taught), None)
+    return why or systems.why_untested(name, asked.catalogue, asked.suites)
 
 
 def _unlearnable(asked: ResolvedRequest, request: RunRequest) -> Iterator[str]:
@@ -243,17 +250,16 @@ def _unlearnable(asked: ResolvedRequest, request: RunRequest) -> Iterator[str]:
         return
     experiment, parts = asked.experiment, asked.catalogue
     sizes = (len(asked.spec.names), len(experiment.train_on))
-    found = [*reasons_of(refuse_too_few, experiment.train_calls, *sizes)]
+    found = [*reasons_of(lessons.refuse_too_few, experiment.train_calls, *sizes)]
     for one in asked.systems:
-        found += reasons_of(refuse_untaught, asked.suites, [one], experiment, parts)
+        found += reasons_of(lessons.refuse_untaught, asked.suites, one, experiment, parts)
     for suite in asked.suites:
         known = asked.known_systems(suite)
-        found += reasons_of(refuse_unmatched, request.match, asked.systems, known, parts)
+        found += reasons_of(systems.refuse_unmatched, request.match, asked.systems, known, parts)
     yield from dict.fromkeys(found)
 
 
 def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
-    """Raise UserError where a suite's questions are not here, or nobody answers or grades them."""
     questions = asked.questions(suite)
     refuse_unrecorded(asked.spec, questions, asked.experiment.epochs[suite.name], suite)
     refuse_unjudged(suite, questions, asked.spec)
@@ -262,22 +268,14 @@ def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
 
 
 def _refuse_unrecorded_lessons(asked: ResolvedRequest, selection_limit: int) -> None:
-    """Raise UserError where recorded replies answer no train questions that are to be asked."""
     cards = [asked.catalogue.card(one) for one in asked.systems]
     if not asked.spec.replayed or not any(one.on_best or one.learns for one in cards):
         return
     workers = len(asked.spec.names)
-    calls = calls_to_learn(asked.experiment, selection_limit, workers)
+    calls = lessons.calls_to_learn(asked.experiment, selection_limit, workers)
     for suite in asked.suites:
-        taught = training_suites(suite, asked.experiment, asked.catalogue)
+        taught = lessons.training_suites(suite, asked.experiment, asked.catalogue)
+        each = lessons.questions_each(calls, workers, len(taught))
         for teacher in taught:
-            questions = pick(teacher, TRAIN, questions_each(calls, workers, len(taught)))
+            questions = pick(teacher, lessons.TRAIN, each)
             refuse_unrecorded(asked.spec, questions, 1, teacher)
-
-
-def job_of(
-    request: RunRequest, asked: ResolvedRequest, controls: Controls, box: OpenBox | None = None
-) -> Job:
-    """Return the job of a request that was read."""
-    parts = (asked.catalogue, controls, asked.spec, asked.book)
-    return Job(request, *parts, asked.suites, asked.systems, box)

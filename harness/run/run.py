@@ -13,56 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from harness.boxes import OpenBox, open_run_box, select_box
-from harness.budget import Spend
 from harness.errors import PodiumError, UserError, reasons_of
 from harness.inspect_adapters import pick
 from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
-from harness.ledger.system_runs import spent_so_far
-from harness.ledger.totals import SpentSoFar
 from harness.pool_config import read_pool
 from harness.records import Question
 from harness.reply_cache import PaidReplies
+from harness.run import entries, evaluate
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
-from harness.run.entries import (
-    deferred_entries,
-    has_deferred,
-    plans_of,
-    refuse_other_cards,
-    why_taught,
-    why_unlearnable,
-    with_entries,
-)
-from harness.run.estimate import estimate, limit_warning, refuse_too_little
-from harness.run.evaluate import (
-    Controls,
-    Job,
-    RunOutcome,
-    answered_pairs,
-    logged_samples,
-    run_entries,
-)
+from harness.run.evaluate import Controls, Job, RunOutcome
 from harness.run.experiment import Experiment, check_experiment, lock_experiment, open_experiment
 from harness.run.lessons import training_suites
 from harness.run.preflight import one_at_a_time, refuse_listeners
-from harness.run.request import (
-    RequestReader,
-    ResolvedRequest,
-    job_of,
-    read_request,
-    unknown_prompt_note,
-)
+from harness.run.request import RequestReader, read_request, unknown_prompt_note
 from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
 from harness.suite import Suite
 from harness.text import say
 
 
 def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
-    """Run a request and say what becomes of it: all that `podium run` prints; return its exit code.
-
-    Request -> systems -> limits -> preflight -> evaluate -> what is left; `podium report` is next.
-    """
+    """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     moved = say_who_runs(request, catalogue)
     if request.max_usd or request.max_usd_per_query:
         _say_limits(request, catalogue, controls)
@@ -104,6 +76,9 @@ def say_who_runs(request: RunRequest, catalogue: Catalogue) -> list[str]:
 
 def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
     """Say what a limit does to a run, one line each; UserError where no call would be made."""
+    # Few runs have a limit, and no other run needs an estimate.
+    from harness.run.estimate import estimate, limit_warning, refuse_too_little
+
     found = estimate(request, catalogue, controls)
     refuse_too_little(found, request)
     if warning := limit_warning(found, request):
@@ -115,11 +90,7 @@ def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -
 
 
 def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOutcome:
-    """Run a request to its end or to the point where it can be resumed.
-
-    Raises UserError, before the first call and before anything is written, for everything that can
-    be known to fail.
-    """
+    """Run a request until it ends or can be resumed; UserError before any call and any file."""
     with ExitStack() as stack:
         made = Preparation(RequestReader(request, catalogue), controls, stack)
         for reason in made.reasons():
@@ -137,22 +108,13 @@ def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOut
 
 @dataclass(slots=True)
 class Preparation:
-    """All that a run needs, and all that speaks against it: `podium run` and `podium doctor` alike.
-
-    Nothing is asked or written here; the box stays open as long as the stack.
-    """
+    """All that a run needs, and all that speaks against it; nothing is asked or written here."""
 
     reader: RequestReader
     controls: Controls
     stack: ExitStack
-    job: Job = field(init=False)
-    """This and the next are there once `reasons` has been gone through."""
+    job: Job = field(init=False)  # this and the next are there once `reasons` has been gone through
     experiment: Experiment = field(init=False)
-
-    @property
-    def asked(self) -> ResolvedRequest:
-        """The request as it was read."""
-        return self.reader.asked
 
     def reasons(self) -> Iterator[str]:
         """Yield why the run cannot begin; UserError where the request cannot even be read."""
@@ -168,24 +130,25 @@ class Preparation:
             box = self._open_box()
         except UserError as error:
             yield str(error)
-        asked, request = self.asked, self.reader.request
+        asked, request = self.reader.asked, self.reader.request
         name, images = (box.name, box.image_ids) if box else (None, {})
         self.experiment = replace(asked.experiment, box=name, images=images)
-        self.job = job_of(request, asked, self.controls, box)
+        known = (asked.spec, asked.book, asked.suites, asked.systems)
+        self.job = Job(request, asked.catalogue, self.controls, *known, box)
         checked = check_experiment(request.log_dir, self.experiment)
-        yield from reasons_of(refuse_other_cards, self.job, checked)
-        yield from why_taught(self.job, checked)
-        yield from why_unlearnable(self.job, checked)
+        yield from reasons_of(entries.refuse_other_cards, self.job, checked)
+        yield from entries.why_taught(self.job, checked)
+        yield from entries.why_unlearnable(self.job, checked)
 
     def _suites(self) -> list[Suite[Any]]:
         """Return the suites that are asked now, and those before them: their gaps are graded."""
-        asked, known = self.asked, self.asked.catalogue.suites
-        before = dict(asked.stored.suite_versions) if asked.stored else dict[str, str]()
-        names = before.keys() - {suite.name for suite in asked.suites}
+        asked, known = self.reader.asked, self.reader.asked.catalogue.suites
+        before = {*asked.stored.suite_versions} if asked.stored else set[str]()
+        names = before - {suite.name for suite in asked.suites}
         return [*asked.suites, *(known[name] for name in sorted(names) if name in known)]
 
     def _open_box(self) -> OpenBox | None:
-        asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
+        asked, request, boxes = self.reader.asked, self.reader.request, self.reader.catalogue.boxes
         suites = {suite.name: suite for suite in self._suites()}
         for suite in asked.suites:
             teaching = training_suites(suite, asked.experiment, asked.catalogue)
@@ -207,7 +170,7 @@ def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
 
     def tidy_up() -> None:
         if replies.path and replies.path.exists():
-            replies.forget(logged_samples(log_dir))
+            replies.forget(evaluate.logged_samples(log_dir))
 
     tidy_up()
     try:
@@ -221,20 +184,16 @@ def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
 def _evaluate(job: Job, experiment: Experiment) -> RunOutcome:
     """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
     log_dir = job.request.log_dir
-    experiment = with_entries(job, experiment)
+    experiment = entries.with_entries(job, experiment)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
-        limit = job.request.max_usd
-        already = spent_so_far(log_dir, job.book) if limit else SpentSoFar()
-        meter = Spend(job.book, limit, already.usd, unbounded=already.unbounded)
-        retry_ungraded(log_dir, job.catalogue.suites, job.spec, meter)
+        retry_ungraded(log_dir, job.catalogue.suites, job.spec, job.meter())
     _note_openings(job, experiment)
     _make_plans(job, experiment)
-    outcome = run_entries(job, experiment, log_dir)
-    if outcome.finished and has_deferred(job, experiment):
-        chosen = deferred_entries(job, experiment, outcome)
+    outcome = evaluate.run_entries(job, experiment, log_dir)
+    if outcome.finished and (chosen := entries.deferred_entries(job, experiment, outcome)):
         experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
-        outcome = run_entries(job, experiment, log_dir)
+        outcome = evaluate.run_entries(job, experiment, log_dir)
     return outcome
 
 
@@ -246,10 +205,11 @@ def _make_plans(job: Job, experiment: Experiment) -> None:
         suite = job.catalogue.suites[row.suite]
 
         def grade(question: Question, reply: str, suite: Suite[Any] = suite) -> float:
-            return suite.grade(question, reply, job.box_for(suite)).value
+            box = job.box_for(suite)
+            return suite.grade(question, reply, box.box if box else None).value
 
         questions = pick(suite, experiment.split, experiment.limit)
-        path = job.request.log_dir / plans_of(suite.name)
+        path = job.request.log_dir / entries.plans_of(suite.name)
         job.controls.make_plans(path, questions, job.spec, grade)
 
 
@@ -257,7 +217,7 @@ def _note_openings(job: Job, experiment: Experiment) -> None:
     """Write down which eval questions are about to be asked; a run with nothing left opens none."""
     if experiment.split != "eval":
         return
-    done = answered_pairs(job.request.log_dir)
+    done = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
         suite = job.catalogue.suites[name]
         size = len(pick(suite, "eval", experiment.limit))

@@ -4,11 +4,10 @@ A group leaves out whom the pool, the suites or this machine cannot serve, and s
 that is named itself is refused instead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from harness.bridge import lacks_sandbox, missing_sandbox
 from harness.cassette import prompts_recorded
@@ -20,41 +19,23 @@ from harness.run.catalogue import (
     ORACLE,
     SINGLE,
     Catalogue,
+    Suites,
     conductor_override,
     manifest_key,
     split_k,
 )
 from harness.run.experiment import Experiment
 from harness.run.preflight import problems
-from harness.suite import PubliclyTested, Suite, moved_versions
+from harness.suite import PubliclyTested, moved_versions
 from harness.system import Group, SystemCard
 from harness.text import pluralise
 
 ALL = "all"
-GROUPS = (ALL, *get_args(Group))
-"""What stands for several systems (harness/run/systems.py)."""
+GROUPS = (ALL, *get_args(Group))  # what stands for several systems (harness/run/systems.py)
 MOST_TRIES, DIGITS = 10_000, 5
 """Behind an `@` stands at most this: each of them is a call, for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Whose row controls are matched with, the first that is there."""
-
-
-def select_systems(
-    names: Sequence[str],
-    catalogue: Catalogue,
-    spec: PoolSpec,
-    suites: Sequence[Suite[Any]] = (),
-) -> list[str]:
-    """Return table names of systems: `single` spelled out per worker, all that fit when none named.
-
-    UserError for a name nobody knows, a worker the pool lacks, a missing conductor, an extra that
-    is not installed, a suite that shows no tests, or a system that recorded replies cannot serve.
-    """
-    found = expand_singles(names or default_systems(catalogue, spec, suites), spec)
-    for name in found:
-        if reason := why_unusable(name, catalogue, spec, suites):
-            raise UserError(reason)
-    return found
 
 
 def expand_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
@@ -66,45 +47,34 @@ def expand_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def why_unusable(
-    name: str, catalogue: Catalogue, spec: PoolSpec, suites: Sequence[Suite[Any]]
-) -> str | None:
-    """Return why a system cannot run on a pool or sit some suite; None when it can."""
+def why_unusable(name: str, catalogue: Catalogue, spec: PoolSpec, suites: Suites) -> str | None:
+    """Return why a system cannot run on a pool or on some suite; None when it can."""
     try:
         return why_unfit(name, catalogue, spec) or why_untested(name, catalogue, suites)
     except UserError as error:
         return str(error)
 
 
-def why_untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
-    """Return why a system that tries programs cannot sit suites of which one shows no tests."""
-    if "public tests" not in catalogue.card(name).needs:
+def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
+    """Return why a system that tries programs cannot have suites of which one shows no tests."""
+    mute = next((one.name for one in suites if not isinstance(one, PubliclyTested)), None)
+    if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
-    for suite in suites:
-        if not isinstance(suite, PubliclyTested):
-            return (
-                f"{name} needs a suite whose questions show tests, and {suite.name!r} shows none: "
-                "leave one of them out."
-            )
-    return None
+    return (
+        f"{name} needs a suite whose questions show tests, and {mute!r} shows none: leave one of "
+        "them out."
+    )
 
 
-def default_systems(
-    catalogue: Catalogue, spec: PoolSpec, suites: Sequence[Suite[Any]] = ()
-) -> list[str]:
-    """Return every system that fits the pool and all suites, single workers first.
-
-    What spends a budget of its own on learning, and what is other people's code, is run when it
-    is named.
-    """
+def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
+    """Return all that fit, singles first, but what learns by trying or is others' code."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     others = [
         name
-        for name, manifest in catalogue.systems.items()
-        if name != ANY_SINGLE and manifest.group != "frameworks"
-        if manifest.recorded or not spec.replayed
-        if not manifest.learns and not manifest.needs & unmet
+        for name, card in catalogue.systems.items()
+        if name != ANY_SINGLE and card.group != "frameworks" and not card.learns
+        if (card.recorded or not spec.replayed) and not card.needs & unmet
     ]
     return [SINGLE, *(name for name in others if not why_unfit(name, catalogue, spec))]
 
@@ -177,10 +147,8 @@ def _unserved(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
 
 def missing_extra(manifest: SystemCard) -> str | None:
     """Return the sentence on an extra that a system needs and this machine lacks."""
-    lacked = [module for module in manifest.modules if find_spec(module) is None]
-    if not lacked:
-        return None
-    return f"{manifest.name} needs {lacked[0]}: pip install '.[{manifest.extra}]'."
+    lacked = next((module for module in manifest.modules if find_spec(module) is None), None)
+    return lacked and f"{manifest.name} needs {lacked}: pip install '.[{manifest.extra}]'."
 
 
 def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
@@ -204,46 +172,37 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
     return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]
 
 
-def refuse_unready(
-    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
-) -> None:
-    """Raise UserError for a missing key, server or price, and say how many there are."""
-    found = missing_needs(spec, book, systems, catalogue)
-    if found:
+def refuse_unready(spec: PoolSpec, book: Book) -> None:
+    """Raise UserError for a missing key, server or price of a worker, and count the others."""
+    if found := list(dict.fromkeys(problems(spec, book, conductor=False))):
         more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
         raise UserError(f"{found[0]}{more}")
 
 
 def missing_needs(
-    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
+    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue
 ) -> list[str]:
     """Return every key, server and price that some systems lack, a sentence each."""
-    cards = [catalogue.card(name) for name in systems] if catalogue else []
-    found = problems(spec, book, conductor=any("conductor" in card.needs for card in cards))
-    for name in systems if catalogue else ():
-        if catalogue and (seat := conductor_override(name, catalogue)):
-            found += problems(with_conductor(spec, seat), book)
+    conducted = any("conductor" in catalogue.card(name).needs for name in systems)
+    found = problems(spec, book, conductor=conducted)
+    for name in systems:
+        if brought := conductor_override(name, catalogue):
+            found += problems(with_conductor(spec, brought), book)
     return list(dict.fromkeys(found))
 
 
-def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
-    """Raise UserError for a directory with a system that has another name now, or none."""
+def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
+    """Raise UserError for a directory with a system that is unknown now, or a suite graded anew.
+
+    Inspect takes a moved suite's tasks for new ones: all would be asked, and paid, again.
+    """
     for row in stored.entries if stored else ():
         if manifest_key(row.system) not in catalogue.systems:
             raise UserError(
                 f"{log_dir} has rows of {row.system!r}, a system that this version does not know: "
                 "go on with the version that began it, or name another --log-dir."
             )
-
-
-def refuse_moved_suites(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
-    """Raise UserError for a directory with a suite whose grader is another one now, asked or not.
-
-    Inspect takes its tasks for new ones: all its questions would be asked, and paid, again.
-    """
-    if stored is None:
-        return
-    for name, version in stored.suite_versions.items():
+    for name, version in stored.suite_versions.items() if stored else ():
         now = catalogue.suites[name].version if name in catalogue.suites else version
         if version != now:
             raise UserError(
@@ -264,10 +223,7 @@ def match_target(match: str | None, systems: Sequence[str]) -> str | None:
 def refuse_unmatched(
     match: str | None, systems: Sequence[str], known: Sequence[str], catalogue: Catalogue
 ) -> None:
-    """Raise UserError for a control without the row that it is matched with.
-
-    `systems` are those asked for now, `known` those the experiment has.
-    """
+    """Raise UserError for a control without the row, asked for or `known`, it is matched with."""
     late = [one for one in systems if "match" in catalogue.card(one).needs]
     if late and match and manifest_key(match) not in catalogue.systems:
         raise UserError(f"--match: {_unknown(match, catalogue)}")
@@ -279,68 +235,3 @@ def refuse_unmatched(
             f"{late[0]} is matched with {whom}, which is not in this run: add --system "
             f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """What systems must fit."""
-
-    catalogue: Catalogue
-    spec: PoolSpec
-    suites: Sequence[Suite[Any]]
-    untaught: Callable[[str], str | None]
-    """Returns why a system has nothing to learn from; None when it has, or need not."""
-    match: str | None = None
-    known: Sequence[str] = ()
-    """Systems that the experiment has on every suite."""
-    judged: bool = False
-    """Whether a model grades some question."""
-
-
-def expand_groups(names: Sequence[str], fit: Requirements) -> tuple[list[str], list[str]]:
-    """Return names with groups spelled out, and a line on each kind of system that is left out.
-
-    UserError for a group of which nobody fits.
-    """
-    found: dict[str, None] = {}
-    left: dict[str, list[str]] = {}
-    members = [(name, one) for name in names for one in _members(name, fit.catalogue)]
-    for name, one in sorted(members, key=lambda member: _is_late(member[1], fit.catalogue)):
-        why = _unfit(one, fit, [*found, *names]) if name in GROUPS else None
-        if why is None:
-            found[one] = None
-        else:
-            left.setdefault(why.removeprefix(one).lstrip(": "), []).append(one)
-    for group in names:
-        if not any(one in found for name, one in members if name == group):
-            why, them = next(iter(left.items()))
-            raise UserError(f"None of the {group} can run: {them[0]} {why}")
-    return [*found], [f"{', '.join(dict.fromkeys(them))}: {why}" for why, them in left.items()]
-
-
-def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the systems of a group, a system being its own; `all` is without frameworks."""
-    if name not in GROUPS:
-        yield name
-        return
-    for one, card in catalogue.systems.items():
-        if card.group == name or (name == ALL and card.group != "frameworks"):
-            yield SINGLE if one == ANY_SINGLE else one
-
-
-def _is_late(name: str, catalogue: Catalogue) -> bool:
-    """Say whether a system is matched with another one, which must be known first."""
-    manifest = catalogue.systems.get(manifest_key(name))
-    return manifest is not None and "match" in manifest.needs
-
-
-def _unfit(name: str, fit: Requirements, others: Sequence[str]) -> str | None:
-    if name == SINGLE:
-        return None
-    late = _is_late(name, fit.catalogue)
-    if late and match_target(fit.match, [*others, *fit.known]) is None:
-        return f"{name} is matched with {fit.match or 'a conductor'}, which is not in this run."
-    if name == ORACLE and fit.judged:
-        return f"{name} tries many plans, and a model would have to judge each."
-    why = why_unfit(name, fit.catalogue, fit.spec) or fit.untaught(name)
-    return why or why_untested(name, fit.catalogue, fit.suites)

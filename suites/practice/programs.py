@@ -16,7 +16,6 @@ from harness.suite import Split
 from sandbox import IMAGE, Box
 from suites.base import required_box, unsealed, user_errors
 from suites.code_grading import grade_on_shown_tests, judge_program, read_tests
-from suites.inspect_box import boxed_task
 from suites.practice import Draft, PracticeSuite, any_of
 from suites.practice.program_problems import NUMBERS, Problem, Shape
 
@@ -450,6 +449,8 @@ def practice_code(
     Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
     (-T box=docker); at most `max_sandboxes` run at once (all cores).
     """
+    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+
     return boxed_task(
         SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes
     )
