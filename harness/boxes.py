@@ -1,7 +1,6 @@
 """Which box runs the programs of a run: chosen and checked before any call.
 
-The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
-A box that was not named is a container, or for our own rehearsal programs a child process; there
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found. There
 is no silent way from an engine that does not answer to a weaker box.
 """
 
@@ -26,7 +25,7 @@ NO_ENGINE = (
 )
 
 DIGITS = 12
-"""So many of an image id's digits are shown, as in the engine's own lists."""
+"""Of an image id as it is shown, as in the engine's own lists."""
 
 
 class BoxRecord(BaseModel):
@@ -46,8 +45,8 @@ class BoxRecord(BaseModel):
     def short(self) -> str:
         """The facts in a few words, e.g. `Python 3.11.2, podium-sandbox 9f86d081884c`."""
         digest = (self.image_id or "").removeprefix("sha256:")[:DIGITS]
-        image = f"{self.image} {digest}".strip() if self.image else ""
-        return ", ".join(part for part in (f"Python {self.python}", image) if part)
+        image = f", {self.image} {digest}".rstrip() if self.image else ""
+        return f"Python {self.python}{image}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +82,10 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box called `name`, asked for all `suites`, and close it whatever happens.
+    """Yield the box called `name`, asked for all `suites`, and close it; None for no name.
 
-    None when no box is wanted. UserError for an unknown name, for less than one program at a time,
-    and when the box cannot serve a suite: an image or a package is missing, an engine is down.
+    UserError for an unknown name, for less than one program at a time, and when the box cannot
+    serve a suite: an image or a package is missing, an engine is down.
     """
     if most is not None and most < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
@@ -153,12 +152,8 @@ def inspect_box(
                 except UserError as error:
                     lacked.setdefault(str(error), []).extend(served)
                 else:
-                    n = len(facts.packages)
-                    has = (
-                        f"{n} third-party package{'s' * (n > 1)}"
-                        if n
-                        else "no third-party packages"
-                    )
+                    n = len(facts.packages) or "no"
+                    has = f"{n} third-party package{'' if n == 1 else 's'}"
                     found[f"Box {name!r}: {facts.short}, {has}."] = None
     except UserError as error:
         return list(found), [str(error)]

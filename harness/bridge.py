@@ -1,13 +1,10 @@
 """Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
 
 A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
-Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so every call has the
-journal, span, limits, sample and price that all systems' calls have. Its sampling settings are
-dropped, for a worker has its own in every system; tools, the form of a reply and system messages
-are passed on. The workflow that is logged is the one that was run: a step for each call, which
+Inspect's agent bridge hands that request to `Pool.relay`, so every call has the journal, span,
+limits, sample and price that all systems' calls have. Its sampling settings are dropped, for a
+worker has its own in every system. The workflow that is logged has a step for each call, which
 counts as having read all that had been said when it was asked.
-
-A framework that cannot share our process is a script in a sandbox of Inspect's (`bridge_script`).
 """
 
 import json
@@ -20,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import anyio
 from inspect_ai.agent import agent_bridge, current_bridge_request, sandbox_agent_bridge
@@ -41,10 +38,7 @@ LOCAL, DOCKER = "local", "docker"
 
 
 def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
-    """Return the sandbox of a system's tasks; None for systems that need none.
-
-    UserError for a sandbox that is no sandbox.
-    """
+    """Return the sandbox of a system's tasks; None if it needs none, UserError if there is none."""
     if "sandbox" not in manifest.needs:
         return None
     if lacks_sandbox(manifest):
@@ -69,12 +63,8 @@ def missing_sandbox(name: str) -> str:
 
 
 _NETWORK = {
-    "socket.connect": 1,
-    "socket.sendto": 1,
-    "socket.sendmsg": 1,
-    "socket.getaddrinfo": 0,
-    "socket.gethostbyname": 0,
-    "socket.gethostbyaddr": 0,
+    **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
 """Audit events that leave the process, and which of their arguments says where to
 (docs.python.org/3/library/audit_events.html)."""
@@ -105,10 +95,9 @@ _installed = threading.Lock()
 def guard_egress(watch: EgressWatch) -> Generator[None]:
     """Refuse every connection and program that the code within starts; `watch` keeps the first.
 
-    What a framework reaches past our pool would be spent past the ledger. Tasks, and threads that
-    carry the context, are covered. Not covered: a thread without that context, sockets that an
-    extension module opens without Python (grpc), and the look-up of a name by the event loop, whose
-    connection is then refused: such code belongs in a sandbox without a network.
+    Not covered: a thread without our context, sockets that an extension module opens without Python
+    (grpc), and the look-up of a name by the event loop, whose connection is then refused: such code
+    belongs in a sandbox without a network.
     """
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
@@ -118,23 +107,16 @@ def guard_egress(watch: EgressWatch) -> Generator[None]:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _NETWORK and event not in _PROGRAMS:
-        return
-    watch = current().watch
+    watch = current().watch if event in _NETWORK or event in _PROGRAMS else None
     if watch is None:
         return
-    if event in _PROGRAMS:
-        said = f"{watch.framework} tried to start a program ({event}); its calls cannot be seen."
-    else:
-        place = _place(args[_NETWORK[event]])
-        said = f"{watch.framework} tried to reach {place} past the ledger; nothing was sent."
-    raise watch.note(Escaped(said))
-
-
-def _place(address: Any) -> str:
-    if isinstance(address, tuple):
-        return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
-    return str(address)
+    said = f"tried to start a program ({event}); its calls cannot be seen."
+    if event in _NETWORK:
+        address = args[_NETWORK[event]]
+        parts = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
+        place = ":".join(map(str, parts[:2]))
+        said = f"tried to reach {place} past the ledger; nothing was sent."
+    raise watch.note(Escaped(f"{watch.framework} {said}"))
 
 
 PREFIX = "inspect/"
@@ -168,7 +150,7 @@ class BridgedQuestion:
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
-        """Refuse a model that is no worker of this pool."""
+        """Raise UserError for a model that is no worker of this pool."""
         known = ", ".join(self.aliases)
         error = UserError(f"{self.watch.framework} asked {name!r}; it may ask: {known}.")
         raise self.watch.note(error)
@@ -255,14 +237,10 @@ def bridge_framework(name: str, framework: Framework) -> System:
         async with bridged as bridge:
             bridge.model_aliases = run.aliases
             bridge.model_resolver = run.refuse
-            return await run.watched(_guarded(run, framework(question.text, pool)))
+            with guard_egress(run.watch):
+                return await run.watched(framework(question.text, pool))
 
     return answer
-
-
-async def _guarded(run: BridgedQuestion, work: Awaitable[str]) -> str:
-    with guard_egress(run.watch):
-        return await work
 
 
 FILE = "framework_app.py"

@@ -2,10 +2,8 @@
 
 A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
 `CassetteMiss`, never a guess. Replies that were published without their prompt are marked
-`prompt_recorded: false` and filed under the canonical single-worker request alone. Recorded is
-one row per reply that a model gave in a finished sample; failed attempts and reads from a local
-cache are counted and left out. A recorded worker keeps the card, config, price and knowledge
-cutoff of the live one; where the logs do not say (a plain Inspect run), it has no price.
+`prompt_recorded: false` and filed under the canonical single-worker request alone. A recorded
+worker keeps the card, config, price and knowledge cutoff that the logs say.
 """
 
 import hashlib
@@ -14,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -44,10 +43,7 @@ from harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
-
-The plug point for suites/_registry.py, because the hub may not import a spoke. Inspect loads every
-registry of ours before it makes the first model, so the table is full whenever it is read.
-"""
+Filled by suites/_registry.py, which Inspect loads before it makes the first model."""
 
 SourceLabel = Literal["live", "rehearsal"]
 
@@ -74,7 +70,6 @@ class CassetteHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     podium_cassette: Literal[1] = 1
-    """Schema version."""
     created_from: tuple[str, ...]
     """File names of the sources."""
     source_sha256: tuple[str, ...]
@@ -135,20 +130,15 @@ class Cassette:
 
     def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
         """Return the recorded reply; `CassetteMiss` when there is none."""
-        row = self.rows.get((worker, digest, replicate.epoch, replicate.occurrence))
-        if row is None:
-            raise CassetteMiss(self._missing(worker, digest, replicate))
-        return row
-
-    def _missing(self, worker: str, digest: str, replicate: SampleIndex) -> str:
+        if row := self.rows.get((worker, digest, replicate.epoch, replicate.occurrence)):
+            return row
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
         wanted = f"epoch {replicate.epoch}, repetition {replicate.occurrence + 1}"
-        kept = (
-            f"{drawn} other {'reply' if drawn == 1 else 'replies'} to it" if drawn else "none to it"
-        )
-        return (
+        kept = f"{drawn} other {'reply' if drawn == 1 else 'replies'}" if drawn else "none"
+        raise CassetteMiss(
             f"Cassette {self.name} has no reply of {worker} to this request ({digest[:12]}, "
-            f"{wanted}; it holds {kept}): ask only what was recorded, or record a new cassette."
+            f"{wanted}; it holds {kept} to it): ask only what was recorded, or record a new "
+            "cassette."
         )
 
 
@@ -214,10 +204,7 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by its name or file name.
-
-    Not by its path: a folder that was moved holds the same recordings.
-    """
+    """Return the sha256 of each cassette that a pool replays, by its name or file name."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
@@ -229,10 +216,7 @@ def prompts_recorded(spec: PoolSpec) -> bool:
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError when replies without prompts lack a question or an epoch of a suite.
-
-    A suite that puts a question differently in each epoch has one form of it for each.
-    """
+    """Raise UserError when replies without prompts lack a question or an epoch of a suite."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
@@ -339,8 +323,7 @@ def recorded_pool(
     """Return the files to write beside a cassette: the pool, and its price book if not shipped.
 
     `models` maps each recorded worker to the model that answered; `facts` is what podium wrote into
-    the header of each log. Files are named as they stand beside the pool, to be moved together.
-    Rehearsal replies stay `rehearsal`: a recording does not make them real.
+    the header of each log. Rehearsal replies stay `rehearsal`: a recording does not make them real.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
@@ -369,9 +352,8 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
         "card": fact.get("card") or "",
         "knowledge_cutoff": fact.get("knowledge_cutoff") or "unknown",
         "args": {"cassette": cassette.name},
+        **({"config": fact["config"]} if fact.get("config") else {}),
     }
-    if fact.get("config"):
-        fields["config"] = fact["config"]
     head = "[conductor]" if worker == CONDUCTOR else "[[workers]]"
     return [f"# recorded from {model}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
 
@@ -395,7 +377,6 @@ class RecordSummary:
 
     cassette: Path
     pool: Path
-    """The pool file that replays the cassette."""
     rows: int = 0
     repeats: int = 0
     """Replies found again in a later log, as in the second log of a resumed run."""
@@ -406,7 +387,6 @@ class RecordSummary:
     """Rows per worker."""
 
     def __str__(self) -> str:
-        """Say it in two lines, for the terminal."""
         kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
         left = (
             f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
@@ -418,9 +398,8 @@ class RecordSummary:
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
 
-    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, two
-    logs that answer the same request and repetition differently, and replies of real models beside
-    those of rehearsal workers.
+    UserError for a log that cannot be read, an output that exists, logs without a reply, two logs
+    that answer the same draw differently, and real replies beside those of rehearsal workers.
     """
     if out.suffix != ".jsonl":
         raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
@@ -432,7 +411,8 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     for path in logs:
         log = _read_log(path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
-        for row, event in _rows(log, path, summary):
+        found = (_sample_rows(sample, path, summary) for sample in log.samples or [])
+        for row, event in chain.from_iterable(found):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
             if len(sources) > 1:
                 raise UserError(
@@ -489,25 +469,18 @@ def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
     """Return who gave a reply, also where it was replayed from a cassette."""
     recorded: object = (event.output.metadata or {}).get("recorded")
     if isinstance(recorded, Mapping):
-        first = cast(Mapping[str, Any], recorded).get("source_label")
-        return "rehearsal" if first == "rehearsal" else "live"
-    rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
+        rehearsed = cast(Mapping[str, Any], recorded).get("source_label") == "rehearsal"
+    else:
+        rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
     return "rehearsal" if rehearsed else "live"
-
-
-def _rows(
-    log: EvalLog, path: Path, summary: RecordSummary
-) -> Iterator[tuple[RecordedReply, ModelEvent]]:
-    for sample in log.samples or []:
-        if sample.error is not None or sample.completed_at is None:
-            summary.unfinished_samples += 1
-            continue
-        yield from _sample_rows(sample, path, summary)
 
 
 def _sample_rows(
     sample: EvalSample, path: Path, summary: RecordSummary
 ) -> Iterator[tuple[RecordedReply, ModelEvent]]:
+    if sample.error is not None or sample.completed_at is None:
+        summary.unfinished_samples += 1
+        return
     asked: Counter[tuple[str, str]] = Counter()
     events = [event for event in sample.events if isinstance(event, ModelEvent)]
     once = {event.uuid or str(index): event for index, event in enumerate(events)}
@@ -531,8 +504,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
-    counts = {name: getattr(usage, name) for name in RecordedTokens.model_fields} if usage else {}
-    tokens = RecordedTokens(**counts) if usage else None
+    counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
     worker, digest, epoch, occurrence = key
     return RecordedReply(
         worker=worker,
@@ -540,7 +512,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
         epoch=epoch,
         occurrence=occurrence,
         text=event.output.completion,
-        usage=tokens,
+        usage=RecordedTokens.model_validate(counts) if usage else None,
         model=event.model,
         stop_reason=event.output.stop_reason,
         question=str(sample.id),
@@ -551,12 +523,10 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
 def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSummary) -> None:
     """Add a row; the same key with another reply is a contradiction that nobody can resolve."""
     known = rows.setdefault(row.key, row)
-    if known is row:
-        return
     if known.text != row.text:
         raise UserError(
             f"{known.source} and {row.source} hold different replies of {row.worker} to the same "
             f"request (question {row.question}, epoch {row.epoch}): "
             "record them into separate cassettes."
         )
-    summary.repeats += 1
+    summary.repeats += known is not row

@@ -1,11 +1,9 @@
 """The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
 
-Fugu speaks OpenAI's dialects and puts what its orchestration took among the details of its usage:
-outside input and output, and billed as they are (console.sakana.ai/pricing, read 2026-11-22).
-Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
-reply's metadata, where `harness.usage` reads it. Inspect has no public base class for a provider of
-these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra has
-a price by the token: plain `fugu` bills the rate of whichever model it chose, so no audit can tell.
+Fugu puts what its orchestration took among the details of its usage: outside input and output, and
+billed as they are (console.sakana.ai/pricing, read 2026-11-22). Inspect's `openai-api/` drops those
+counts, so each reply's metadata keeps the usage as it came, where `harness.usage` reads it. Only
+Fugu Ultra has a price by the token: plain `fugu` bills the rate of whichever model it chose.
 """
 
 from typing import Any

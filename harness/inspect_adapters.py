@@ -4,10 +4,8 @@
     def single(worker: str, pool: str | None = None) -> Solver:
         return as_solver(planned(...), pool)
 
-A solver made this way fills absent model roles from `pool` (the name of a pool file), so that
-Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
-Without a solver a task generates with the model Inspect was given, so `inspect eval suites/aime25
---model openai/gpt-5` works as any Inspect user expects.
+Such a solver fills absent model roles from `pool` (the name of a pool file); with `pool=None` the
+workers are the user's model roles. Without a solver a task generates with Inspect's own model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +44,7 @@ from harness.suite import (
 from harness.system import System
 
 SYSTEM = "podium_system"
-"""Attribute of a solver: the system it was made of. Inspect's decorator copies attributes."""
+"""Attribute of a solver: its system. Inspect's decorator copies attributes."""
 
 
 def system_of(made: Solver) -> System:
@@ -56,20 +54,22 @@ def system_of(made: Solver) -> System:
     return getattr(made, SYSTEM)
 
 
-def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None = None) -> Solver:
+def as_solver(
+    system: System, pool: str | None = None, override: WorkerSpec | None = None
+) -> Solver:
     """Return the Inspect solver that lets a system answer each sample.
 
-    The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
-    the conductor that the system brings along, whoever the pool's is.
+    An unknown pool is refused here, before any sample starts. `override` is the conductor that the
+    system brings along, whoever the pool's is.
     """
     spec, known = named_pool(pool), current()
-    spec = with_conductor(spec, seat) if spec and seat else spec
+    spec = spec and with_conductor(spec, override)
     journal = known.journal
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         begun = monotonic()
         with recording(journal, "inference", sample_ref(state)) as recorder:
-            pool = active_pool(spec, state.epoch, seat)
+            pool = active_pool(spec, state.epoch, override)
             pool.public_tests = known.public_tests or current().public_tests
             answer = await system(asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
@@ -129,10 +129,7 @@ def asked_in(state: TaskState) -> Question:
 
 
 def question_of(state: TaskState) -> Question:
-    """Return the question of a running sample as epoch 1 puts it, target included.
-
-    Any Inspect dataset will do.
-    """
+    """Return the question of a running sample as epoch 1 puts it, target included."""
     question = question_from(str(state.sample_id), state.input_text, state.metadata)
     return replace(question, target=state.target.text)
 
@@ -151,13 +148,13 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 def _answer_shape(answer: Answer) -> dict[str, object]:
     """Return what the log keeps of an answer beside its text: the shape of the work."""
-    shape: dict[str, object] = {
+    return {
         "depth": answer.depth,
         "steps": len(answer.replies),
         "stopped": answer.stopped,
         "plan": answer.plan,
+        **({"noted": dict(answer.noted)} if answer.noted else {}),
     }
-    return {**shape, "noted": dict(answer.noted)} if answer.noted else shape
 
 
 SCHEMA = 1
@@ -180,10 +177,9 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    Of these questions `only` some are asked, by id and in that order (None: all), each of them
-    `epochs` times (None: as often as the suite usually does). `metadata` is
-    added to podium's facts in the log header. UserError for a split that does not
-    exist, a limit below 1, or a suite that needs a box and was given none.
+    `only` are asked, by id and in that order (None: all), `epochs` times (None: as usual), and
+    `metadata` goes to podium's facts in the log header. UserError for a split that does not exist,
+    a limit below 1, or a suite that needs a box and was given none.
     """
     questions = pick(suite, split, limit)
     if only is not None:
@@ -259,9 +255,7 @@ def public_tests_of(
 ) -> PublicTests | None:
     """Return how a suite's public tests are run in a box; None where it has none, or no box.
 
-    They share the scorer's places: programs that are tried and programs that are graded are
-    together no more than the run allows. Raises what the box raises: then the sample has failed,
-    and no reply is worse for it.
+    They share the scorer's places for `programs`. What the box raises fails the sample, no reply.
     """
     if box is None or not isinstance(suite, PubliclyTested):
         return None
@@ -290,8 +284,7 @@ def as_scorer(
 ) -> Scorer:
     """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once.
 
-    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
-    it never becomes a zero.
+    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason.
     """
     known = current()
     programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())

@@ -1,7 +1,6 @@
 """The one object that talks to models: named workers, each an Inspect model in its own role.
 
-Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens, config and
-spans per worker. Outside an eval (training, serving) the same class works on the same models.
+Inside an eval they are Inspect's model roles, whose tokens, config and spans its log carries.
 """
 
 from collections import Counter
@@ -29,7 +28,7 @@ from harness.context import PublicTests, current, run_context
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
-from harness.pool_config import REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
+from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.text import make_storable, storable
@@ -69,11 +68,8 @@ class Pool:
         Raises `WorkerError` when there is no reply and `SpendLimit` before a call that may not be
         paid for any more.
         """
-        model = self._model(worker)
-        config = _prescribed(model, sampling)
-        price = self._price_ref(worker, model)
-        request = Request(worker, model, _sendable(messages), price, step, config)
-        return await self._reply(request, self._number(request))
+        config = _prescribed(self._model(worker), sampling)
+        return await self._reply(*self._numbered(worker, messages, step, Offered(config=config)))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -82,17 +78,24 @@ class Pool:
 
         The output is for that code: it may hold calls of the tools that were `offered`.
         """
-        model = self._model(worker)
-        price, config = self._price_ref(worker, model), offered.config
-        request = Request(worker, model, _sendable(messages), price, step, config, offered)
-        return await self._put(request, self._number(request))
+        return await self._put(*self._numbered(worker, messages, step, offered))
+
+    def _numbered(
+        self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
+    ) -> tuple[Request, SampleIndex]:
+        """Return a request; what the pool file does not name has its model's price."""
+        model, slots = self._model(worker), self.spec.slots if self.spec else ()
+        price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
+        request = Request(worker, model, _sendable(messages), price, step, offered)
+        key = (worker, request.sha256)
+        self._asked[key] += 1
+        return request, SampleIndex(self.epoch, self._asked[key] - 1)
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
-        """Make one call: in a span, written down before and after, within the limits."""
         worker, step = request.role, request.step or request.role
         try:
             async with span(step, type="workflow_step"):
@@ -131,20 +134,9 @@ class Pool:
             raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
         return self.models[worker]
 
-    def _price_ref(self, worker: str, model: Model) -> str:
-        """Return the key in the price book; a role that the pool file lacks goes by its model."""
-        slots = self.spec.slots if self.spec else ()
-        return next((slot.price_ref for slot in slots if slot.name == worker), str(model))
-
-    def _number(self, request: Request) -> SampleIndex:
-        key = (request.role, request.sha256)
-        occurrence = self._asked[key]
-        self._asked[key] += 1
-        return SampleIndex(epoch=self.epoch, occurrence=occurrence)
-
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return messages that can be sent and digested: a plan may spell half a character in JSON."""
+    # A plan may spell half a character in JSON, which cannot be sent or digested.
     if all(storable(turn.text) == turn.text for turn in messages):
         return messages
     return [make_storable(turn.model_copy(deep=True)) for turn in messages]
@@ -170,11 +162,8 @@ def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
 
 
 async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
-    """Call a model; a worker that caches keeps a reply of its own for every replicate.
-
-    Inspect's cache knows neither repetitions nor provider arguments, so they go into its key. What
-    a whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
-    """
+    # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. What a
+    # whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     model, messages = request.model, list(request.messages)
     tools = request.offered.as_arguments
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
@@ -195,14 +184,17 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
     """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
 
-    Without a role and made anew: `get_model(..., role=NAME)` would return the model that an earlier
-    eval of this process had in that role, and a remembered model its old files and keys. Inspect
-    gives each role a copy of its own when an eval starts.
+    It has no role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
+    process had in it. Inspect gives each role a copy of its own when an eval starts.
     """
+    rehearses = slot.provider == REHEARSING
+    return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
+
+
+def _made(slot: WorkerSpec, **more: Any) -> Model:
+    """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
-    if slot.provider == "rehearsal":
-        arguments |= {"seed": seed, "time_scale": time_scale}
-    return guard_keys(get_model(slot.model, config=config, memoize=False, **arguments))
+    return guard_keys(get_model(slot.model, config=config, memoize=False, **{**arguments, **more}))
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
@@ -213,10 +205,10 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
     return models
 
 
-def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None = None) -> Pool:
+def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | None = None) -> Pool:
     """Return the pool of the running sample: its model roles, absent ones filled from `spec`.
 
-    `seat` is the conductor of a system that brings its own.
+    `override` is the conductor of a system that brings its own.
     """
     roles = {
         name: role[0] if isinstance(role, list) else role
@@ -232,10 +224,10 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None =
         }
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
-    if seat and CONDUCTOR in roles:
-        refuse_other_conductor(seat, roles[CONDUCTOR])
-    elif seat and spec is None:
-        models[CONDUCTOR] = _absent_role(None, seat)
+    if override and CONDUCTOR in roles:
+        refuse_other_conductor(override, roles[CONDUCTOR])
+    elif override and spec is None:
+        models[CONDUCTOR] = _absent_role(None, override)
     run = current().spend
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     if not pool.workers:
@@ -252,15 +244,12 @@ def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
     """
     made = _MADE.get(None)
     if made is None:
-        made = dict[tuple[str, str], Model]()
-        _MADE.set(made)
+        _MADE.set(made := dict[tuple[str, str], Model]())
     key = (spec.label if spec else "", slot.model_dump_json())
     if key not in made:
         if spec:
             _refuse_mislabelled(spec, slot)
-        config, args = recorded_settings(slot.model, slot.config, slot.args)
-        arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
-        made[key] = guard_keys(get_model(slot.model, config=config, **arguments))
+        made[key] = _made(slot, role=slot.name)
     return made[key]
 
 

@@ -120,7 +120,7 @@ def runs_on_best(system: str, catalogue: Catalogue) -> bool:
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
     manifest = catalogue.card(system)
-    return manifest.seat(split_k(system)[1]) if manifest.seat else None
+    return manifest.override(split_k(system)[1]) if manifest.override else None
 
 
 def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:

@@ -156,7 +156,7 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     try:  # what it brings along must be there
         _ = card.brings and card.brings(k)
-        _ = card.seat and card.seat(k)
+        _ = card.override and card.override(k)
     except UserError as error:
         return f"{name}: {error}"
     if why := card.misplaced and card.misplaced(k, spec):
@@ -221,8 +221,8 @@ def missing_needs(
     cards = [catalogue.card(name) for name in systems] if catalogue else []
     found = problems(spec, book, conductor=any("conductor" in card.needs for card in cards))
     for name in systems if catalogue else ():
-        if catalogue and (seat := conductor_override(name, catalogue)):
-            found += problems(with_conductor(spec, seat), book)
+        if catalogue and (override := conductor_override(name, catalogue)):
+            found += problems(with_conductor(spec, override), book)
     return list(dict.fromkeys(found))
 
 
