@@ -1,6 +1,4 @@
-"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program.
-
-One reader for grading, for rewards and for voting. What counts as an answer:
+"""Find the answer that a reply gives, for grading, rewards and voting.
 
 - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
   or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
@@ -22,7 +20,6 @@ from typing import Final, TypeVar
 
 from harness.records import Kind
 from harness.statements import (
-    ANSWER_WORDS,
     CHOICE_WORDS,
     LONGEST,
     MATHS,
@@ -96,19 +93,12 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
     return _answer(reply, statements, _expression_of, _concluded_expression, joined=_joined) or ()
 
 
-def extract_expression(reply: str) -> str | None:
-    """Return the last expression that the reply gives, or None."""
-    said = extract_expressions(reply)
-    return said[-1] if said else None
-
-
 def extract_program(reply: str) -> str | None:
     """Return the program in the reply: its last complete fenced block, Python preferred, or None.
 
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes the text between the last two lines
-    that contain a fence. We differ on purpose where that is not a program: a block tagged
-    `output` after the program does not hide it, and the prose between two blocks of a cut-off
-    reply is never run.
+    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes the text between the last two fences.
+    We differ on purpose where that is no program: a block tagged `output` does not hide it, and the
+    prose between two blocks of a cut-off reply is never run.
     """
     thinking, said, _ = parted(reply)
     found = _fenced_program(said)
@@ -127,7 +117,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
-    return extract_expression(reply) or reply.strip() or None
+    return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 
 def _fenced_program(said: str) -> str | None:
@@ -153,19 +143,19 @@ def _joined(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _answer(
     reply: str,
-    find: Callable[[str, Sequence[str]], list[Statement]],
+    find: Callable[[str], list[Statement]],
     read: Callable[[Statement], ValueT | _Unclear | None],
     conclude: Callable[[str], ValueT | None],
     joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
 ) -> ValueT | None:
     thinking, said, cut_off = parted(reply)
-    found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.explicit]
+    found = [one for one in find(said) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
         stated = max((one.end for one in found if read(one) is not None), default=0)
         value = conclude(said[max(len(said) - TAIL, stated) :])
     if value is None and thinking and not _GIVES_UP.search(said):
-        explicit = [one for one in find(thinking, ANSWER_WORDS) if one.explicit]
+        explicit = [one for one in find(thinking) if one.explicit]
         value = _decided(thinking, explicit, read, joined)
     return None if isinstance(value, _Unclear) else value
 
@@ -177,24 +167,24 @@ def _decided(
     joined: Callable[[Sequence[ValueT]], ValueT | _Unclear],
 ) -> ValueT | _Unclear | None:
     """Return what the last statements say, unclear where they are taken back or hedged."""
-    last: Statement | None = None
+    kept: list[Statement] = []
     values: list[ValueT] = []
-    after: Statement | None = None
     for one in reversed(found):
         value = read(one)
         if value is None or denied(said, one):
             continue
+        after = kept[-1] if kept else None
         if after and not stand_together(said, one, after):
             break
         if isinstance(value, _Unclear):
             if after and after.value and one.value:  # a later answer line decides
                 break
             return UNCLEAR
-        last, after = last or one, one
+        kept.append(one)
         values.append(value)
-    if last is None:
+    if not kept:
         return None
-    return UNCLEAR if taken_back(said, last) else joined(values[::-1])
+    return UNCLEAR if taken_back(said, kept[0]) else joined(values[::-1])
 
 
 # --- conclusions --------------------------------------------------------------------------------
@@ -268,8 +258,6 @@ _REMARK = re.compile(
     r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
     re.S,
 )
-
-
 _NO_VALUE = re.compile(r"(?:that|not)\s|(?:correct|right|valid|verified|consistent)\b", re.I)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _QUOTED = re.compile(
@@ -279,8 +267,7 @@ _QUOTED = re.compile(
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     if one.form == "box":
-        other = re.fullmatch(r"or (\S+)", one.more)
-        if other:
+        if other := re.fullmatch(r"or (\S+)", one.more):
             return other[1].strip("$"), one.text.strip()
         if not one.text or _GOES_ON.match(one.more):
             return UNCLEAR
@@ -298,8 +285,7 @@ def _value(text: str) -> str | None:
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
-    maths = MATHS.fullmatch(plain)
-    if maths:
+    if maths := MATHS.fullmatch(plain):
         plain = next(group for group in maths.groups() if group is not None).strip()
     return plain or None
 
@@ -336,8 +322,6 @@ _LEADING = re.compile(
     re.I,
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
-
-
 _ENCLOSING = re.compile(
     r"^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
     r"|and)[ -]+)+(?=\(\d+\)\W*$)|[()\[\]{}\"\u201c\u201d*]|^\s+"
@@ -361,8 +345,7 @@ def _concluded_integer(tail: str) -> int | None:
 
 def _stated_integer(value: str) -> int | None:
     value = _HOPE.sub("", value)
-    whole = _whole_integer(value)
-    if whole is not None:
+    if (whole := _whole_integer(value)) is not None:
         return whole
     leading = _LEADING.match(_ENCLOSING.sub("", without_markup(value[:LONGEST])))
     return int(leading[1].replace(",", "")) if leading else None
@@ -379,10 +362,10 @@ def _whole_integer(text: str) -> int | None:
     plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
-    *_, last = texts = [side.strip(' {}()*"') for side in plain.split("=")]
+    texts = [side.strip(' {}()*"') for side in plain.split("=")]
     sides = [_sum(side) for side in texts]
     numbers = {side for side in sides if side is not None}
-    ends = sides[-1] is not None or (len(sides) == 2 and not last[:1].isdigit())
+    ends = sides[-1] is not None or (len(sides) == 2 and not texts[-1][:1].isdigit())
     return numbers.pop() if len(numbers) == 1 and ends else None
 
 
@@ -484,27 +467,23 @@ class _Choices:
     choices: tuple[str, ...]
     letters: str
 
-    def statements(self, said: str, words: Sequence[str]) -> list[Statement]:
+    def statements(self, said: str) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
-        found, base = statements(said, CHOICE_WORDS), max(0, len(said) - TAIL)
-        others = [
-            one for verb in (" is", " must be") for one in self._said_correct(said, base, verb)
-        ]
+        found, others = statements(said, CHOICE_WORDS), [*self._said_correct(said)]
         if found and len({one.text for one in others}) > 1:  # options looked at one by one
             return found
         return in_order(said, [*found, *others]) if others else found
 
-    def _said_correct(self, said: str, base: int, verb: str) -> Iterator[Statement]:
-        for at in places(said, verb, base):
-            correct = _IS_CORRECT.match(said, at)
-            if correct:
-                start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
-                before = said[start : correct.start()]
-                letter = _of_letters(_WHICH_IS, self.letters).search(before)
-                if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
-                    yield Statement(
-                        "sentence", start + letter.start(), correct.end(), letter[1], explicit=False
-                    )
+    def _said_correct(self, said: str) -> Iterator[Statement]:
+        base = max(0, len(said) - TAIL)
+        for at in (*places(said, " is", base), *places(said, " must be", base)):
+            if not (correct := _IS_CORRECT.match(said, at)):
+                continue
+            start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
+            letter = self._of(_WHICH_IS).search(said[start:at])
+            if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
+                place = start + letter.start()
+                yield Statement("sentence", place, correct.end(), letter[1], explicit=False)
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
@@ -525,33 +504,31 @@ class _Choices:
         plain = _HOPE.sub("", plain.replace('"', ""))
         if small := _SMALL.match(plain):
             plain = small.group().upper() + plain[small.end() :]
-        choice = _of_letters(_READ, self.letters).match(plain)
-        if choice:
+        if choice := self._of(_READ).match(plain):
             return choice[1]
         return UNCLEAR if _SEVERAL.match(plain) else None
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        named = {one[1] for one in _of_letters(r"[(\[](@)[)\]]", self.letters).finditer(text)}
-        listed = len(named) > 2 or _of_letters(_LISTED, self.letters).search(text)
+        named = set(self._of(r"[(\[](@)[)\]]").findall(text))
+        listed = len(named) > 2 or self._of(_LISTED).search(text)
         return bool(listed) and not _REASONS.search(text)
 
     def concluded(self, tail: str) -> str | None:
-        """Read a reply that is a letter, or whose last or first line alone is an option."""
+        """Return what a reply is that is a letter, or whose last or first line is an option."""
         lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
         if not lines or self.lists(lines[-1]) or contradicted(lines[-1]):
             return None
         if len(lines) == 1:
-            only = _of_letters(_ONLY, self.letters).fullmatch(lines[0])
-            found = only[1].upper() if only else letter_of_option(lines[0], self.choices)
-            if found:
+            only = self._of(_ONLY).fullmatch(lines[0])
+            if found := only[1].upper() if only else letter_of_option(lines[0], self.choices):
                 return found
         if lines[-1].endswith(":"):  # cut off in its working
             return None
         return self._option_line(lines) or self._last_sentence(lines)
 
     def _option_line(self, lines: Sequence[str]) -> str | None:
-        named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
+        named = [self._of(_OPTION_LINE).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
         before = named[-2] if len(lines) > 1 else None
         if named[-1] and not before and len(letters) < 3:
@@ -562,15 +539,15 @@ class _Choices:
         sentence = last_sentences(lines)[0]
         if doubted(sentence):
             return None
-        ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
-        if ended:
+        if ended := self._of(_CONCLUDED).fullmatch(sentence):
             return ended[1] or ended[2]
-        found = {
-            one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines[-2:]))
-        }
+        found = set(self._of(_PREDICATE).findall("\n".join(lines[-2:])))
         if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
-            found = {one[1] for one in _of_letters(_MENTION, self.letters).finditer(sentence)}
+            found = set(self._of(_MENTION).findall(sentence))
         return found.pop() if len(found) == 1 else None
+
+    def _of(self, pattern: str) -> re.Pattern[str]:
+        return _of_letters(pattern, self.letters)
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

@@ -27,14 +27,8 @@ FOREIGN_WORDS = (
     *("\u0627\u0644\u0625\u062c\u0627\u0628\u0629", "\u0627\u0644\u062c\u0648\u0627\u0628"),
     *("\u0627\u0644\u0627\u062c\u0627\u0628\u0629",),  # Arabic, without its hamza
     *("\u0909\u0924\u094d\u0924\u0930", "\u0989\u09a4\u09cd\u09a4\u09b0"),  # Hindi, Bengali
-    *(
-        "\u7b54\u6848",
-        "\u6545\u9009",
-        "\u9009\u62e9",
-        "\u7b54\u3048",
-        "\u6b63\u89e3",
-        "\u56de\u7b54",
-    ),
+    *("\u7b54\u6848", "\u6545\u9009", "\u9009\u62e9"),  # Chinese
+    *("\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),  # Japanese
     *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
     *("\u00ecd\u00e1h\u00f9n", "idahun"),  # Yoruba
 )
@@ -119,7 +113,7 @@ _SHOWS_FORMAT = re.compile(
 _OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
-def statements(said: str, words: Sequence[str]) -> list[Statement]:
+def statements(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
     """Return the last boxes of a text and the tags and labels near its end, in order."""
     base = max(0, len(said) - TAIL)
     return in_order(said, [*_boxes(said), *_tags(said, base), *_labelled(said, base, words)])
@@ -152,25 +146,18 @@ def _boxes(said: str) -> Iterator[Statement]:
         if box is None:
             return
         content, end, stop = box
-        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
-        hedged = _OR_BOXED.search(said[max(0, end - 40) : end])
         if said[stop : stop + 3].strip(" $*").startswith("?"):
             continue
-        sign = "-" if said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        yield Statement(
-            "box",
-            end,
-            stop,
-            f"{sign}{content}" if content else "",
-            f"or {hedged[1]}" if hedged else more,
-        )
+        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
+        if hedged := _OR_BOXED.search(said[max(0, end - 40) : end]):
+            more = f"or {hedged[1]}"
+        sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
+        yield Statement("box", end, stop, f"{sign}{content or ''}", more)
 
 
 def _tags(said: str, base: int) -> Iterator[Statement]:
     for tag in _TAG.finditer(said, base) if "</" in said[base:] else ():
-        content = (
-            tag[2][tag[2].rfind("<answer>") + len("<answer>") :] if "<answer>" in tag[2] else tag[2]
-        )
+        content = tag[2].rpartition("<answer>")[2]
         if not _SHOWS_FORMAT.fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
             yield Statement("tag", start, tag.end(), content.strip())
@@ -200,13 +187,10 @@ def _below(gap: str, one: Statement, said: str) -> bool:
 
     "Choose one answer from the following:" and four options is no statement, either.
     """
-    head = gap.partition("\n")[0]
-    if "\n" not in gap:
-        return False
-    led = re.search(rf"[:=\uff1a]|\b{_IS}", head) or (
-        one.form == "line" and not head.strip(" *_#`\"'")
-    )
-    return not led or bool(_OPTIONS.match(said, one.value))
+    head, below, _ = gap.partition("\n")
+    bare = one.form == "line" and not head.strip(" *_#`\"'")
+    led = bare or re.search(rf"[:=\uff1a]|\b{_IS}", head)
+    return bool(below) and (not led or bool(_OPTIONS.match(said, one.value)))
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
@@ -348,9 +332,7 @@ def denied(said: str, one: Statement) -> bool:
         return bool(label) and doubted(_SENTENCE.sub("", before[: label.start()], count=1))
     if "would" in said[one.start : one.value] and " if " in one.text:
         return True
-    if _ABOUT.search(before):
-        return True
-    return doubted(_SENTENCE.sub("", before, count=1))
+    return bool(_ABOUT.search(before)) or doubted(_SENTENCE.sub("", before, count=1))
 
 
 def contradicted(text: str) -> bool:
@@ -425,12 +407,9 @@ VERB = re.compile(
 
 def is_bare(value: str) -> bool:
     r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
-    if (
-        not re.search(r"[\w<>]", value)
-        or "\\boxed" in value
-        or "<answer" in value
-        or VERB.match(MATHS.sub("", value))
-    ):
+    if not re.search(r"[\w<>]", value) or "\\boxed" in value or "<answer" in value:
+        return False
+    if VERB.match(MATHS.sub("", value)):
         return False
     words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
     counted = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
@@ -464,10 +443,8 @@ def parted(reply: str) -> tuple[str, str, bool]:
         reply = reply[: ended.start()]
     reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
     closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    thinking, said = reply[: max(closed, 0)], reply
-    if closed >= 0:
-        said = reply[closed:].partition(">")[2]
-    return thinking, said, "<think>" in said or "<thinking>" in said
+    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
+    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
 
 
 def last_box(said: str) -> tuple[str | None, int] | None:
@@ -542,9 +519,8 @@ def fenced_blocks(said: str) -> list[tuple[str, str]]:
     for line in said.splitlines():
         mark = _FENCE.match(line)
         if not fence and mark:
-            fence, tag, lines = mark.group(1), mark.group(2), []
-            indent = mark.start(1)
-        elif mark and mark.group(1).startswith(fence) and not mark.group(2):
+            fence, tag, indent, lines = mark[1], mark[2], mark.start(1), []
+        elif mark and mark[1].startswith(fence) and not mark[2]:
             if any(text.strip() for text in lines):
                 blocks.append((tag, "\n".join(lines)))
             fence = ""
