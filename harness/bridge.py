@@ -74,25 +74,11 @@ _PROGRAMS = frozenset(
 """Audit events that start another program: no guard would go with it."""
 
 
-@dataclass(slots=True, eq=False)
-class EgressWatch:
-    """One framework at work on one question."""
-
-    framework: str
-    trouble: Exception | None = None
-    """What went wrong first, whatever the framework then made of it."""
-
-    def note(self, error: Exception) -> Exception:
-        """Keep an error if it is the first one; return it."""
-        self.trouble = self.trouble or error
-        return error
-
-
 _installed = threading.Lock()
 
 
 @contextmanager
-def guard_egress(watch: EgressWatch) -> Generator[None]:
+def guard_egress(watch: "BridgedQuestion") -> Generator[None]:
     """Refuse every connection and program that the code within starts; `watch` keeps the first.
 
     Not covered: a thread without our context, sockets that an extension module opens without Python
@@ -134,15 +120,22 @@ def client_settings() -> dict[str, Any]:
     return {"base_url": NOWHERE, "api_key": NO_KEY, "max_retries": 0}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class BridgedQuestion:
-    """The calls that a framework makes on one question."""
+    """A framework at work on one question, and the calls that it makes."""
 
     question: Question
     pool: Pool
-    watch: EgressWatch
+    framework: str
+    trouble: Exception | None = None
+    """What went wrong first, whatever the framework then made of it."""
     steps: list[Step] = field(default_factory=list[Step])
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
+
+    def note(self, error: Exception) -> Exception:
+        """Keep an error if it is the first one; return it."""
+        self.trouble = self.trouble or error
+        return error
 
     @property
     def aliases(self) -> dict[str, str | Model]:
@@ -152,8 +145,7 @@ class BridgedQuestion:
     def refuse(self, name: str) -> NoReturn:
         """Raise UserError for a model that is no worker of this pool."""
         known = ", ".join(self.aliases)
-        error = UserError(f"{self.watch.framework} asked {name!r}; it may ask: {known}.")
-        raise self.watch.note(error)
+        raise self.note(UserError(f"{self.framework} asked {name!r}; it may ask: {known}."))
 
     async def relay(
         self,
@@ -167,8 +159,8 @@ class BridgedQuestion:
 
         After a failure nothing more is asked: who swallows errors or retries gets the first again.
         """
-        if self.watch.trouble is not None:
-            raise self.watch.trouble
+        if self.trouble is not None:
+            raise self.trouble
         asked = current_bridge_request()
         name = (asked.model if asked else None) or str(model)
         if name not in self.aliases:
@@ -183,7 +175,7 @@ class BridgedQuestion:
                 self.replies[at] = reply
                 return output
             except Exception as error:
-                raise self.watch.note(error) from error.__cause__
+                raise self.note(error) from error.__cause__
 
     def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
         """Return a request as a step: its instructions, with what was said before named only."""
@@ -200,8 +192,16 @@ class BridgedQuestion:
                 text = text.replace(reply.text, f"[reply {at + 1}]")
         return text.strip()
 
-    def answer(self, text: str) -> Answer:
-        """Return the framework's answer with the workflow that was run."""
+    async def watched(self, work: Awaitable[str]) -> Answer:
+        """Return what a framework answers; raise what went wrong first, whatever it made of it."""
+        try:
+            text = await work
+        except Exception as error:
+            kind = type(error).__name__
+            said = f"{self.framework} failed with {kind} after {len(self.replies)} calls."
+            raise self.trouble or FrameworkError(said) from error
+        if self.trouble is not None:
+            raise self.trouble
         done = Workflow(tuple(self.steps))
         return Answer(
             text=text,
@@ -210,26 +210,12 @@ class BridgedQuestion:
             plan=done.as_json(),
         )
 
-    async def watched(self, work: Awaitable[str]) -> Answer:
-        """Return what a framework answers; raise what went wrong first, whatever it made of it."""
-        try:
-            text = await work
-        except Exception as error:
-            if self.watch.trouble is not None:
-                raise self.watch.trouble from error
-            kind = type(error).__name__
-            said = f"{self.watch.framework} failed with {kind} after {len(self.replies)} calls."
-            raise FrameworkError(said) from error
-        if self.watch.trouble is not None:
-            raise self.watch.trouble
-        return self.answer(text)
-
 
 def bridge_framework(name: str, framework: Framework) -> System:
     """Return the system that lets a framework answer in this process."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        run = BridgedQuestion(question, pool, EgressWatch(name))
+        run = BridgedQuestion(question, pool, name)
         # Nothing of a provider's own that a request could switch on.
         bridged = agent_bridge(
             filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
@@ -237,7 +223,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
         async with bridged as bridge:
             bridge.model_aliases = run.aliases
             bridge.model_resolver = run.refuse
-            with guard_egress(run.watch):
+            with guard_egress(run):
                 return await run.watched(framework(question.text, pool))
 
     return answer
@@ -266,9 +252,11 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
     """Return the system that lets a script answer; `script` gets the question's text."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        run = BridgedQuestion(question, pool, EgressWatch(name))
+        run = BridgedQuestion(question, pool, name)
         written = script(question.text, pool)
-        port = _free_port()
+        with socket.socket() as taken:  # samples share this machine's ports in a local sandbox
+            taken.bind(("127.0.0.1", 0))
+            port = int(taken.getsockname()[1])
         bridge = sandbox_agent_bridge(
             filter=run.relay, model_aliases=run.aliases, model_resolver=run.refuse, port=port
         )
@@ -308,10 +296,3 @@ async def _run(name: str, script: Script, port: int) -> str:
 
 def _last_line(text: str) -> str:
     return next(iter(reversed(text.strip().splitlines())), "")
-
-
-def _free_port() -> int:
-    """Return a port for the bridge's proxy: samples share this machine's in a local sandbox."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

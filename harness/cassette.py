@@ -237,7 +237,6 @@ def refuse_unrecorded(
 
 
 def _digests(question: Question, epochs: int, suite: Suite[Any] | None) -> set[str]:
-    """Return the canonical requests by which the epochs ask a question."""
     forms = [question]
     if isinstance(suite, Varied):
         forms = [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
@@ -359,7 +358,6 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
 
 
 def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
-    """Return the name of the logs' price book, and its text where it has to be written."""
     if not embedded:
         return NO_PRICES, {}
     if len({str(data["sha256"]) for data in embedded}) > 1:

@@ -17,7 +17,7 @@ import anyio
 from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
-    from harness.bridge import EgressWatch
+    from harness.bridge import BridgedQuestion
     from harness.budget import Spend
     from harness.ledger.recorder import JournalledCall, Payment, Recorder, TaskJournal
     from harness.parallel import ProgressLine
@@ -57,7 +57,7 @@ class RunContext:
     """What pays for the call that is waited for."""
     announced: "JournalledCall | None" = None
     """The call that is waited for, where it is written down."""
-    watch: "EgressWatch | None" = None
+    watch: "BridgedQuestion | None" = None
     """The framework whose code runs; None while our own does."""
 
 

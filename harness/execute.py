@@ -119,14 +119,10 @@ class _Run:
         self.stopped = self.stopped or self._over_budget(index)
         if self.stopped is None:
             self.started += 1
-            history = [(steps[read], self._reply(read)) for read in reads]
+            # All that it reads has replied, or the budget has stopped us.
+            history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
             self.replies[index] = await _ask(self, index, steps[index], history)
         self.ended[index].set()
-
-    def _reply(self, index: int) -> Reply:
-        reply = self.replies[index]
-        assert reply is not None, "a step that was read has replied, or the budget has stopped us"
-        return reply
 
     def _over_budget(self, index: int) -> str | None:
         limits = self.budget

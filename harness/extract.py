@@ -18,32 +18,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from harness import statements
 from harness.records import Kind
-from harness.statements import (
-    CHOICE_WORDS,
-    LONGEST,
-    MATHS,
-    OR,
-    TAIL,
-    VERB,
-    Statement,
-    contradicted,
-    denied,
-    doubted,
-    fenced_blocks,
-    folded,
-    in_order,
-    is_bare,
-    last_box,
-    last_lines,
-    last_sentences,
-    parted,
-    places,
-    stand_together,
-    statements,
-    taken_back,
-    without_markup,
-)
+from harness.statements import LONGEST, MATHS, OR, TAIL, VERB, Statement, folded, without_markup
 
 ValueT = TypeVar("ValueT")
 
@@ -64,7 +41,7 @@ def extract_integer(reply: str) -> int | None:
     >>> extract_integer(r"Hence \boxed{\text{070}}."), extract_integer("ANSWER: 7,0")
     (70, None)
     """
-    return _answer(reply, statements, _integer_of, _concluded_integer)
+    return _answer(reply, statements.find, _integer_of, _concluded_integer)
 
 
 def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> str | None:
@@ -77,7 +54,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
     ('B', None)
     """
     reader = _Choices(tuple(choices), letters)
-    return _answer(folded(reply), reader.statements, reader.read, reader.concluded)
+    return _answer(folded(reply), reader.find, reader.read, reader.concluded)
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
@@ -90,7 +67,7 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
     >>> extract_expressions("The answer is $7$. Wait, that is wrong.")
     ()
     """
-    return _answer(reply, statements, _expression_of, _concluded_expression, joined=_joined) or ()
+    return _answer(reply, statements.find, _expression_of, _concluded_expression, _joined) or ()
 
 
 def extract_program(reply: str) -> str | None:
@@ -100,9 +77,9 @@ def extract_program(reply: str) -> str | None:
     We differ on purpose where that is no program: a block tagged `output` does not hide it, and the
     prose between two blocks of a cut-off reply is never run.
     """
-    thinking, said, _ = parted(reply)
+    thinking, said, _ = statements.parted(reply)
     found = _fenced_program(said)
-    if found is None and last_box(said) is None and thinking:
+    if found is None and statements.last_box(said) is None and thinking:
         found = _fenced_program(thinking)
     return found
 
@@ -121,7 +98,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
 
 
 def _fenced_program(said: str) -> str | None:
-    blocks = fenced_blocks(said)
+    blocks = statements.fenced_blocks(said)
     python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
     return (python or [text for _, text in blocks] or [None])[-1]
 
@@ -148,7 +125,7 @@ def _answer(
     conclude: Callable[[str], ValueT | None],
     joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
 ) -> ValueT | None:
-    thinking, said, cut_off = parted(reply)
+    thinking, said, cut_off = statements.parted(reply)
     found = [one for one in find(said) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
@@ -171,10 +148,10 @@ def _decided(
     values: list[ValueT] = []
     for one in reversed(found):
         value = read(one)
-        if value is None or denied(said, one):
+        if value is None or statements.denied(said, one):
             continue
         after = kept[-1] if kept else None
-        if after and not stand_together(said, one, after):
+        if after and not statements.stand_together(said, one, after):
             break
         if isinstance(value, _Unclear):
             if after and after.value and one.value:  # a later answer line decides
@@ -184,7 +161,7 @@ def _decided(
         values.append(value)
     if not kept:
         return None
-    return UNCLEAR if taken_back(said, kept[0]) else joined(values[::-1])
+    return UNCLEAR if statements.taken_back(said, kept[0]) else joined(values[::-1])
 
 
 # --- conclusions --------------------------------------------------------------------------------
@@ -208,14 +185,14 @@ _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z
 
 
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
-    lines = last_lines(tail)
-    if lines and contradicted(lines[-1]):
+    lines = statements.last_lines(tail)
+    if lines and statements.contradicted(lines[-1]):
         return None
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
-        if is_bare(value):
+        if statements.is_bare(value):
             return (value,)
-    for number, sentence in enumerate(last_sentences(lines)):
+    for number, sentence in enumerate(statements.last_sentences(lines)):
         if _SECOND_THOUGHTS.search(sentence) or (number and sentence.startswith(("The ", "the "))):
             return None  # "the sum is 70" concludes at the very end alone
         if re.search(r"[\d$\\]", sentence):
@@ -456,7 +433,6 @@ _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|sinc
 
 @lru_cache(maxsize=16)
 def _of_letters(pattern: str, letters: str) -> re.Pattern[str]:
-    """Return a pattern with `@` for one of these letters."""
     return re.compile(pattern.replace("@", f"[{letters}]").replace("#OR", OR), re.M)
 
 
@@ -467,16 +443,19 @@ class _Choices:
     choices: tuple[str, ...]
     letters: str
 
-    def statements(self, said: str) -> list[Statement]:
+    def find(self, said: str) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
-        found, others = statements(said, CHOICE_WORDS), [*self._said_correct(said)]
+        found, others = statements.find(said, statements.CHOICE_WORDS), [*self._said_correct(said)]
         if found and len({one.text for one in others}) > 1:  # options looked at one by one
             return found
-        return in_order(said, [*found, *others]) if others else found
+        return statements.in_order(said, [*found, *others]) if others else found
 
     def _said_correct(self, said: str) -> Iterator[Statement]:
         base = max(0, len(said) - TAIL)
-        for at in (*places(said, " is", base), *places(said, " must be", base)):
+        for at in (
+            *statements.places(said, " is", base),
+            *statements.places(said, " must be", base),
+        ):
             if not (correct := _IS_CORRECT.match(said, at)):
                 continue
             start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
@@ -516,8 +495,8 @@ class _Choices:
 
     def concluded(self, tail: str) -> str | None:
         """Return what a reply is that is a letter, or whose last or first line is an option."""
-        lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
-        if not lines or self.lists(lines[-1]) or contradicted(lines[-1]):
+        lines = [without_markup(line[:LONGEST]) for line in statements.last_lines(tail)]
+        if not lines or self.lists(lines[-1]) or statements.contradicted(lines[-1]):
             return None
         if len(lines) == 1:
             only = self._of(_ONLY).fullmatch(lines[0])
@@ -532,12 +511,12 @@ class _Choices:
         letters = {found[1] for found in named if found}
         before = named[-2] if len(lines) > 1 else None
         if named[-1] and not before and len(letters) < 3:
-            return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
+            return None if statements.contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
-        sentence = last_sentences(lines)[0]
-        if doubted(sentence):
+        sentence = statements.last_sentences(lines)[0]
+        if statements.doubted(sentence):
             return None
         if ended := self._of(_CONCLUDED).fullmatch(sentence):
             return ended[1] or ended[2]

@@ -200,7 +200,6 @@ def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
 
 
 def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
-    """Return the header of a member and what it holds, as it is packed."""
     file.seek(info.header_offset)
     head = file.read(30)
     file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)

@@ -305,7 +305,6 @@ def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
 
 
 def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
-    """Return how many replies there are; UserError unless each is one to a known question."""
     asked = [(reply.line, reply.question) for reply in _replies(replies)]
     unknown = [(line, name) for line, name in asked if name not in questions]
     if unknown:
@@ -381,7 +380,6 @@ def _verdict(
 
 
 def _tests(grade: Grade | None) -> tuple[int | None, int | None]:
-    """Return how many tests a program passed, of how many; None where there are no tests."""
     facts = grade.metadata if grade else EMPTY
     if "tests_total" in facts:
         return facts["tests_passed"], facts["tests_total"]

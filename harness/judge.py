@@ -272,7 +272,6 @@ def is_unscored(sample: EvalSample) -> bool:
 
 
 def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None) -> None:
-    """Raise UserError when the log's other samples were graded otherwise or elsewhere."""
     path, stored = Path(log.location), log.eval.task_version
     if stored != suite.version:
         raise UserError(
@@ -409,7 +408,6 @@ def remade(
 def _not_remade(
     log: EvalLog, facts: RunFacts, suites: Mapping[str, Suite[Any]], box: OpenBox | None
 ) -> str:
-    """Return why no verdict of a log can be given anew; empty where it can."""
     if facts.redacted:
         return "its texts were taken out"
     if facts.suite not in suites:

@@ -5,13 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -81,7 +75,7 @@ def map_concurrently(
     [0, 1, 4, 9, 16]
     """
     pool = ThreadPoolExecutor(most)
-    running: set[Future[Any]] = set()
+    running: set[Any] = set()  # futures
     try:
         for item in items:
             running.add(pool.submit(function, item))

@@ -254,7 +254,6 @@ def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
 
 
 def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
-    """Raise UserError when a pool says of recorded replies that they are somebody else's."""
     cassette = slot.args.get("cassette")
     if slot.provider != REPLAYING or not cassette:
         return

@@ -68,13 +68,9 @@ class WorkerSpec(BaseModel):
     none of their tokens. Empty where tokens and a price are enough, orchestration included."""
 
     @model_validator(mode="after")
-    def _has_no_price_if_none_can_be_told(self) -> Self:
+    def _has_no_price_and_no_key_out_of_place(self) -> Self:
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
-        return self
-
-    @model_validator(mode="after")
-    def _has_no_key_where_inspect_writes_it_down(self) -> Self:
         for name in self.config.extra_headers or ():
             if NAMED.search(name):
                 raise _Misplaced(

@@ -175,7 +175,6 @@ def _failure(message: str) -> str:
 
 
 def _output(output: ModelOutput) -> ModelOutput:
-    """Return an output whose text is a digest; tokens, model and the reason of its end stay."""
     kept = ModelOutput(model=output.model)
     if output.choices:
         said = digest(output.completion)
@@ -218,7 +217,6 @@ def _plan(plan: object) -> str | None:
 
 
 def _events(events: Iterable[Event]) -> list[Event]:
-    """Return what is kept of events: calls and spans, without a word that was said."""
     bare = {"metadata": None}
     return [
         _call(event) if isinstance(event, ModelEvent) else event.model_copy(update=bare)

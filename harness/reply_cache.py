@@ -186,12 +186,17 @@ class PaidReplies:
         self.open()
         if self._file is None or not lasting:
             return self._known.get(key)
-        said = self._file.read(key)
-        return None if said is None else _from_json(said)
+        if (said := self._file.read(key)) is None:
+            return None
+        worker, text, usage, usd, too_long = json.loads(said)
+        return Reply(worker, text, usage and Usage(**usage), usd and Decimal(usd), too_long)
 
     def _write(self, key: bytes, reply: Reply, lasting: bool) -> None:
         if self._file is not None and lasting:
-            self._file.write(key, _as_json(reply))
+            usage = None if reply.usage is None else asdict(reply.usage)
+            usd = None if reply.usd is None else str(reply.usd)
+            said = [reply.worker, reply.text, usage, usd, reply.too_long]
+            self._file.write(key, json.dumps(said))
             return
         self._known[key] = reply
         if len(self._known) > REMEMBERED:
@@ -219,15 +224,3 @@ def _opened(path: Path) -> _File:
     opened = _File(path, file)
     finalize(opened, file.close)
     return opened
-
-
-def _as_json(reply: Reply) -> str:
-    usage = None if reply.usage is None else asdict(reply.usage)
-    usd = None if reply.usd is None else str(reply.usd)
-    return json.dumps([reply.worker, reply.text, usage, usd, reply.too_long])
-
-
-def _from_json(said: str) -> Reply:
-    worker, text, usage, usd, too_long = json.loads(said)
-    known = None if usage is None else Usage(**usage)
-    return Reply(worker, text, known, None if usd is None else Decimal(usd), too_long)

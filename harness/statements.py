@@ -113,7 +113,7 @@ _SHOWS_FORMAT = re.compile(
 _OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
-def statements(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
+def find(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
     """Return the last boxes of a text and the tags and labels near its end, in order."""
     base = max(0, len(said) - TAIL)
     return in_order(said, [*_boxes(said), *_tags(said, base), *_labelled(said, base, words)])
@@ -457,7 +457,6 @@ def last_box(said: str) -> tuple[str | None, int] | None:
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
-    """Return content, start and end of the last box that begins before `end`."""
     while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
         start = said.rfind("\\", max(0, end - len("\\frame")), end)
         box = _BOX.match(said, start) if start >= 0 else None
@@ -469,7 +468,6 @@ def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
 
 
 def _braced(said: str, at: int) -> tuple[str | None, int]:
-    """Return what the balanced braces at `at` enclose, and where that ends."""
     if at < len(said) and said[at] != "{":
         bare = _BARE.match(said, at)
         return (bare.group(), bare.end()) if bare else (None, at)

@@ -272,7 +272,6 @@ def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
 
 
 def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return podium's facts in a log's metadata, empty where another wrote it."""
     facts: object = (metadata or {}).get(PODIUM)
     return cast(Mapping[str, Any], facts) if isinstance(facts, Mapping) else {}
 
