@@ -15,9 +15,7 @@ from harness.errors import UserError
 from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
 
-SUBPROCESS = "subprocess"
-DOCKER = "docker"
-
+SUBPROCESS, DOCKER = "subprocess", "docker"
 NO_ENGINE = (
     "Model-written programs run in --box docker unless another is named, and it cannot be had: "
     "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
@@ -37,7 +35,6 @@ class BoxRecord(BaseModel):
     """Version of the Python inside, e.g. `3.11.2`."""
     image: str | None = None
     image_id: str | None = None
-    """The image's content digest, `sha256:...`."""
     packages: tuple[str, ...] = ()
     """Third-party packages a program could import, as `name==version`."""
 
@@ -121,10 +118,7 @@ def refuse_unknown(boxes: Boxes, name: str | None) -> None:
 
 
 def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return the box to run programs in; `ours` says that all of them are rehearsal programs.
-
-    UserError names the ways out when nothing was named and no engine answers.
-    """
+    """Return the box for programs, `ours` or others'; UserError when no engine answers."""
     if named or ours:
         return named or SUBPROCESS
     why = boxes.engine()
@@ -136,10 +130,7 @@ def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return what a box is and what it lacks, a sentence for each image that suites need.
-
-    What only some suites lack is a problem of those suites, and says so.
-    """
+    """Return what a box is and what it lacks, in sentences for each image that suites need."""
     found: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

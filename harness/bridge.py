@@ -155,10 +155,8 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`.
-
-        After a failure nothing more is asked: who swallows errors or retries gets the first again.
-        """
+        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`."""
+        # After a failure nothing more is asked: who swallows errors gets the first again.
         if self.trouble is not None:
             raise self.trouble
         asked = current_bridge_request()
@@ -239,7 +237,6 @@ class Script:
     """What is run in the sandbox."""
 
     source: str
-    """The program's text."""
     python: str
     """The interpreter there, e.g. `python3`."""
     given: Mapping[str, Any]

@@ -3,8 +3,7 @@
 A request in flight has no price yet. So each one, retries included, holds back the most that it can
 cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if all that
 is spent and held back stays within the limit. One that does not fit waits for those in flight; it
-is refused only when it does not fit with nothing in flight, so no call is ever broken off for
-money. As long as replies take what their requests allow, the limit holds at any concurrency.
+is refused only when it does not fit with nothing in flight.
 
 A worker's first call goes alone. Asked one call at a time while there is a limit is one that
 nothing bounds (it holds back its dearest call so far, all that is left before its first), and one
@@ -13,8 +12,6 @@ nobody can tell, no other is made. A request without an answer counts as the mos
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from logging import getLogger
@@ -118,21 +115,6 @@ class Spend:
             return dearest
         return max(most, dearest or ZERO) if price_ref in run._passed else most
 
-    @asynccontextmanager
-    async def allowance(
-        self, price_ref: str, most: Decimal | None = None
-    ) -> AsyncGenerator["Allowance"]:
-        """Hold back what a call may cost while it is in flight; wait while too much is held.
-
-        Raises `SpendLimit` when the call could pass the limit with nothing else in flight.
-        """
-        allowance = Allowance(self, price_ref, most)
-        await allowance.take()
-        try:
-            yield allowance
-        finally:
-            allowance.release()
-
     async def hold(self, price_ref: str, most: Decimal | None) -> Decimal:
         """Return what is held back for a request, once it may be; SpendLimit where it never may."""
         held = ZERO
@@ -196,7 +178,7 @@ class Spend:
 
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
         """Count one finished call, and return its price; None when it has none."""
-        # With a limit, the next `allowance` is then refused: an unknown price is not zero. For a
+        # With a limit, the next call is then refused: an unknown price is not zero. For a
         # reply that was `cached` here nobody is paid, yet what a question may cost, and so what
         # becomes of it, does not depend on who asked before.
         usd = price.usd

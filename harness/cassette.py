@@ -143,10 +143,7 @@ class Cassette:
 
 
 def open_cassette(name: str) -> Cassette:
-    """Open a cassette by path (`*.jsonl`) or by the name of an importer, which may make it first.
-
-    UserError names the known ones, a missing file, or the line that cannot be read.
-    """
+    """Open a cassette by path (`*.jsonl`) or an importer's name; UserError where there is none."""
     if name.endswith(".jsonl"):
         path = Path(name).expanduser()
     elif name in IMPORTERS:

@@ -39,8 +39,8 @@ async def execute(
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    When the budget ends the work early, the latest reply in step order is the answer and `stopped`
-    says which limit it was. Raises what `Pool.ask` raises, once, after all other steps have ended.
+    Where a limit ends the work early (`stopped`), it is the latest reply in step order. Raises what
+    `Pool.ask` raises, once, after all other steps have ended.
     """
     return await execute_more(Begun(workflow), question, pool, budget)
 
@@ -204,10 +204,7 @@ class Session:
         return (await self.ask_all([step]))[0]
 
     async def ask_all(self, steps: Sequence[Step]) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
-
-        Raises what `Pool.ask` raises, once, after all of them have ended.
-        """
+        """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
         readable = [self._readable(step) for step in steps]
         spelled = [replace(step, reads=reads) for step, reads in zip(steps, readable, strict=True)]

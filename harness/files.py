@@ -151,10 +151,8 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
 if sys.version_info < (3, 14):
 
     def _one_frame(packed: bytes, size: int) -> bytes:
-        """Return what the first frame holds at once, as nearly every member has one; or nothing.
-
-        What a frame says of itself wins over a limit that is given, so it is asked first.
-        """
+        """Return what the first frame holds at once, as nearly every member has one; or nothing."""
+        # What a frame says of itself wins over a limit that is given, so it is asked first.
         if zstandard.frame_content_size(packed) > size:
             return b""
         return zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
@@ -185,10 +183,7 @@ else:
 
 
 def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return one member's bytes, checked against its size and sum: `ZipFile.read`, within limits.
-
-    ValueError for a member that is not what the archive's index says.
-    """
+    """Return one member's bytes; ValueError where they are not what the archive's index says."""
     refuse_member(info)
     head, packed = _packed(file, info)
     if head[:4] != b"PK\x03\x04":
@@ -323,10 +318,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a CSV text with a header by column, each with its last line's number.
-
-    A row that is too short lacks its last columns as None, as with `csv.DictReader`.
-    """
+    """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     for number, row in rows:
@@ -395,10 +387,7 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
 
 
 def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return the question that `made` makes of each row and of its place, for messages.
-
-    UserError when there is no row, and for all that `read_rows` refuses.
-    """
+    """Return what `made` makes of each row and its place; UserError as `read_rows`, or for none."""
     found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not found:
         raise UserError(f"{path} has no rows.")

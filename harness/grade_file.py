@@ -86,10 +86,7 @@ class VerdictFile:
             yield cast(Verdict, json.loads(self._text_at(line)))
 
     def put_in_order(self) -> None:
-        """Write the verdicts in the order of the replies, unless they stand so.
-
-        Until all are written the file stays as it is; UserError when there is no room for that.
-        """
+        """Write the verdicts in the order of the replies; UserError when there is no room."""
         if self._in_order:
             return
         scratch = self._path.with_name(f"{self._path.name}.new")
@@ -135,10 +132,7 @@ class VerdictFile:
 
 @contextmanager
 def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
-    """Yield the verdicts at `path`, new or from an earlier run, locked against another run.
-
-    UserError when the file is not of podium's making or was made from something else.
-    """
+    """Yield the verdicts at `path`, locked; UserError where they are of something else."""
     beside = path.with_name(path.name + META)
     with path.open("ab", buffering=0) as writer, path.open("rb") as reader:
         _lock(path, writer)
@@ -275,10 +269,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 
 def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
-    """Return the questions that replies name: of a file, or of the suite's splits, `eval` first.
-
-    A split that cannot be loaded is no trouble where no reply is to a question of it.
-    """
+    """Return the questions that replies name; a split without any need not be loadable."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     known: dict[str, Question] = {}

@@ -57,10 +57,9 @@ def system_of(made: Solver) -> System:
 def as_solver(
     system: System, pool: str | None = None, override: WorkerSpec | None = None
 ) -> Solver:
-    """Return the Inspect solver that lets a system answer each sample.
+    """Return the Inspect solver that lets a system answer each sample; UserError for its pool.
 
-    An unknown pool is refused here, before any sample starts. `override` is the conductor that the
-    system brings along, whoever the pool's is.
+    `override` is the conductor that the system brings along, whoever the pool's is.
     """
     spec, known = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
@@ -90,10 +89,7 @@ def as_solver(
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool that a solver was given by name; None where the user's roles are the workers.
-
-    Inside a run it is the run's own, which its name alone might not find again.
-    """
+    """Return the pool of a name, in a run its own; None where the user's roles are the workers."""
     known = current().spec
     return known if known and known.name == pool else read_pool(pool) if pool else None
 
@@ -282,10 +278,7 @@ def offer_public_tests(tests: PublicTests) -> Solver:
 def as_scorer(
     suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
 ) -> Scorer:
-    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once.
-
-    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason.
-    """
+    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
     known = current()
     programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())
     journal = known.journal

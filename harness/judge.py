@@ -337,10 +337,7 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of every task below a directory.
-
-    UserError, before anything is written, for a log of an unknown suite or a missing box.
-    """
+    """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path in newest_logs([log_dir]):
         log = read_log(path) if everything or may_lack_scores(path) else None
@@ -436,10 +433,7 @@ def _compare(sample: EvalSample, score: Score, found: Remade) -> None:
 def box_for_logs(
     log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the named box, else the one that graded a directory's logs; None where none needs one.
-
-    UserError when they had several, and when a box cannot be had.
-    """
+    """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
     runs: list[RunFacts] = []
     for path in newest_logs([log_dir]):
         facts = run_facts(read_eval_log(str(path), header_only=True), path)
@@ -469,10 +463,7 @@ def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> 
 def retry_ungraded(
     log_dir: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec, spend: Spend
 ) -> list[Path]:
-    """Ask the pool's grader for what is missing in the newest log of every task of a directory.
-
-    Returns the newer logs that were written; none where the pool has no grader.
-    """
+    """Ask the pool's grader, if any, for verdicts that the newest logs lack; return newer logs."""
     if spec.grader is None:
         return []
     with run_context(log_dir=log_dir, spec=spec, spend=spend):
@@ -481,10 +472,7 @@ def retry_ungraded(
 
 
 def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
-    """Ask for the missing verdicts of one log; None when none is missing or the suite has changed.
-
-    What the judge fails at again stays unscored.
-    """
+    """Ask for the missing verdicts of one log; None when none is missing or the suite changed."""
     samples = log.samples or []
     unscored = [one for one in samples if one.error is None and is_unscored(one)]
     left = [one for one in unscored if was_judged(one, suite)]

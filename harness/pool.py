@@ -65,8 +65,7 @@ class Pool:
     ) -> Reply:
         """Put one request to one worker inside a span named `step`.
 
-        Raises `WorkerError` when there is no reply and `SpendLimit` before a call that may not be
-        paid for any more.
+        Raises `WorkerError` for no reply, `SpendLimit` before a call that may not be paid for.
         """
         config = _prescribed(self._model(worker), sampling)
         return await self._reply(*self._numbered(worker, messages, step, Offered(config=config)))
@@ -74,10 +73,7 @@ class Pool:
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Put a request that other people's code wrote to a worker; all else is as with `ask`.
-
-        The output is for that code: it may hold calls of the tools that were `offered`.
-        """
+        """Put a request of other people's code, who get the output too: it may hold tool calls."""
         return await self._put(*self._numbered(worker, messages, step, offered))
 
     def _numbered(
@@ -206,10 +202,7 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
 
 
 def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | None = None) -> Pool:
-    """Return the pool of the running sample: its model roles, absent ones filled from `spec`.
-
-    `override` is the conductor of a system that brings its own.
-    """
+    """Return the running sample's roles, filled from `spec` and a system's own conductor."""
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()
@@ -238,10 +231,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
 
 
 def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
-    """Return the model of a slot for which the running eval has no role; its calls get the role.
-
-    Made once for all samples of an event loop: a client belongs to the loop it was made in.
-    """
+    # Made once for all samples of an event loop: a client belongs to the loop it was made in.
     made = _MADE.get(None)
     if made is None:
         _MADE.set(made := dict[tuple[str, str], Model]())

@@ -119,8 +119,7 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
     """Return the limit of a request with its merged settings, all choices together; None for none.
 
-    Inspect asks the provider for a default where the settings name no limit, and that may depend on
-    how much a model is to think. It lets a role inherit no limit from the whole eval.
+    Inspect asks the provider for a default where settings name none, by how much a model thinks.
     """
     own = settings.max_tokens
     if own is None:

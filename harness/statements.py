@@ -183,10 +183,7 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
 
 
 def _below(gap: str, one: Statement, said: str) -> bool:
-    """Return whether a value on the next line is none: a verb or a bare label must lead to it.
-
-    "Choose one answer from the following:" and four options is no statement, either.
-    """
+    # A verb or a bare label must lead to a value on the next line, and that be no list of options.
     head, below, _ = gap.partition("\n")
     bare = one.form == "line" and not head.strip(" *_#`\"'")
     led = bare or re.search(rf"[:=\uff1a]|\b{_IS}", head)
@@ -448,10 +445,7 @@ def parted(reply: str) -> tuple[str, str, bool]:
 
 
 def last_box(said: str) -> tuple[str | None, int] | None:
-    r"""Return the content of the last box (None when it was cut off) and its end; None: no box.
-
-    Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
-    """
+    """Return the content of the last box (None: cut off) and its end; empty ones are quotes."""
     found = _box_before(said, len(said))
     return (found[0], found[2]) if found else None
 

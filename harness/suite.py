@@ -194,10 +194,7 @@ class PubliclyTested(Protocol):
     """A suite of programs whose questions show some of their tests to who is examined."""
 
     def try_public(self, question: Question, reply: str, box: Any) -> Grade:
-        """Return the share of a sealed question's own tests that a reply passes; 0 without any.
-
-        Raises what the box raises.
-        """
+        """Return the share of a sealed question's own tests that a reply passes; 0 without any."""
         ...
 
 

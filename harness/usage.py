@@ -142,12 +142,9 @@ def _object(found: object) -> Raw:
 
 
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return Inspect's counts with what only the provider's own usage says.
-
-    A reply without usage has none: what a fragment says is no measurement of the whole.
-    """
+    """Return Inspect's counts with what only the provider's own usage says."""
     if usage is None or not raw:
-        return usage
+        return usage  # what a fragment says is no measurement of the whole
     hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
     inside = _under(raw, "input_tokens_details") or _under(raw, "prompt_tokens_details")
     outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
@@ -176,10 +173,7 @@ def dialect_of(raw: Raw) -> Dialect | None:
 
 
 def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
-    """Return what a provider's own usage says; None when prompt or output is missing from it.
-
-    Nothing is put right: counts that contradict each other stay, for the audit to find.
-    """
+    """Return what a provider's own usage says, contradictions too; None without a whole one."""
     if dialect == "google":
         return _google(raw)
     if dialect == "anthropic":
