@@ -28,7 +28,6 @@ NAMED = re.compile(
 """How names of keys end, in the environment, among a provider's arguments and in headers."""
 PUBLIC = ("PODIUM_GPQA_PASSWORD",)
 """Named as a key is, and printed in a public README."""
-
 _FROM_POOLS: dict[str, str] = {}
 """Value -> name, of all pools that this process has read."""
 

@@ -21,7 +21,6 @@ NO_ENGINE = (
     "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
     "programs can reach your files and your network.)"
 )
-
 DIGITS = 12
 """Of an image id as it is shown, as in the engine's own lists."""
 

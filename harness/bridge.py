@@ -27,11 +27,12 @@ from inspect_ai.util import sandbox
 
 from harness.context import current, run_context
 from harness.errors import Escaped, FrameworkError, UserError
+from harness.execute import Session
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
 from harness.request import Offered
 from harness.system import System, SystemCard
-from harness.workflow import Step, Workflow
+from harness.workflow import Step
 
 VARIABLE = "PODIUM_SANDBOX"
 LOCAL, DOCKER = "local", "docker"
@@ -110,7 +111,6 @@ PREFIX = "inspect/"
 NOWHERE = "http://127.0.0.1:9/v1"
 """An address at which nobody answers: what a framework's client is given."""
 NO_KEY = "no-key-this-call-was-not-bridged"
-
 Framework = Callable[[str, Pool], Awaitable[str]]
 """(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
 
@@ -200,13 +200,8 @@ class BridgedQuestion:
             raise self.trouble or FrameworkError(said) from error
         if self.trouble is not None:
             raise self.trouble
-        done = Workflow(tuple(self.steps))
-        return Answer(
-            text=text,
-            replies=tuple(self.replies[at] for at in sorted(self.replies)),
-            depth=max(done.depths(), default=0),
-            plan=done.as_json(),
-        )
+        replies = [self.replies[at] for at in sorted(self.replies)]
+        return Session(self.question, self.pool, self.steps, replies).answer(text)
 
 
 def bridge_framework(name: str, framework: Framework) -> System:

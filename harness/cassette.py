@@ -31,7 +31,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CassetteMiss, UserError
-from harness.files import DOCUMENT, parse_json, read_limited
+from harness.files import DOCUMENT, parse_json, read_limited, replace_file
 from harness.ledger.logs import refuse_oversized
 from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
 from harness.prices import BOOKS, book_from_json, read_book
@@ -44,9 +44,7 @@ from harness.usage import usage_of_reply
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
 Filled by suites/_registry.py, which Inspect loads before it makes the first model."""
-
 SourceLabel = Literal["live", "rehearsal"]
-
 Key = tuple[str, str, int, int]
 """Worker, request digest, epoch, occurrence."""
 
@@ -161,10 +159,8 @@ def open_cassette(name: str) -> Cassette:
 def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedReply]) -> None:
     """Write a cassette whole or not at all; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [header.model_dump_json(), *(row.model_dump_json() for row in rows)]
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    lines = (f"{line.model_dump_json()}\n" for line in (header, *rows))
+    replace_file(path, "".join(lines).encode())
 
 
 @lru_cache(maxsize=8)
@@ -325,9 +321,7 @@ def recorded_pool(
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
         )
-    workers: dict[str, Mapping[str, Any]] = {}
-    for fact in facts:
-        workers.update(fact.get("workers", {}))
+    workers = {name: one for fact in facts for name, one in fact.get("workers", {}).items()}
     name, book = _book(cassette, [fact["prices"] for fact in facts if fact.get("prices")])
     lines = [
         f"# Replays {cassette.name}: podium run --pool {cassette.with_suffix('.toml').name}",

@@ -5,7 +5,7 @@ the waiting is shorter. A failed step, a cancelled sample and a spent budget lea
 A workflow that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -82,7 +82,9 @@ async def execute_more(
     )
 
 
-async def _side_by_side(work: Callable[[int], Awaitable[None]], numbers: Iterable[int]) -> None:
+async def _side_by_side(
+    work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
+) -> None:
     """Do the work of every number; the first failure is raised, once, after all have ended."""
     try:
         async with anyio.create_task_group() as tasks:

@@ -39,7 +39,6 @@ else:
     BROKEN = (zstd.ZstdError, zlib.error)
 
 MIB, GIB = 1 << 20, 1 << 30
-
 SETTINGS = 4 * MIB
 """A pool, a price book, a training config, cards, a key: the largest that is shipped has 12 kB."""
 DOCUMENT = 2 * GIB

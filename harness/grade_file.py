@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,6 @@ META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"
 """Last field of a verdict: the line of the replies file that it is about."""
-
 Verdict = Mapping[str, Any]
 """`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
 
@@ -80,10 +79,9 @@ class VerdictFile:
             ) from error
         self._note(verdict, place)
 
-    def verdicts(self) -> Generator[Verdict]:
+    def verdicts(self) -> Iterator[Verdict]:
         """Yield the newest verdict of each reply, in the order of the replies."""
-        for line in sorted(self._places):
-            yield cast(Verdict, json.loads(self._text_at(line)))
+        return map(json.loads, self._texts())
 
     def put_in_order(self) -> None:
         """Write the verdicts in the order of the replies; UserError when there is no room."""
@@ -92,8 +90,7 @@ class VerdictFile:
         scratch = self._path.with_name(f"{self._path.name}.new")
         try:
             with scratch.open("wb") as new:
-                for line in sorted(self._places):
-                    new.write(self._text_at(line))
+                new.writelines(self._texts())
             scratch.replace(self._path)
         except OSError as error:
             raise UserError(
@@ -103,9 +100,10 @@ class VerdictFile:
         finally:
             scratch.unlink(missing_ok=True)
 
-    def _text_at(self, line: int) -> bytes:
-        self._reader.seek(self._places[line])
-        return self._reader.readline()
+    def _texts(self) -> Iterator[bytes]:
+        for line in sorted(self._places):
+            self._reader.seek(self._places[line])
+            yield self._reader.readline()
 
     def _note(self, verdict: Verdict, place: int) -> None:
         line = verdict[LINE]

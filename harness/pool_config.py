@@ -18,7 +18,6 @@ from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
-
 Label = Literal["live", "recorded", "rehearsal"]
 """Where a pool's replies come from. `rehearsal` stays `rehearsal` when it is recorded."""
 ONLY: Mapping[Label, str] = {
@@ -26,14 +25,11 @@ ONLY: Mapping[Label, str] = {
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }
-
 REPLAYING = "recorded"
 REHEARSING = "rehearsal"
 """The two providers that call nobody; all others are `live`."""
-
 UNPRICEABLE = "not-auditable"
 """Begins the price reference of a worker whose dollars nothing tells: no book has such a key."""
-
 ROLES = (CONDUCTOR, GRADER)
 """Tables of a pool file whose models are no workers; each is named as its table is."""
 

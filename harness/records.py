@@ -16,18 +16,14 @@ SEED = 2**63 - 1
 
 Kind = Literal["integer", "choice", "program", "text"]
 """What an answer looks like, so that a system may normalise answers without knowing the suite."""
-
 PODIUM = "podium"
 """Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
-
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
-
 CONDUCTOR = "conductor"
 GRADER = "grader"
 """The two roles that are not workers."""
-
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

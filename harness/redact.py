@@ -30,7 +30,6 @@ from harness.workflow import MALFORMED
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
-
 SAMPLE = (
     *("id", "epoch", "uuid", "model_usage", "role_usage"),
     *("started_at", "completed_at", "total_time", "working_time"),
@@ -226,7 +225,7 @@ def _events(events: Iterable[Event]) -> list[Event]:
 
 
 def _call(event: ModelEvent) -> ModelEvent:
-    kept = {
+    kept: dict[str, Any] = {
         "input": [],
         "tools": [],
         "tool_choice": "none",

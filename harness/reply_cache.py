@@ -29,10 +29,8 @@ from harness.records import Reply, Usage
 
 FOLDER = "paid-replies"
 """Below the folder of a run or a training."""
-
 REMEMBERED = 1 << 14
 """Replies kept in memory where no file keeps them, the latest ones."""
-
 MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
 """Columns: what a reply was asked for, and when it came, in seconds since 1970."""
 OPENING = f"""
@@ -45,7 +43,6 @@ BEGIN EXCLUSIVE;
 COMMIT;
 """
 """For this process alone. Who writes gives to the system: only its going down can lose a reply."""
-
 Ask = Callable[[], Awaitable[Reply]]
 
 
@@ -107,30 +104,28 @@ class PaidReplies:
         """The file; None where replies are kept in memory alone."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
-    def open(self) -> None:
+    def open(self) -> _File | None:
         """Open the file; UserError where another process has it, or it is damaged."""
         if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
                 _OPEN[os.getpid(), path] = self._file
+        return self._file
 
     def known(self, key: bytes) -> str | None:
         """Return what a run has kept under a key; None when it has nothing."""
-        self.open()
-        return self._file.read(key) if self._file else None
+        return file.read(key) if (file := self.open()) else None
 
     def keep(self, key: bytes, reply: str, sample: str) -> None:
         """Keep a reply of a run until its sample is in its log; OSError when it cannot be."""
-        self.open()
-        if self._file:
-            self._file.write(key, reply, sample)
+        if file := self.open():
+            file.write(key, reply, sample)
 
     def forget(self, logged: Mapping[str, float]) -> None:
         """Delete what samples had been given before their logs were written, at a time each."""
         if self.path is None or not self.path.exists():
             return
-        self.open()
-        if self._file and not self._file.forget(logged):
+        if (file := self.open()) and not file.forget(logged):
             self.clear()
 
     def close(self) -> None:
@@ -183,10 +178,10 @@ class PaidReplies:
         return under_way
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
-        self.open()
-        if self._file is None or not lasting:
+        file = self.open()
+        if file is None or not lasting:
             return self._known.get(key)
-        if (said := self._file.read(key)) is None:
+        if (said := file.read(key)) is None:
             return None
         worker, text, usage, usd, too_long = json.loads(said)
         return Reply(worker, text, usage and Usage(**usage), usd and Decimal(usd), too_long)

@@ -17,7 +17,6 @@ MOST_BOXES = 10
 """Boxes that are looked at, from the end."""
 MOST_BETWEEN = 6
 """Words, but for joining ones, between two sentences that stand together."""
-
 ANSWER_WORDS = ("answer", "ans")
 CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
 """Words before a value, in small letters."""

@@ -20,14 +20,10 @@ from harness.records import PODIUM, Grade, Question
 
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is evaluated."""
-
 Prompt = Literal["official", "paper"]
 """How a question is put: as the benchmark's authors do, or as the Conductor paper did."""
-
 OFFICIAL: Prompt = "official"
-
 BoxT = TypeVar("BoxT", contravariant=True)
-
 NONE_PUBLISHED = "none published"
 
 

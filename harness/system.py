@@ -31,34 +31,15 @@ class System(Protocol):
 Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
 """(workers in the pool, solver arguments) -> the least and the most worker calls of a question;
 a conductor's own calls are no worker calls."""
-
 Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
 for programs of its own."""
-
 Group = Literal["contestants", "routers", "controls", "frameworks"]
 """The heading of `podium systems` that lists it."""
-
 ConductorOverride = Callable[[str], WorkerSpec]
 """What stands behind the @ of a system's name, if anything -> the model that conducts; UserError
 where there is no such model."""
-
-Brings = Callable[[str], Mapping[str, Any]]
-"""The same -> arguments of the solver that make it this row."""
-
-Unfit = Callable[[str, str, Sequence[str]], str | None]
-"""(the same, suite, digests of its questions) -> why it may not run on this suite, else None."""
-
-Misplaced = Callable[[str, PoolSpec], str | None]
-"""(the same, pool) -> why it can do nothing with this pool's workers, else None."""
-Remarks = Callable[[str, PoolSpec], Sequence[str]]
-"""(the same, pool) -> what is odd, or good to know before a run, a sentence each."""
-Rewarded = Callable[[str], Mapping[str, str] | None]
-"""The same -> suite -> version of the grader that rewarded it; None where nobody wrote it down."""
-
-Learn = Callable[[Matrix, int], Artifact]
-"""(single workers on the train split, seed) -> what a system has learnt from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +69,22 @@ class SystemCard:
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
     override: ConductorOverride | None = None
     """The conductor that it brings along, whoever the pool's is (harness/pool_config.py)."""
-    brings: Brings | None = None
-    """Where `NAME@X` names a checkpoint instead of a number."""
-    unfit: Unfit | None = None
-    misplaced: Misplaced | None = None
-    remarks: Remarks | None = None
-    """What `podium doctor` says of it on a pool that it is not refused on."""
-    rewarded: Rewarded | None = None
-    """Where graders have trained it: a run says which of them have moved since."""
+    brings: Callable[[str], Mapping[str, Any]] | None = None
+    """Where `NAME@X` names a checkpoint instead of a number: X -> arguments of the solver."""
+    unfit: Callable[[str, str, Sequence[str]], str | None] | None = None
+    """(X, suite, digests of its questions) -> why it may not run on this suite, else None."""
+    misplaced: Callable[[str, PoolSpec], str | None] | None = None
+    """(X, pool) -> why it can do nothing with this pool's workers, else None."""
+    remarks: Callable[[str, PoolSpec], Sequence[str]] | None = None
+    """(X, pool) -> what `podium doctor` says of it, a sentence each, where it is not refused."""
+    rewarded: Callable[[str], Mapping[str, str] | None] | None = None
+    """X -> suite -> version of the grader that trained it; None where nobody wrote it down."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()
     """What that extra must have installed."""
-    learn: Learn | None = None
+    learn: Callable[[Matrix, int], Artifact] | None = None
+    """(single workers on the train split, seed) -> what it has learnt from them."""
     explorer: Callable[[], Explorer] | None = None
     """How it learns by trying, where single workers' results are not enough."""
     on_best: bool = False

@@ -16,16 +16,12 @@ from harness.records import Usage
 
 Raw = Mapping[str, Any]
 """A provider's own usage, as its reply has it."""
-
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
-
 PROVIDER_USAGE = "provider_usage"
 """Key in a reply's metadata under which our own providers keep the raw usage in the log."""
-
 CEILING = 100_000_000
 """More tokens than any call has: ten times the longest context on sale (ten million), since Inspect
 adds up the requests of one call. At the dearest rates it is thousands of dollars."""
-
 GOOGLE = (
     ("promptTokenCount", "prompt_token_count"),
     ("candidatesTokenCount", "candidates_token_count"),
@@ -52,7 +48,6 @@ DETAILS: Mapping[str, Sequence[str]] = {
     "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
 }
 """Names of counts one level below."""
-
 NOTHING: Raw = {}
 
 

@@ -10,10 +10,8 @@ from typing import Any, Literal
 
 MAX_STEPS = 5
 """The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
-
 REPLIES = "{replies}"
 """In a step's system message: replaced by the replies it reads, numbered, instead of chat turns."""
-
 Reads = tuple[int, ...] | Literal["all"]
 """Which earlier steps a step may read: indices from 0, `()` for none, or all of them."""
 
