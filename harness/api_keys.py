@@ -21,9 +21,8 @@ from inspect_ai.model import Model
 LEAST = 8
 """Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
 NAMED = re.compile(
-    r"(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
-    r"|password|cookie|credentials?)$",
-    re.IGNORECASE,
+    r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
+    r"|password|cookie|credentials?)$"
 )
 """How names of keys end, in the environment, among a provider's arguments and in headers."""
 PUBLIC = ("PODIUM_GPQA_PASSWORD",)

@@ -170,15 +170,14 @@ _HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
 _APART = re.compile(r"\s*(?:####\s.{1,60}|\*\*.{1,60}\*\*[.:]?|\$.{1,60}\$|\\\[.{1,60}\\\])\s*")
 """A line that is nothing but a value: bold, a formula, or as in grade-school data."""
 _CONCLUDES = re.compile(
-    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
+    r"(?i)(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
     r"|(?:from this |thus )?(?:we|I) (?:conclude|get|find|obtain|have)"
-    r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b",
-    re.I,
+    r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b"
 )
 """How a sentence begins that gives the answer, where no word calls it so."""
 _SECOND_THOUGHTS = re.compile(
-    r"\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*|impossible)\b",
-    re.I,
+    r"(?i)\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*"
+    r"|impossible)\b"
 )
 _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z](?:_?\w)?\s*=\s*$")
 """What stands before the last number of `x = 70, y = 3`."""
@@ -220,9 +219,8 @@ _SCALE = (
     r"|dozen|half|halves|thirds?|k\b|bn\b)s?"
 )
 _GOES_ON = re.compile(
-    rf"[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
-    rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))",
-    re.I,
+    rf"(?i)[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
+    rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))"
 )
 """Behind a box: it is part of a larger number, or one of several answers."""
 _UNIT_BEHIND = re.compile(
@@ -231,9 +229,8 @@ _UNIT_BEHIND = re.compile(
     r"|(?:cents|dollars|euros|pounds|radians|degrees|percent|[ckm]?m|feet|inches)\b)"
 )
 _REMARK = re.compile(
-    r"\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
-    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
-    re.S,
+    r"(?s)\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
+    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$"
 )
 _NO_VALUE = re.compile(r"(?:that|not)\s|(?:correct|right|valid|verified|consistent)\b", re.I)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
@@ -277,8 +274,7 @@ _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
 )
 _CHANGES = re.compile(
-    rf"\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b",
-    re.I,
+    rf"(?i)\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b"
 )
 _PERCENT = re.compile(r"[\s$]*(?:\\?%|per\s?cent)", re.I)
 _NUMBERED = re.compile(r"[\W_]*(?:[^\W\d]+[\W_]+){0,2}\d")
@@ -289,14 +285,13 @@ _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
 _LEADING = re.compile(
-    rf"(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
+    rf"(?i)(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
     r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
     r"|\s+(?:and|to|versus|vs|as\s+well\s+as|per\s?cent|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
     r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
     rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
-    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)",
-    re.I,
+    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)"
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
 _ENCLOSING = re.compile(
@@ -391,15 +386,13 @@ _LISTED = (
     r"|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
 )
 _REASONS = re.compile(
-    r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
-    re.I,
+    r"(?i)\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b"
 )
 _IS_CORRECT = re.compile(
-    r"\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
+    r"(?m)\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
     r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
     r"(?:\s+(?:answer|choice|option|one|statement)|(?![^.\n]{0,80}\bbut\b))|the\s+(?:answer|one))"
-    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))",
-    re.M,
+    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
 )
 _WHICH_IS = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
