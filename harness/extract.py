@@ -22,8 +22,6 @@ from harness import statements
 from harness.records import Kind
 from harness.statements import LONGEST, MATHS, OR, TAIL, VERB, Statement, folded, without_markup
 
-ValueT = TypeVar("ValueT")
-
 
 class _Unclear(Enum):
     UNCLEAR = 0
@@ -31,6 +29,9 @@ class _Unclear(Enum):
 
 UNCLEAR: Final = _Unclear.UNCLEAR
 """What a statement reads as that names several answers, or none of those that can be."""
+ValueT = TypeVar("ValueT")
+Read = Callable[[Statement], ValueT | _Unclear | None]
+Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
 
 
 def extract_integer(reply: str) -> int | None:
@@ -121,9 +122,9 @@ def _joined(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _answer(
     reply: str,
     find: Callable[[str], list[Statement]],
-    read: Callable[[Statement], ValueT | _Unclear | None],
+    read: Read[ValueT],
     conclude: Callable[[str], ValueT | None],
-    joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
+    joined: Join[ValueT] = _alike,
 ) -> ValueT | None:
     thinking, said, cut_off = statements.parted(reply)
     found = [one for one in find(said) if not cut_off or one.explicit]
@@ -138,10 +139,7 @@ def _answer(
 
 
 def _decided(
-    said: str,
-    found: Sequence[Statement],
-    read: Callable[[Statement], ValueT | _Unclear | None],
-    joined: Callable[[Sequence[ValueT]], ValueT | _Unclear],
+    said: str, found: Sequence[Statement], read: Read[ValueT], joined: Join[ValueT]
 ) -> ValueT | _Unclear | None:
     """Return what the last statements say, unclear where they are taken back or hedged."""
     kept: list[Statement] = []

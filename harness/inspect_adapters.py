@@ -234,16 +234,8 @@ def refuse_no_epochs(epochs: int | None) -> None:
 
 def sample(question: Question) -> Sample:
     """Return a question as an Inspect sample; `question_of` is the inverse."""
-    return Sample(
-        id=question.id,
-        input=question.text,
-        target=question.target or "",
-        metadata={
-            "kind": question.kind,
-            "topic": question.topic,
-            "question": dict(question.metadata),
-        },
-    )
+    facts = {"kind": question.kind, "topic": question.topic, "question": dict(question.metadata)}
+    return Sample(id=question.id, input=question.text, target=question.target or "", metadata=facts)
 
 
 def public_tests_of(
@@ -275,9 +267,7 @@ def offer_public_tests(tests: PublicTests) -> Solver:
     return solve
 
 
-def as_scorer(
-    suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
-) -> Scorer:
+def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = None) -> Scorer:
     """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
     known = current()
     programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())

@@ -56,6 +56,7 @@ from harness.suite import (
 )
 from harness.text import make_storable
 
+Suites = Mapping[str, Suite[Any]]
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
     "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
@@ -312,7 +313,7 @@ def may_lack_scores(path: Path) -> bool:
     return not scores or any(score.unscored_samples for score in scores)
 
 
-def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
+def older_graders(log_dir: Path, suites: Suites) -> str:
     """Name the graders of a directory's logs that have another version now."""
     logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
     found = (facts for path, log in logs if (facts := run_facts(log, path)))
@@ -335,7 +336,7 @@ def written_newer(log: EvalLog) -> Path:
 
 
 def regrade_dir(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None, everything: bool = False
+    log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
     """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
@@ -370,9 +371,7 @@ class Remade:
     """Why verdicts were not given anew, with how many."""
 
 
-def remade_dir(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> Iterator[Remade]:
+def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
     """Grade the newest log of every task below a directory again, and compare; asks no model.
 
     Without a box the suites that run programs are left out, and each log says so.
@@ -383,9 +382,7 @@ def remade_dir(
             yield remade(log, path, suites, box)
 
 
-def remade(
-    log: EvalLog, path: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> Remade:
+def remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     """Grade all samples of a log again, and compare their verdicts with the new ones."""
     found, facts = Remade(path, log.eval.task), run_facts(log, path)
     samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
@@ -402,9 +399,7 @@ def remade(
     return found
 
 
-def _not_remade(
-    log: EvalLog, facts: RunFacts, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> str:
+def _not_remade(log: EvalLog, facts: RunFacts, suites: Suites, box: OpenBox | None) -> str:
     if facts.redacted:
         return "its texts were taken out"
     if facts.suite not in suites:
@@ -454,15 +449,13 @@ def box_for_logs(
         yield box
 
 
-def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
+def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)
 
 
-def retry_ungraded(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec, spend: Spend
-) -> list[Path]:
+def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> list[Path]:
     """Ask the pool's grader, if any, for verdicts that the newest logs lack; return newer logs."""
     if spec.grader is None:
         return []
@@ -490,9 +483,7 @@ def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path |
     return written_newer(log)
 
 
-def _judged_log(
-    log_dir: Path, path: Path, suites: Mapping[str, Suite[Any]], grader: WorkerSpec
-) -> Path | None:
+def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -> Path | None:
     log = read_log(path) if may_lack_scores(path) else None
     facts = run_facts(log, path) if log else None
     if log is None or facts is None or facts.suite not in suites:
