@@ -33,11 +33,8 @@ _FROM_POOLS: dict[str, str] = {}
 
 def known_keys() -> dict[str, str]:
     """Return every key that is known now, by its value, the longest first, with its name."""
-    own = {
-        value.strip(): name
-        for name, value in os.environ.items()
-        if _is_key(name) and name not in PUBLIC
-    }
+    named = os.environ.items()
+    own = {value.strip(): name for name, value in named if _is_key(name) and name not in PUBLIC}
     found = {**own, **_FROM_POOLS}
     return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}
 

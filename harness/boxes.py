@@ -78,11 +78,7 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box called `name`, asked for all `suites`, and close it; None for no name.
-
-    UserError for an unknown name, for less than one program at a time, and when the box cannot
-    serve a suite: an image or a package is missing, an engine is down.
-    """
+    """Yield the box called `name`, None for no name; UserError where it cannot serve `suites`."""
     if most is not None and most < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
     if name is None:

@@ -5,10 +5,10 @@ cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes o
 is spent and held back stays within the limit. One that does not fit waits for those in flight; it
 is refused only when it does not fit with nothing in flight.
 
-A worker's first call goes alone. Asked one call at a time while there is a limit is one that
-nothing bounds (it holds back its dearest call so far, all that is left before its first), and one
-whose reply took more than it could (the larger of bound and dearest call). After a call whose price
-nobody can tell, no other is made. A request without an answer counts as the most it can have cost.
+A worker's first call goes alone. Under a limit one that nothing bounds is asked one call at a time
+(it holds back its dearest call so far, all that is left before its first), and one whose reply took
+more than it could (the larger of bound and dearest call). After a call whose price nobody can tell,
+no other is made. A request without an answer counts as the most it can have cost.
 """
 
 from collections import Counter
@@ -63,11 +63,6 @@ class Spend:
         return self.spent + sum(guesses, ZERO)
 
     @property
-    def limited(self) -> bool:
-        """Whether a call needs an allowance."""
-        return any(meter.limit is not None for meter in self.meters)
-
-    @property
     def meters(self) -> tuple["Spend", ...]:
         """The meters that a call needs an allowance of."""
         return (self, self.run) if self.run else (self,)
@@ -101,7 +96,7 @@ class Spend:
         if price_ref in run._passed:
             return
         run._passed.add(price_ref)
-        if run.limited:
+        if run.limit is not None:
             said = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${most:.4f} that its"
             then = "request could: its calls go one at a time from here on, for the limit's sake."
             getLogger(__name__).warning("%s %s", said, then)

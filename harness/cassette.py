@@ -373,7 +373,6 @@ class RecordSummary:
     cache_reads: int = 0
     unfinished_samples: int = 0
     workers: dict[str, int] = field(default_factory=dict[str, int])
-    """Rows per worker."""
 
     def __str__(self) -> str:
         kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())

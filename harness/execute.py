@@ -55,20 +55,13 @@ class Begun:
     depth: int = 0
     """Of what has replied; whoever planned the rest waited for all of it, so it comes on top."""
 
-    def depths(self) -> list[int]:
-        """Return the depth of every step; those that have replied are as deep as all of them."""
-        found = [self.depth] * len(self.replies)
-        for index in range(len(found), len(self.workflow.steps)):
-            reads = self.workflow.reads(index)
-            found.append(1 + max((found[read] for read in reads), default=self.depth))
-        return found
-
 
 async def execute_more(
     begun: Begun, question: Question, pool: Pool, budget: Budget | None = None
 ) -> Answer:
     """Run the steps that have not replied yet; the answer is that of the whole workflow."""
-    workflow, depths = begun.workflow, begun.depths()
+    workflow = begun.workflow
+    depths = workflow.depths(replied=len(begun.replies), depth=begun.depth)
     run = _Run(begun, depths, question, pool, budget or Budget())
     await _side_by_side(run.step, range(len(begun.replies), len(workflow.steps)))
     done = [reply for reply in run.replies if reply is not None]

@@ -63,10 +63,8 @@ class TooLarge(ValueError):
 
 
 def regular_size(path: Path) -> int:
-    """Return the size of a regular file; UserError for a directory, a pipe or a device.
-
-    Opening a pipe waits for ever, and `/dev/zero` has no end. OSError as `stat` raises it.
-    """
+    """Return the size of a regular file; UserError for a directory, a pipe or a device."""
+    # Opening a pipe waits for ever, and `/dev/zero` has no end.
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"

@@ -199,12 +199,10 @@ class Graded:
     mean: float | None
     """Mean value of what is graded, earlier runs included."""
     now: int
-    """Replies graded by this run."""
     seconds: float
     reason: str
     """Why the first unscored reply is unscored; empty when none is."""
     where: str
-    """The box, in words."""
 
     def __str__(self) -> str:
         mean = "-" if self.mean is None else f"{self.mean:.4f}"

@@ -331,5 +331,4 @@ def as_score(grade: Grade) -> Score:
 
 def unscored(error: Exception) -> Score:
     """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
-    said = f"{type(error).__name__}: {error}"
-    return Score.unscored(reason="scoring_failed", explanation=said)
+    return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

@@ -318,9 +318,7 @@ def older_graders(log_dir: Path, suites: Suites) -> str:
     logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
     found = (facts for path, log in logs if (facts := run_facts(log, path)))
     then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
-    said = (
-        moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
-    )
+    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in sorted(then)]
     return ", ".join(filter(None, said))
 
 
@@ -366,16 +364,12 @@ class Remade:
     task: str
     same: int = 0
     others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Where a verdict is another one now, and how."""
     left: Counter[str] = field(default_factory=Counter[str])
     """Why verdicts were not given anew, with how many."""
 
 
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
-    """Grade the newest log of every task below a directory again, and compare; asks no model.
-
-    Without a box the suites that run programs are left out, and each log says so.
-    """
+    """Grade the newest log of every task again, programs in a box alone, and compare."""
     for path in newest_logs([log_dir]):
         log = read_log(path)
         if log is not None:
@@ -429,11 +423,9 @@ def box_for_logs(
     log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
 ) -> Generator[OpenBox | None]:
     """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
-    runs: list[RunFacts] = []
-    for path in newest_logs([log_dir]):
-        facts = run_facts(read_eval_log(str(path), header_only=True), path)
-        if facts and _suite_of(facts, path, catalogue.suites).needs_box:
-            runs.append(facts)
+    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
+    found = ((path, facts) for path, log in logs if (facts := run_facts(log, path)))
+    runs = [facts for path, facts in found if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(

@@ -98,10 +98,7 @@ LARGE = 32 << 20
 def map_in_processes(
     work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
 ) -> list[Result]:
-    """Return what `work` makes of each group of files, in order; elsewhere from `large` bytes on.
-
-    Another process must be able to import `work`, whose results can be sent; raises what it raises.
-    """
+    """Return what `work` makes of each group of files; in processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
     return list(map_over_processes(work, groups, many=size >= large))
 

@@ -210,11 +210,8 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
     }
     models = roles
     if spec:
-        models = {
-            slot.name: roles.get(slot.name) or _absent_role(spec, slot)
-            for slot in spec.slots
-            if slot.name != GRADER
-        }
+        slots = [slot for slot in spec.slots if slot.name != GRADER]
+        models = {slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in slots}
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
     if override and CONDUCTOR in roles:

@@ -89,8 +89,8 @@ def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLo
     `originals` are the sha256 of its samples as the log's file had them, by member. A copy of a
     copy keeps what the first one said.
     """
-    facts = {"originals": dict(originals or {}), **(log.eval.metadata or {})[PODIUM]}
-    facts["redacted"] = True
+    held = (log.eval.metadata or {})[PODIUM]
+    facts = {"originals": dict(originals or {}), **held, "redacted": True}
     made = EvalLog(
         version=log.version,
         status=log.status,

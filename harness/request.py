@@ -34,9 +34,8 @@ class Offered:
     @property
     def as_arguments(self) -> dict[str, Any]:
         """Arguments of `Model.generate`; none where no tool is offered."""
-        if not self.tools:
-            return {}
-        return {"tools": list(self.tools), "tool_choice": self.tool_choice}
+        offered = {"tools": list(self.tools), "tool_choice": self.tool_choice}
+        return offered if self.tools else {}
 
     @property
     def bytes(self) -> int:
@@ -63,9 +62,8 @@ class Request:
 
     @cached_property
     def _settings(self) -> GenerateConfig:
-        if not self.config.model_fields_set:
-            return self.model.config  # as nearly all: a merge copies all of both
-        return self.model.config.merge(self.config)
+        own = self.model.config  # as nearly all: a merge copies all of both
+        return own.merge(self.config) if self.config.model_fields_set else own
 
     @cached_property
     def sha256(self) -> str:

@@ -82,7 +82,6 @@ class SystemCard:
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()
-    """What that extra must have installed."""
     learn: Callable[[Matrix, int], Artifact] | None = None
     """(single workers on the train split, seed) -> what it has learnt from them."""
     explorer: Callable[[], Explorer] | None = None
