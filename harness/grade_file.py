@@ -287,7 +287,7 @@ def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
     if prose:
         raise UserError(
             f"Only a model can judge {len(prose)} of the {len(asked)} questions, {prose[0].id!r} "
-            "say, and podium grade asks none: leave their replies out, or sit them by podium run."
+            "say, and podium grade asks none: leave their replies out, or ask them by podium run."
         )
 
 
