@@ -197,7 +197,7 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by its name or file name."""
+    """Return the sha256 of each cassette that a pool replays, by name: its folder may be moved."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
