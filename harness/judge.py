@@ -99,8 +99,7 @@ def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: Pool
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
     """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
-    judged = judged_among(suite, questions)
-    if judged:
+    if judged := judged_among(suite, questions):
         raise UserError(
             f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
             f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
@@ -129,8 +128,7 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
 
 
 def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
-    judged = judged_among(suite, questions)
-    if judged:
+    if judged := judged_among(suite, questions):
         raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
 
 
