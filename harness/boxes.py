@@ -113,7 +113,7 @@ def refuse_unknown(boxes: Boxes, name: str | None) -> None:
 
 
 def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return the box for programs, `ours` or others'; UserError when no engine answers."""
+    """Return the box for programs (`ours`: all are rehearsal's); UserError if no engine answers."""
     if named or ours:
         return named or SUBPROCESS
     why = boxes.engine()
