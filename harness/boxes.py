@@ -101,8 +101,7 @@ def open_run_box(
 
 def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
     """Raise UserError when a suite says that a box with these packages cannot judge it."""
-    refusal = suite.refusal(box, packages) if isinstance(suite, NeedsPackages) else ""
-    if refusal:
+    if isinstance(suite, NeedsPackages) and (refusal := suite.refusal(box, packages)):
         raise UserError(refusal)
 
 
@@ -116,8 +115,7 @@ def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
     """Return the box for programs (`ours`: all are rehearsal's); UserError if no engine answers."""
     if named or ours:
         return named or SUBPROCESS
-    why = boxes.engine()
-    if why:
+    if why := boxes.engine():
         raise UserError(NO_ENGINE.format(why=why))
     return DOCKER
 

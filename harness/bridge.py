@@ -79,8 +79,8 @@ _installed = threading.Lock()
 
 
 @contextmanager
-def guard_egress(watch: "BridgedQuestion") -> Generator[None]:
-    """Refuse every connection and program that the code within starts; `watch` keeps the first.
+def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
+    """Refuse every connection and program that the code within starts; `watch` makes the error.
 
     Not covered: a thread without our context, sockets that an extension module opens without Python
     (grpc), and the look-up of a name by the event loop, whose connection is then refused: such code
@@ -103,7 +103,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         parts = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
         place = ":".join(map(str, parts[:2]))
         said = f"tried to reach {place} past the ledger; nothing was sent."
-    raise watch.note(Escaped(f"{watch.framework} {said}"))
+    raise watch(said)
 
 
 PREFIX = "inspect/"
@@ -136,6 +136,10 @@ class BridgedQuestion:
         """Keep an error if it is the first one; return it."""
         self.trouble = self.trouble or error
         return error
+
+    def escaped(self, said: str) -> Exception:
+        """Keep what the framework tried to reach or start, if it is the first trouble."""
+        return self.note(Escaped(f"{self.framework} {said}"))
 
     @property
     def aliases(self) -> dict[str, str | Model]:
@@ -216,7 +220,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
         async with bridged as bridge:
             bridge.model_aliases = run.aliases
             bridge.model_resolver = run.refuse
-            with guard_egress(run):
+            with guard_egress(run.escaped):
                 return await run.watched(framework(question.text, pool))
 
     return answer

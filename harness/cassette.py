@@ -220,8 +220,7 @@ def refuse_unrecorded(
             )
         who = worker.model.partition("/")[2]  # its name inside the cassette
         known = {row.digest for row in tape.rows.values() if row.worker == who}
-        lost = [one.id for one in questions if not _digests(one, epochs, suite) <= known]
-        if lost:
+        if lost := [one.id for one in questions if not _digests(one, epochs, suite) <= known]:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
                 f"({lost[0]} is the first): name the suite that was recorded, in "

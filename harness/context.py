@@ -17,7 +17,6 @@ import anyio
 from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
-    from harness.bridge import BridgedQuestion
     from harness.budget import Spend
     from harness.ledger.recorder import JournalledCall, Payment, Recorder, TaskJournal
     from harness.parallel import ProgressLine
@@ -57,8 +56,8 @@ class RunContext:
     """What pays for the call that is waited for."""
     announced: "JournalledCall | None" = None
     """The call that is waited for, where it is written down."""
-    watch: "BridgedQuestion | None" = None
-    """The framework whose code runs; None while our own does."""
+    watch: Callable[[str], Exception] | None = None
+    """Makes the refusal of what a framework whose code runs tried; None while our own does."""
 
 
 _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  # noqa: B039 - it is frozen
