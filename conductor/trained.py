@@ -317,7 +317,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         prompts=prompt_texts(form),
         conductor_calls=1 + rounds,
         k="checkpoint" if name == CONDUCTOR else "",
-        seat=lambda k: conductor_slot(k or checkpoint),
+        override=lambda k: conductor_slot(k or checkpoint),
         brings=lambda k: solver_arguments(k or checkpoint),
         unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),

@@ -2,10 +2,10 @@
 
 A provider that refuses a key may quote it, and Inspect writes such an error into the log. So a
 model is guarded (`guard_keys`), and texts are cleaned (`without_keys`). Known are the values of
-environment variables that are named as keys are, and those that pool files hold, from `LEAST`
-characters on.
+environment variables and pool files that are named as keys are, from `LEAST` characters on.
 """
 
+import operator
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -21,14 +21,12 @@ from inspect_ai.model import Model
 LEAST = 8
 """Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
 NAMED = re.compile(
-    r"(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
-    r"|password|cookie|credentials?)$",
-    re.IGNORECASE,
+    r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
+    r"|password|cookie|credentials?)$"
 )
 """How names of keys end, in the environment, among a provider's arguments and in headers."""
 PUBLIC = ("PODIUM_GPQA_PASSWORD",)
 """Named as a key is, and printed in a public README."""
-
 _FROM_POOLS: dict[str, str] = {}
 """Value -> name, of all pools that this process has read."""
 
@@ -70,11 +68,11 @@ def without_keys(text: str) -> str:
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they may be written down: without those that are keys by their names."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
-    return {name: _unsaid(value) for name, value in table.items() if not _is_key(name)}
-
-
-def _unsaid(value: Any) -> Any:
-    return shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
+    return {
+        name: shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
+        for name, value in table.items()
+        if not _is_key(name)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +117,17 @@ class Cleaner:
             made = {self.cleaned(name): self.cleaned(one) for name, one in table.items()}
             return cast(Any, value) if made == table else made
         if isinstance(value, list | tuple):
-            items = [self.cleaned(one) for one in cast("list[Any]", value)]
-            same = all(old is new for old, new in zip(cast("list[Any]", value), items, strict=True))
-            return cast(Any, value) if same else type(cast("list[Any]", value))(items)
+            held = cast("list[Any]", value)
+            items = [self.cleaned(one) for one in held]
+            return held if all(map(operator.is_, held, items)) else type(held)(items)
         if hasattr(value, "model_dump") and hasattr(value, "__dict__"):
             self._attributes(value)
         return value
 
     def _attributes(self, found: Any) -> None:
         for name, value in list(cast("dict[str, Any]", vars(found)).items()):
-            held = getattr(
-                value, "_content", None
-            )  # of an HTTP response, which Google's errors keep
-            if isinstance(held, bytes):
+            held = getattr(value, "_content", None)
+            if isinstance(held, bytes):  # of an HTTP response, which Google's errors keep
                 value._content = self.text(held.decode("utf-8", "replace")).encode()
             cleaned = self.cleaned(value)
             if cleaned is not value:
@@ -148,11 +144,9 @@ def guard_keys(model: Model) -> Model:
 
 
 GUARDED = "quotes_no_key"
-Generate = Callable[..., Awaitable[Any]]
-"""`ModelAPI.generate`."""
 
 
-def _guarded(ask: Generate) -> Generate:
+def _guarded(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
         cleaner = Cleaner(known_keys())
@@ -173,8 +167,7 @@ def _guarded(ask: Generate) -> Generate:
 
 
 def _clean_event(cleaner: Cleaner) -> None:
-    event = _active_model_event.get()
-    if event is None:
+    if (event := _active_model_event.get()) is None:
         return
     if event.call is not None:
         cleaner.result(event.call)

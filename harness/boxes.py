@@ -1,7 +1,6 @@
 """Which box runs the programs of a run: chosen and checked before any call.
 
-The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
-A box that was not named is a container, or for our own rehearsal programs a child process; there
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found. There
 is no silent way from an engine that does not answer to a weaker box.
 """
 
@@ -16,17 +15,14 @@ from harness.errors import UserError
 from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
 
-SUBPROCESS = "subprocess"
-DOCKER = "docker"
-
+SUBPROCESS, DOCKER = "subprocess", "docker"
 NO_ENGINE = (
     "Model-written programs run in --box docker unless another is named, and it cannot be had: "
     "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
     "programs can reach your files and your network.)"
 )
-
 DIGITS = 12
-"""So many of an image id's digits are shown, as in the engine's own lists."""
+"""Of an image id as it is shown, as in the engine's own lists."""
 
 
 class BoxRecord(BaseModel):
@@ -38,7 +34,6 @@ class BoxRecord(BaseModel):
     """Version of the Python inside, e.g. `3.11.2`."""
     image: str | None = None
     image_id: str | None = None
-    """The image's content digest, `sha256:...`."""
     packages: tuple[str, ...] = ()
     """Third-party packages a program could import, as `name==version`."""
 
@@ -46,8 +41,8 @@ class BoxRecord(BaseModel):
     def short(self) -> str:
         """The facts in a few words, e.g. `Python 3.11.2, podium-sandbox 9f86d081884c`."""
         digest = (self.image_id or "").removeprefix("sha256:")[:DIGITS]
-        image = f"{self.image} {digest}".strip() if self.image else ""
-        return ", ".join(part for part in (f"Python {self.python}", image) if part)
+        image = f", {self.image} {digest}".rstrip() if self.image else ""
+        return f"Python {self.python}{image}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +78,7 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box called `name`, asked for all `suites`, and close it whatever happens.
-
-    None when no box is wanted. UserError for an unknown name, for less than one program at a time,
-    and when the box cannot serve a suite: an image or a package is missing, an engine is down.
-    """
+    """Yield the box called `name`, None for no name; UserError where it cannot serve `suites`."""
     if most is not None and most < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
     if name is None:
@@ -110,8 +101,7 @@ def open_run_box(
 
 def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
     """Raise UserError when a suite says that a box with these packages cannot judge it."""
-    refusal = suite.refusal(box, packages) if isinstance(suite, NeedsPackages) else ""
-    if refusal:
+    if isinstance(suite, NeedsPackages) and (refusal := suite.refusal(box, packages)):
         raise UserError(refusal)
 
 
@@ -122,14 +112,10 @@ def refuse_unknown(boxes: Boxes, name: str | None) -> None:
 
 
 def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return the box to run programs in; `ours` says that all of them are rehearsal programs.
-
-    UserError names the ways out when nothing was named and no engine answers.
-    """
+    """Return the box for programs (`ours`: all are rehearsal's); UserError if no engine answers."""
     if named or ours:
         return named or SUBPROCESS
-    why = boxes.engine()
-    if why:
+    if why := boxes.engine():
         raise UserError(NO_ENGINE.format(why=why))
     return DOCKER
 
@@ -137,10 +123,7 @@ def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return what a box is and what it lacks, a sentence for each image that suites need.
-
-    What only some suites lack is a problem of those suites, and says so.
-    """
+    """Return what a box is and what it lacks, in sentences for each image that suites need."""
     found: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]
@@ -153,12 +136,8 @@ def inspect_box(
                 except UserError as error:
                     lacked.setdefault(str(error), []).extend(served)
                 else:
-                    n = len(facts.packages)
-                    has = (
-                        f"{n} third-party package{'s' * (n > 1)}"
-                        if n
-                        else "no third-party packages"
-                    )
+                    n = len(facts.packages) or "no"
+                    has = f"{n} third-party package{'' if n == 1 else 's'}"
                     found[f"Box {name!r}: {facts.short}, {has}."] = None
     except UserError as error:
         return list(found), [str(error)]

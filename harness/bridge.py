@@ -1,13 +1,10 @@
 """Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
 
 A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
-Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so every call has the
-journal, span, limits, sample and price that all systems' calls have. Its sampling settings are
-dropped, for a worker has its own in every system; tools, the form of a reply and system messages
-are passed on. The workflow that is logged is the one that was run: a step for each call, which
+Inspect's agent bridge hands that request to `Pool.relay`, so every call has the journal, span,
+limits, sample and price that all systems' calls have. Its sampling settings are dropped, for a
+worker has its own in every system. The workflow that is logged has a step for each call, which
 counts as having read all that had been said when it was asked.
-
-A framework that cannot share our process is a script in a sandbox of Inspect's (`bridge_script`).
 """
 
 import json
@@ -20,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import anyio
 from inspect_ai.agent import agent_bridge, current_bridge_request, sandbox_agent_bridge
@@ -30,21 +27,19 @@ from inspect_ai.util import sandbox
 
 from harness.context import current, run_context
 from harness.errors import Escaped, FrameworkError, UserError
+from harness.execute import Session
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
 from harness.request import Offered
 from harness.system import System, SystemCard
-from harness.workflow import Step, Workflow
+from harness.workflow import Step
 
 VARIABLE = "PODIUM_SANDBOX"
 LOCAL, DOCKER = "local", "docker"
 
 
 def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
-    """Return the sandbox of a system's tasks; None for systems that need none.
-
-    UserError for a sandbox that is no sandbox.
-    """
+    """Return the sandbox of a system's tasks; None if it needs none, UserError if there is none."""
     if "sandbox" not in manifest.needs:
         return None
     if lacks_sandbox(manifest):
@@ -69,12 +64,8 @@ def missing_sandbox(name: str) -> str:
 
 
 _NETWORK = {
-    "socket.connect": 1,
-    "socket.sendto": 1,
-    "socket.sendmsg": 1,
-    "socket.getaddrinfo": 0,
-    "socket.gethostbyname": 0,
-    "socket.gethostbyaddr": 0,
+    **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
 """Audit events that leave the process, and which of their arguments says where to
 (docs.python.org/3/library/audit_events.html)."""
@@ -84,31 +75,16 @@ _PROGRAMS = frozenset(
 """Audit events that start another program: no guard would go with it."""
 
 
-@dataclass(slots=True, eq=False)
-class EgressWatch:
-    """One framework at work on one question."""
-
-    framework: str
-    trouble: Exception | None = None
-    """What went wrong first, whatever the framework then made of it."""
-
-    def note(self, error: Exception) -> Exception:
-        """Keep an error if it is the first one; return it."""
-        self.trouble = self.trouble or error
-        return error
-
-
 _installed = threading.Lock()
 
 
 @contextmanager
-def guard_egress(watch: EgressWatch) -> Generator[None]:
-    """Refuse every connection and program that the code within starts; `watch` keeps the first.
+def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
+    """Refuse every connection and program that the code within starts; `watch` makes the error.
 
-    What a framework reaches past our pool would be spent past the ledger. Tasks, and threads that
-    carry the context, are covered. Not covered: a thread without that context, sockets that an
-    extension module opens without Python (grpc), and the look-up of a name by the event loop, whose
-    connection is then refused: such code belongs in a sandbox without a network.
+    Not covered: a thread without our context, sockets that an extension module opens without Python
+    (grpc), and the look-up of a name by the event loop, whose connection is then refused: such code
+    belongs in a sandbox without a network.
     """
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
@@ -118,23 +94,16 @@ def guard_egress(watch: EgressWatch) -> Generator[None]:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _NETWORK and event not in _PROGRAMS:
-        return
-    watch = current().watch
+    watch = current().watch if event in _NETWORK or event in _PROGRAMS else None
     if watch is None:
         return
-    if event in _PROGRAMS:
-        said = f"{watch.framework} tried to start a program ({event}); its calls cannot be seen."
-    else:
-        place = _place(args[_NETWORK[event]])
-        said = f"{watch.framework} tried to reach {place} past the ledger; nothing was sent."
-    raise watch.note(Escaped(said))
-
-
-def _place(address: Any) -> str:
-    if isinstance(address, tuple):
-        return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
-    return str(address)
+    said = f"tried to start a program ({event}); its calls cannot be seen."
+    if event in _NETWORK:
+        address = args[_NETWORK[event]]
+        parts = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
+        place = ":".join(map(str, parts[:2]))
+        said = f"tried to reach {place} past the ledger; nothing was sent."
+    raise watch(said)
 
 
 PREFIX = "inspect/"
@@ -142,7 +111,6 @@ PREFIX = "inspect/"
 NOWHERE = "http://127.0.0.1:9/v1"
 """An address at which nobody answers: what a framework's client is given."""
 NO_KEY = "no-key-this-call-was-not-bridged"
-
 Framework = Callable[[str, Pool], Awaitable[str]]
 """(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
 
@@ -152,15 +120,26 @@ def client_settings() -> dict[str, Any]:
     return {"base_url": NOWHERE, "api_key": NO_KEY, "max_retries": 0}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class BridgedQuestion:
-    """The calls that a framework makes on one question."""
+    """A framework at work on one question, and the calls that it makes."""
 
     question: Question
     pool: Pool
-    watch: EgressWatch
+    framework: str
+    trouble: Exception | None = None
+    """What went wrong first, whatever the framework then made of it."""
     steps: list[Step] = field(default_factory=list[Step])
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
+
+    def note(self, error: Exception) -> Exception:
+        """Keep an error if it is the first one; return it."""
+        self.trouble = self.trouble or error
+        return error
+
+    def escaped(self, said: str) -> Exception:
+        """Keep what the framework tried to reach or start, if it is the first trouble."""
+        return self.note(Escaped(f"{self.framework} {said}"))
 
     @property
     def aliases(self) -> dict[str, str | Model]:
@@ -168,10 +147,9 @@ class BridgedQuestion:
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
-        """Refuse a model that is no worker of this pool."""
+        """Raise UserError for a model that is no worker of this pool."""
         known = ", ".join(self.aliases)
-        error = UserError(f"{self.watch.framework} asked {name!r}; it may ask: {known}.")
-        raise self.watch.note(error)
+        raise self.note(UserError(f"{self.framework} asked {name!r}; it may ask: {known}."))
 
     async def relay(
         self,
@@ -181,12 +159,10 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`.
-
-        After a failure nothing more is asked: who swallows errors or retries gets the first again.
-        """
-        if self.watch.trouble is not None:
-            raise self.watch.trouble
+        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`."""
+        # After a failure nothing more is asked: who swallows errors gets the first again.
+        if self.trouble is not None:
+            raise self.trouble
         asked = current_bridge_request()
         name = (asked.model if asked else None) or str(model)
         if name not in self.aliases:
@@ -201,7 +177,7 @@ class BridgedQuestion:
                 self.replies[at] = reply
                 return output
             except Exception as error:
-                raise self.watch.note(error) from error.__cause__
+                raise self.note(error) from error.__cause__
 
     def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
         """Return a request as a step: its instructions, with what was said before named only."""
@@ -218,36 +194,25 @@ class BridgedQuestion:
                 text = text.replace(reply.text, f"[reply {at + 1}]")
         return text.strip()
 
-    def answer(self, text: str) -> Answer:
-        """Return the framework's answer with the workflow that was run."""
-        done = Workflow(tuple(self.steps))
-        return Answer(
-            text=text,
-            replies=tuple(self.replies[at] for at in sorted(self.replies)),
-            depth=max(done.depths(), default=0),
-            plan=done.as_json(),
-        )
-
     async def watched(self, work: Awaitable[str]) -> Answer:
         """Return what a framework answers; raise what went wrong first, whatever it made of it."""
         try:
             text = await work
         except Exception as error:
-            if self.watch.trouble is not None:
-                raise self.watch.trouble from error
             kind = type(error).__name__
-            said = f"{self.watch.framework} failed with {kind} after {len(self.replies)} calls."
-            raise FrameworkError(said) from error
-        if self.watch.trouble is not None:
-            raise self.watch.trouble
-        return self.answer(text)
+            said = f"{self.framework} failed with {kind} after {len(self.replies)} calls."
+            raise self.trouble or FrameworkError(said) from error
+        if self.trouble is not None:
+            raise self.trouble
+        replies = [self.replies[at] for at in sorted(self.replies)]
+        return Session(self.question, self.pool, self.steps, replies).answer(text)
 
 
 def bridge_framework(name: str, framework: Framework) -> System:
     """Return the system that lets a framework answer in this process."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        run = BridgedQuestion(question, pool, EgressWatch(name))
+        run = BridgedQuestion(question, pool, name)
         # Nothing of a provider's own that a request could switch on.
         bridged = agent_bridge(
             filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
@@ -255,14 +220,10 @@ def bridge_framework(name: str, framework: Framework) -> System:
         async with bridged as bridge:
             bridge.model_aliases = run.aliases
             bridge.model_resolver = run.refuse
-            return await run.watched(_guarded(run, framework(question.text, pool)))
+            with guard_egress(run.escaped):
+                return await run.watched(framework(question.text, pool))
 
     return answer
-
-
-async def _guarded(run: BridgedQuestion, work: Awaitable[str]) -> str:
-    with guard_egress(run.watch):
-        return await work
 
 
 FILE = "framework_app.py"
@@ -275,7 +236,6 @@ class Script:
     """What is run in the sandbox."""
 
     source: str
-    """The program's text."""
     python: str
     """The interpreter there, e.g. `python3`."""
     given: Mapping[str, Any]
@@ -288,9 +248,11 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
     """Return the system that lets a script answer; `script` gets the question's text."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        run = BridgedQuestion(question, pool, EgressWatch(name))
+        run = BridgedQuestion(question, pool, name)
         written = script(question.text, pool)
-        port = _free_port()
+        with socket.socket() as taken:  # samples share this machine's ports in a local sandbox
+            taken.bind(("127.0.0.1", 0))
+            port = int(taken.getsockname()[1])
         bridge = sandbox_agent_bridge(
             filter=run.relay, model_aliases=run.aliases, model_resolver=run.refuse, port=port
         )
@@ -330,10 +292,3 @@ async def _run(name: str, script: Script, port: int) -> str:
 
 def _last_line(text: str) -> str:
     return next(iter(reversed(text.strip().splitlines())), "")
-
-
-def _free_port() -> int:
-    """Return a port for the bridge's proxy: samples share this machine's in a local sandbox."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

@@ -3,18 +3,15 @@
 A request in flight has no price yet. So each one, retries included, holds back the most that it can
 cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if all that
 is spent and held back stays within the limit. One that does not fit waits for those in flight; it
-is refused only when it does not fit with nothing in flight, so no call is ever broken off for
-money. As long as replies take what their requests allow, the limit holds at any concurrency.
+is refused only when it does not fit with nothing in flight.
 
-A worker's first call goes alone. Asked one call at a time while there is a limit is one that
-nothing bounds (it holds back its dearest call so far, all that is left before its first), and one
-whose reply took more than it could (the larger of bound and dearest call). After a call whose price
-nobody can tell, no other is made. A request without an answer counts as the most it can have cost.
+A worker's first call goes alone. Under a limit one that nothing bounds is asked one call at a time
+(it holds back its dearest call so far, all that is left before its first), and one whose reply took
+more than it could (the larger of bound and dearest call). After a call whose price nobody can tell,
+no other is made. A request without an answer counts as the most it can have cost.
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from logging import getLogger
@@ -32,7 +29,12 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(slots=True)
 class Spend:
-    """The meter of one run; all its samples share one object."""
+    """The meter of a run, which all its samples share, or of one question of it.
+
+    Every call counts in both. What is known of workers is known from the whole run; what stops is a
+    question alone. Once one of its calls was refused no other is made: the question has failed, and
+    a call beside the refused one would be broken off.
+    """
 
     book: Book
     limit: Decimal | None = None
@@ -49,6 +51,10 @@ class Spend:
     """By price: calls that may have been billed, of which nothing says how much."""
     _passed: set[str] = field(default_factory=set[str])
     """Prices of which a reply took more than its request could."""
+    run: "Spend | None" = None
+    """The run's meter; None where this is it."""
+    ended: SpendLimit | None = None
+    """Why no more calls of a question are made; of a whole run others may still fit."""
 
     @property
     def gone(self) -> Decimal:
@@ -57,57 +63,40 @@ class Spend:
         return self.spent + sum(guesses, ZERO)
 
     @property
-    def limited(self) -> bool:
-        """Whether a call needs an allowance."""
-        return self.limit is not None
-
-    @property
     def meters(self) -> tuple["Spend", ...]:
         """The meters that a call needs an allowance of."""
-        return (self,)
+        return (self, self.run) if self.run else (self,)
 
     def lost(self, price_ref: str, most: Decimal | None) -> None:
         """Count a request that got no answer; `most` is what it can have cost, if that is known."""
-        if most is None:
-            self.unbounded[price_ref] += 1
-        else:
-            self.spent += most
+        for meter in self.meters:
+            if most is None:
+                meter.unbounded[price_ref] += 1
+            else:
+                meter.spent += most
 
     def for_question(self) -> "Spend":
         """Return the meter of one question: this one, where nothing is limited."""
         if self.per_question is None and self.limit is None:
             return self
-        return QuestionSpend(self.book, self.per_question, run=self)
-
-    def end(self, stop: SpendLimit) -> None:
-        """Take note that a call was refused: of a whole run others may still fit."""
+        return Spend(self.book, self.per_question, run=self)
 
     @property
-    def ended(self) -> SpendLimit | None:
-        """Why no more calls are made, whatever they cost; None of a whole run."""
-        return None
+    def _of_run(self) -> "Spend":
+        return self.run or self
 
     @property
     def unpriced(self) -> str | None:
         """What was called without a price, and why it has none."""
-        return self._unpriced
-
-    def passed(self, price_ref: str) -> bool:
-        """Return whether a reply of this price took more than its request could."""
-        return price_ref in self._passed
-
-    def kept(self, price_ref: str) -> bool:
-        """Return whether replies of this price came, and all took what their requests could."""
-        # Before the first one nobody knows: it goes alone, or a provider that lies from the start
-        # would have as many lies in flight as the limit has room for.
-        return price_ref in self._dearest and price_ref not in self._passed
+        return self._of_run._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
         """Remember, and say once, that a reply cost more than its request could."""
-        if price_ref in self._passed:
+        run = self._of_run
+        if price_ref in run._passed:
             return
-        self._passed.add(price_ref)
-        if self.limited:
+        run._passed.add(price_ref)
+        if run.limit is not None:
             said = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${most:.4f} that its"
             then = "request could: its calls go one at a time from here on, for the limit's sake."
             getLogger(__name__).warning("%s %s", said, then)
@@ -115,25 +104,11 @@ class Spend:
     def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
         """Return what a call holds back: the most it can cost; None where nobody can tell."""
         # The past counts where the bound says nothing: none is known, or a reply has passed one.
-        dearest = self._dearest.get(price_ref)
+        run = self._of_run
+        dearest = run._dearest.get(price_ref)
         if most is None:
             return dearest
-        return max(most, dearest or ZERO) if self.passed(price_ref) else most
-
-    @asynccontextmanager
-    async def allowance(
-        self, price_ref: str, most: Decimal | None = None
-    ) -> AsyncGenerator["Allowance"]:
-        """Hold back what a call may cost while it is in flight; wait while too much is held.
-
-        Raises `SpendLimit` when the call could pass the limit with nothing else in flight.
-        """
-        allowance = Allowance(self, price_ref, most)
-        await allowance.take()
-        try:
-            yield allowance
-        finally:
-            allowance.release()
+        return max(most, dearest or ZERO) if price_ref in run._passed else most
 
     async def hold(self, price_ref: str, most: Decimal | None) -> Decimal:
         """Return what is held back for a request, once it may be; SpendLimit where it never may."""
@@ -145,13 +120,18 @@ class Spend:
                 break
             if not self._flying.total():
                 raise self.refusal(needed)
-            await self._wait()
+            self._settled = self._settled or anyio.Event()
+            await self._settled.wait()
         self._held += held
         self._flying[price_ref] += 1
         return held
 
     def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
-        alone = most is None or not self.kept(price_ref)
+        # Nobody knows what a first reply takes: it goes alone, or a provider that lies from the
+        # start would have as many lies in flight as the limit has room for.
+        run = self._of_run
+        kept = price_ref in run._dearest and price_ref not in run._passed
+        alone = most is None or not kept
         if self.unpriced is not None or (alone and self._flying[price_ref]):
             return False
         return self._held + held <= left and (left > 0 or most is not None)
@@ -159,9 +139,17 @@ class Spend:
     def refusal(self, needed: Decimal | None) -> SpendLimit:
         """Return why a call is not made; `needed` is what it could cost, where that is known."""
         if self.unpriced is not None:
+            option = "--max-usd-per-query" if self.run else "--max-usd"
+            then = "." if self.run else "; finished questions are not asked again."
             return SpendLimit(
-                f"Calls of {self.unpriced}, so --max-usd cannot hold: complete the price book "
-                "or leave --max-usd out; finished questions are not asked again."
+                f"Calls of {self.unpriced}, so {option} cannot hold: complete the price book or "
+                f"leave {option} out{then}"
+            )
+        if self.run:
+            return QuestionLimit(
+                f"budget per question: another call could pass --max-usd-per-query {self.limit:f}"
+                f"{_by(needed)}; the same command with a larger one asks such questions again, and "
+                "no others."
             )
         return SpendLimit(
             f"${self.gone:.4f} of --max-usd {self.limit} is spent, and the next call could "
@@ -177,10 +165,6 @@ class Spend:
             self._settled.set()
             self._settled = None
 
-    async def _wait(self) -> None:
-        self._settled = self._settled or anyio.Event()
-        await self._settled.wait()
-
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
         """Return what a finished call cost at the run's book, as it was served."""
         price = self.book.price(ref)
@@ -189,14 +173,17 @@ class Spend:
 
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
         """Count one finished call, and return its price; None when it has none."""
-        # With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
-        # that was `cached` here has a price, and nobody is paid.
+        # With a limit, the next call is then refused: an unknown price is not zero. For a
+        # reply that was `cached` here nobody is paid, yet what a question may cost, and so what
+        # becomes of it, does not depend on who asked before.
         usd = price.usd
-        if usd is not None:
-            self.spent += ZERO if cached else usd
-            self._dearest[price.ref] = max(usd, self._dearest.get(price.ref, ZERO))
-        elif self._unpriced is None and not cached:
-            self._unpriced = f"{price.ref} have no price ({price.why})"
+        for meter in self.meters:
+            free = cached and meter.run is None
+            if usd is not None:
+                meter.spent += ZERO if free else usd
+                meter._dearest[price.ref] = max(usd, meter._dearest.get(price.ref, ZERO))
+            elif meter._unpriced is None and not free:
+                meter._unpriced = f"{price.ref} have no price ({price.why})"
         return usd
 
 
@@ -239,8 +226,8 @@ class Allowance:
                 raise self.spend.ended
         except BaseException as error:
             self.release()
-            if isinstance(error, SpendLimit):
-                self.spend.end(error)
+            if isinstance(error, SpendLimit) and self.spend.run:
+                self.spend.ended = self.spend.ended or error
             raise
 
     def lost(self, requests: int = 1) -> None:
@@ -262,95 +249,10 @@ class Allowance:
         self._holds.clear()
 
 
-@dataclass(slots=True)
-class QuestionSpend(Spend):
-    """The meter of one question; every call counts here and in the run's meter.
-
-    The promise is the run's: what is known of workers is known from the whole run, and what stops
-    is this question alone. Once one of its calls was refused no other is made: the question has
-    failed, and a call beside the refused one would be broken off.
-    """
-
-    run: Spend | None = None
-    _ended: SpendLimit | None = None
-
-    @property
-    def limited(self) -> bool:
-        """Whether a call needs an allowance, here or in the run's meter."""
-        return self.limit is not None or self._of_run.limited
-
-    @property
-    def meters(self) -> tuple[Spend, ...]:
-        """This meter, then the run's."""
-        return (self, self._of_run)
-
-    def add(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
-        """Count one finished call in both meters; None when it has no price."""
-        # Here one that was `cached` counts as well: what a question may cost, and so what becomes
-        # of it, does not depend on who asked before.
-        self._of_run.add(price, cached=cached)
-        return Spend.add(self, price)
-
-    def lost(self, price_ref: str, most: Decimal | None) -> None:
-        """Count a request that got no answer in both meters."""
-        self._of_run.lost(price_ref, most)
-        Spend.lost(self, price_ref, most)
-
-    def end(self, stop: SpendLimit) -> None:
-        """Let no more calls be made for this question."""
-        self._ended = self._ended or stop
-
-    @property
-    def ended(self) -> SpendLimit | None:
-        """Why no more calls are made for this question."""
-        return self._ended
-
-    @property
-    def unpriced(self) -> str | None:
-        """What this run called without a price."""
-        return self._of_run.unpriced
-
-    def passed(self, price_ref: str) -> bool:
-        """Return what the whole run says."""
-        return self._of_run.passed(price_ref)
-
-    def kept(self, price_ref: str) -> bool:
-        """Return what the whole run says."""
-        return self._of_run.kept(price_ref)
-
-    def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
-        """Let the whole run remember it."""
-        self._of_run.exceeded(price_ref, usd, most)
-
-    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
-        """Return what the whole run says."""
-        return self._of_run.expected(price_ref, most)
-
-    @property
-    def _of_run(self) -> Spend:
-        assert self.run is not None, "for_question gives the run's meter"
-        return self.run
-
-    def refusal(self, needed: Decimal | None) -> SpendLimit:
-        """Return why this question asks no more."""
-        if self.unpriced is not None:
-            return SpendLimit(
-                f"Calls of {self.unpriced}, so --max-usd-per-query cannot hold: complete the "
-                "price book or leave --max-usd-per-query out."
-            )
-        return QuestionLimit(
-            f"budget per question: another call could pass --max-usd-per-query {self.limit:f}"
-            f"{_by(needed)}; the same command with a larger one asks such questions again, and no "
-            "others."
-        )
-
-
 def _by(needed: Decimal | None) -> str:
     """Say what a call that is not made could cost, where that is known."""
     # In two digits, rounded up: questions that stop for the same reason are counted in one line.
-    if needed is None:
-        return ""
-    return f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
+    return "" if needed is None else f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
 
 
 def _why(usage: Usage | None, price: Price | None, service: Service) -> str:

@@ -2,10 +2,8 @@
 
 A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
 `CassetteMiss`, never a guess. Replies that were published without their prompt are marked
-`prompt_recorded: false` and filed under the canonical single-worker request alone. Recorded is
-one row per reply that a model gave in a finished sample; failed attempts and reads from a local
-cache are counted and left out. A recorded worker keeps the card, config, price and knowledge
-cutoff of the live one; where the logs do not say (a plain Inspect run), it has no price.
+`prompt_recorded: false` and filed under the canonical single-worker request alone. A recorded
+worker keeps the card, config, price and knowledge cutoff that the logs say.
 """
 
 import hashlib
@@ -14,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -32,7 +31,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CassetteMiss, UserError
-from harness.files import DOCUMENT, parse_json, read_limited
+from harness.files import DOCUMENT, parse_json, read_limited, replace_file
 from harness.ledger.logs import refuse_oversized
 from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
 from harness.prices import BOOKS, book_from_json, read_book
@@ -44,13 +43,8 @@ from harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
-
-The plug point for suites/_registry.py, because the hub may not import a spoke. Inspect loads every
-registry of ours before it makes the first model, so the table is full whenever it is read.
-"""
-
+Filled by suites/_registry.py, which Inspect loads before it makes the first model."""
 SourceLabel = Literal["live", "rehearsal"]
-
 Key = tuple[str, str, int, int]
 """Worker, request digest, epoch, occurrence."""
 
@@ -74,7 +68,6 @@ class CassetteHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     podium_cassette: Literal[1] = 1
-    """Schema version."""
     created_from: tuple[str, ...]
     """File names of the sources."""
     source_sha256: tuple[str, ...]
@@ -135,28 +128,20 @@ class Cassette:
 
     def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
         """Return the recorded reply; `CassetteMiss` when there is none."""
-        row = self.rows.get((worker, digest, replicate.epoch, replicate.occurrence))
-        if row is None:
-            raise CassetteMiss(self._missing(worker, digest, replicate))
-        return row
-
-    def _missing(self, worker: str, digest: str, replicate: SampleIndex) -> str:
+        if row := self.rows.get((worker, digest, replicate.epoch, replicate.occurrence)):
+            return row
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
         wanted = f"epoch {replicate.epoch}, repetition {replicate.occurrence + 1}"
-        kept = (
-            f"{drawn} other {'reply' if drawn == 1 else 'replies'} to it" if drawn else "none to it"
-        )
-        return (
+        kept = f"{drawn} other {'reply' if drawn == 1 else 'replies'}" if drawn else "none"
+        raise CassetteMiss(
             f"Cassette {self.name} has no reply of {worker} to this request ({digest[:12]}, "
-            f"{wanted}; it holds {kept}): ask only what was recorded, or record a new cassette."
+            f"{wanted}; it holds {kept} to it): ask only what was recorded, or record a new "
+            "cassette."
         )
 
 
 def open_cassette(name: str) -> Cassette:
-    """Open a cassette by path (`*.jsonl`) or by the name of an importer, which may make it first.
-
-    UserError names the known ones, a missing file, or the line that cannot be read.
-    """
+    """Open a cassette by path (`*.jsonl`) or an importer's name; UserError where there is none."""
     if name.endswith(".jsonl"):
         path = Path(name).expanduser()
     elif name in IMPORTERS:
@@ -174,10 +159,8 @@ def open_cassette(name: str) -> Cassette:
 def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedReply]) -> None:
     """Write a cassette whole or not at all; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [header.model_dump_json(), *(row.model_dump_json() for row in rows)]
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    lines = (f"{line.model_dump_json()}\n" for line in (header, *rows))
+    replace_file(path, "".join(lines).encode())
 
 
 @lru_cache(maxsize=8)
@@ -214,10 +197,7 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by its name or file name.
-
-    Not by its path: a folder that was moved holds the same recordings.
-    """
+    """Return the sha256 of each cassette that a pool replays, by name: its folder may be moved."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
@@ -229,10 +209,7 @@ def prompts_recorded(spec: PoolSpec) -> bool:
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError when replies without prompts lack a question or an epoch of a suite.
-
-    A suite that puts a question differently in each epoch has one form of it for each.
-    """
+    """Raise UserError when replies without prompts lack a question or an epoch of a suite."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
@@ -243,8 +220,7 @@ def refuse_unrecorded(
             )
         who = worker.model.partition("/")[2]  # its name inside the cassette
         known = {row.digest for row in tape.rows.values() if row.worker == who}
-        lost = [one.id for one in questions if not _digests(one, epochs, suite) <= known]
-        if lost:
+        if lost := [one.id for one in questions if not _digests(one, epochs, suite) <= known]:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
                 f"({lost[0]} is the first): name the suite that was recorded, in "
@@ -253,7 +229,6 @@ def refuse_unrecorded(
 
 
 def _digests(question: Question, epochs: int, suite: Suite[Any] | None) -> set[str]:
-    """Return the canonical requests by which the epochs ask a question."""
     forms = [question]
     if isinstance(suite, Varied):
         forms = [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
@@ -339,16 +314,13 @@ def recorded_pool(
     """Return the files to write beside a cassette: the pool, and its price book if not shipped.
 
     `models` maps each recorded worker to the model that answered; `facts` is what podium wrote into
-    the header of each log. Files are named as they stand beside the pool, to be moved together.
-    Rehearsal replies stay `rehearsal`: a recording does not make them real.
+    the header of each log. Rehearsal replies stay `rehearsal`: a recording does not make them real.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
         )
-    workers: dict[str, Mapping[str, Any]] = {}
-    for fact in facts:
-        workers.update(fact.get("workers", {}))
+    workers = {name: one for fact in facts for name, one in fact.get("workers", {}).items()}
     name, book = _book(cassette, [fact["prices"] for fact in facts if fact.get("prices")])
     lines = [
         f"# Replays {cassette.name}: podium run --pool {cassette.with_suffix('.toml').name}",
@@ -369,15 +341,13 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
         "card": fact.get("card") or "",
         "knowledge_cutoff": fact.get("knowledge_cutoff") or "unknown",
         "args": {"cassette": cassette.name},
+        **({"config": fact["config"]} if fact.get("config") else {}),
     }
-    if fact.get("config"):
-        fields["config"] = fact["config"]
     head = "[conductor]" if worker == CONDUCTOR else "[[workers]]"
     return [f"# recorded from {model}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
 
 
 def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
-    """Return the name of the logs' price book, and its text where it has to be written."""
     if not embedded:
         return NO_PRICES, {}
     if len({str(data["sha256"]) for data in embedded}) > 1:
@@ -395,7 +365,6 @@ class RecordSummary:
 
     cassette: Path
     pool: Path
-    """The pool file that replays the cassette."""
     rows: int = 0
     repeats: int = 0
     """Replies found again in a later log, as in the second log of a resumed run."""
@@ -403,10 +372,8 @@ class RecordSummary:
     cache_reads: int = 0
     unfinished_samples: int = 0
     workers: dict[str, int] = field(default_factory=dict[str, int])
-    """Rows per worker."""
 
     def __str__(self) -> str:
-        """Say it in two lines, for the terminal."""
         kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
         left = (
             f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
@@ -418,9 +385,8 @@ class RecordSummary:
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
 
-    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, two
-    logs that answer the same request and repetition differently, and replies of real models beside
-    those of rehearsal workers.
+    UserError for a log that cannot be read, an output that exists, logs without a reply, two logs
+    that answer the same draw differently, and real replies beside those of rehearsal workers.
     """
     if out.suffix != ".jsonl":
         raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
@@ -432,7 +398,8 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     for path in logs:
         log = _read_log(path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
-        for row, event in _rows(log, path, summary):
+        found = (_sample_rows(sample, path, summary) for sample in log.samples or [])
+        for row, event in chain.from_iterable(found):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
             if len(sources) > 1:
                 raise UserError(
@@ -489,25 +456,18 @@ def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
     """Return who gave a reply, also where it was replayed from a cassette."""
     recorded: object = (event.output.metadata or {}).get("recorded")
     if isinstance(recorded, Mapping):
-        first = cast(Mapping[str, Any], recorded).get("source_label")
-        return "rehearsal" if first == "rehearsal" else "live"
-    rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
+        rehearsed = cast(Mapping[str, Any], recorded).get("source_label") == "rehearsal"
+    else:
+        rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
     return "rehearsal" if rehearsed else "live"
-
-
-def _rows(
-    log: EvalLog, path: Path, summary: RecordSummary
-) -> Iterator[tuple[RecordedReply, ModelEvent]]:
-    for sample in log.samples or []:
-        if sample.error is not None or sample.completed_at is None:
-            summary.unfinished_samples += 1
-            continue
-        yield from _sample_rows(sample, path, summary)
 
 
 def _sample_rows(
     sample: EvalSample, path: Path, summary: RecordSummary
 ) -> Iterator[tuple[RecordedReply, ModelEvent]]:
+    if sample.error is not None or sample.completed_at is None:
+        summary.unfinished_samples += 1
+        return
     asked: Counter[tuple[str, str]] = Counter()
     events = [event for event in sample.events if isinstance(event, ModelEvent)]
     once = {event.uuid or str(index): event for index, event in enumerate(events)}
@@ -531,8 +491,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
-    counts = {name: getattr(usage, name) for name in RecordedTokens.model_fields} if usage else {}
-    tokens = RecordedTokens(**counts) if usage else None
+    counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
     worker, digest, epoch, occurrence = key
     return RecordedReply(
         worker=worker,
@@ -540,7 +499,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
         epoch=epoch,
         occurrence=occurrence,
         text=event.output.completion,
-        usage=tokens,
+        usage=RecordedTokens.model_validate(counts) if usage else None,
         model=event.model,
         stop_reason=event.output.stop_reason,
         question=str(sample.id),
@@ -551,12 +510,10 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
 def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSummary) -> None:
     """Add a row; the same key with another reply is a contradiction that nobody can resolve."""
     known = rows.setdefault(row.key, row)
-    if known is row:
-        return
     if known.text != row.text:
         raise UserError(
             f"{known.source} and {row.source} hold different replies of {row.worker} to the same "
             f"request (question {row.question}, epoch {row.epoch}): "
             "record them into separate cassettes."
         )
-    summary.repeats += 1
+    summary.repeats += known is not row

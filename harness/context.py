@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -18,60 +18,21 @@ from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
     from harness.budget import Spend
-    from harness.ledger.recorder import Recorder, TaskJournal
+    from harness.ledger.recorder import JournalledCall, Payment, Recorder, TaskJournal
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
     from harness.request import SampleIndex
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
-"""(sealed question, reply) -> how the reply does on the tests that the question itself shows.
-
-It costs no call. `Grade.value` is the share of public tests passed."""
-
-
-class Announced(Protocol):
-    """A call of which Inspect announces what happens, as harness/ledger/recorder.py has one."""
-
-    def goes_out(self) -> None:
-        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
-        ...
-
-    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
-        ...
-
-
-class Paying(Protocol):
-    """A call that needs an allowance for each of its attempts."""
-
-    async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
-        ...
-
-    def failed(self, status: int | None) -> None:
-        """Count an attempt that failed and is to be made again, and give back what it held."""
-        ...
-
-
-class Watch(Protocol):
-    """A framework at work, whose connections are refused (harness/bridge.py)."""
-
-    @property
-    def framework(self) -> str:
-        """Its name."""
-        ...
-
-    def note(self, error: Exception) -> Exception:
-        """Keep an error if it is the first one; return it."""
-        ...
+"""(sealed question, reply) -> the share of the tests shown in the question that it passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What a run, the task that is being made or answered, and the call in flight know.
 
-    A solver's arguments are its identity when a run is resumed. So they hold names, and what the
-    names mean (a pool file's content, a folder) comes from here: a moved directory stays the same.
+    A solver's arguments identify a run that is resumed, so they are names; what the names mean (a
+    pool file's content, a folder) comes from here, and a moved directory stays the same.
     """
 
     log_dir: Path = Path()
@@ -91,12 +52,12 @@ class RunContext:
     """Of the running sample; None where calls are not written down."""
     sample: "SampleIndex | None" = None
     """Which sample of a reply is asked for; None when a model is called outside a pool."""
-    paying: Paying | None = None
+    paying: "Payment | None" = None
     """What pays for the call that is waited for."""
-    announced: Announced | None = None
+    announced: "JournalledCall | None" = None
     """The call that is waited for, where it is written down."""
-    watch: Watch | None = None
-    """The framework whose code runs; None while our own does."""
+    watch: Callable[[str], Exception] | None = None
+    """Makes the refusal of what a framework whose code runs tried; None while our own does."""
 
 
 _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  # noqa: B039 - it is frozen

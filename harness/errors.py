@@ -1,15 +1,5 @@
 """The ways podium can fail, each named for whose failure it is.
 
-    PodiumError
-    |- UserError       you failed: refused before the first paid call, one sentence with the fix
-    |- WorkerError     we failed: a worker gave no reply; the sample stays unscored with this reason
-    |  |- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
-    |  `- FrameworkError  a framework's code failed; the sample stays unscored with this reason
-    |     `- Escaped        it tried to reach something past the ledger, and was refused
-    |- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
-    |  `- QuestionLimit  a question's own limit was reached; the others go on
-    `- TooManyMasked   too many rewards have no value: what would be learned is noise, so stop
-
 A *model's* failure (no answer, a malformed plan, wrong code) is never an exception: it is a value.
 `sandbox.SandboxError` is the one sibling outside this tree: sandbox/ imports none of ours.
 """
@@ -27,7 +17,7 @@ class UserError(PodiumError):
 
 
 class WorkerError(PodiumError):
-    """A worker gave no reply (provider down, time-out, refusal of the request)."""
+    """A worker gave no reply (provider down, time-out, refusal); the sample stays unscored."""
 
 
 class CassetteMiss(WorkerError):
@@ -51,7 +41,7 @@ class QuestionLimit(SpendLimit):
 
 
 class TooManyMasked(PodiumError):
-    """Of the latest rewards too many have no value (a worker, the sandbox or a grader is down)."""
+    """Too many of the latest rewards have no value: what would be learned is noise, so stop."""
 
 
 def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:

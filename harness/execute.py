@@ -1,12 +1,11 @@
 """Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
 
-Its wall time is therefore its critical path. A failed step, a cancelled sample and a spent budget
-leave no call running behind. The paper runs steps one after another (arXiv 2512.04388, section
-3.1); replies are the same, only the waiting is shorter. A workflow that is written while it runs
-(retries, a cascade, a debate, a tree search) is a `Session`.
+The paper runs steps one after another (arXiv 2512.04388, section 3.1); replies are the same, only
+the waiting is shorter. A failed step, a cancelled sample and a spent budget leave no call running.
+A workflow that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -24,8 +23,8 @@ from harness.workflow import REPLIES, Step, Workflow
 class Budget:
     """Limits on one answer; None is no limit.
 
-    `calls` and `depth` are never exceeded. Tokens and dollars are counted when a reply is there, so
-    a step is not started once they are used up, and steps that run side by side may pass the limit.
+    `calls` and `depth` are never exceeded. Tokens and dollars are counted when a reply is there:
+    steps that run side by side may pass the limit.
     """
 
     calls: int | None = None
@@ -40,8 +39,8 @@ async def execute(
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    When the budget ends the work early, the latest reply in step order is the answer and `stopped`
-    says which limit it was. Raises what `Pool.ask` raises, once, after all other steps have ended.
+    Where a limit ends the work early (`stopped`), it is the latest reply in step order. Raises what
+    `Pool.ask` raises, once, after all other steps have ended.
     """
     return await execute_more(Begun(workflow), question, pool, budget)
 
@@ -51,43 +50,41 @@ class Begun:
     """A workflow whose first steps have replied already: a later round adds steps to an earlier."""
 
     workflow: Workflow
-    """All of it."""
     replies: tuple[Reply, ...] = ()
     """Of its first steps, in order; they are not asked again, and count against every limit."""
     depth: int = 0
     """Of what has replied; whoever planned the rest waited for all of it, so it comes on top."""
-
-    def depths(self) -> list[int]:
-        """Return the depth of every step; those that have replied are as deep as all of them."""
-        found = [self.depth] * len(self.replies)
-        for index in range(len(found), len(self.workflow.steps)):
-            reads = self.workflow.reads(index)
-            found.append(1 + max((found[read] for read in reads), default=self.depth))
-        return found
 
 
 async def execute_more(
     begun: Begun, question: Question, pool: Pool, budget: Budget | None = None
 ) -> Answer:
     """Run the steps that have not replied yet; the answer is that of the whole workflow."""
-    workflow, depths = begun.workflow, begun.depths()
+    workflow = begun.workflow
+    depths = workflow.depths(replied=len(begun.replies), depth=begun.depth)
     run = _Run(begun, depths, question, pool, budget or Budget())
-    try:
-        async with anyio.create_task_group() as tasks:
-            for index in range(len(begun.replies), len(workflow.steps)):
-                tasks.start_soon(run.step, index)
-    except* Exception as group:
-        raise first_failure(group) from None
+    await _side_by_side(run.step, range(len(begun.replies), len(workflow.steps)))
     done = [reply for reply in run.replies if reply is not None]
+    deep = (depth for depth, reply in zip(depths, run.replies, strict=True) if reply)
     return Answer(
         text=done[-1].text if done else "",
         replies=tuple(done),
-        depth=max(
-            (deep for deep, reply in zip(depths, run.replies, strict=True) if reply), default=0
-        ),
+        depth=max(deep, default=0),
         stopped=run.stopped,
         plan=workflow.as_json(),
     )
+
+
+async def _side_by_side(
+    work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
+) -> None:
+    """Do the work of every number; the first failure is raised, once, after all have ended."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            for number in numbers:
+                tasks.start_soon(work, number)
+    except* Exception as group:
+        raise first_failure(group) from None
 
 
 @dataclass(slots=True)
@@ -106,33 +103,21 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.started = len(self.begun.replies)
-        asked = len(self.workflow.steps) - self.started
-        self.replies = [*self.begun.replies, *(None for _ in range(asked))]
-        self.ended = [anyio.Event() for _ in self.workflow.steps]
-
-    @property
-    def workflow(self) -> Workflow:
-        return self.begun.workflow
+        self.replies = [*self.begun.replies, *[None] * (len(self.depths) - self.started)]
+        self.ended = [anyio.Event() for _ in self.depths]
 
     async def step(self, index: int) -> None:
-        reads = self.workflow.reads(index)
+        steps, reads = self.begun.workflow.steps, self.begun.workflow.reads(index)
         for read in reads:
             if self.replies[read] is None:
                 await self.ended[read].wait()
         self.stopped = self.stopped or self._over_budget(index)
         if self.stopped is None:
             self.started += 1
-            step = self.workflow.steps[index]
-            history = [(self.workflow.steps[read], self._reply(read)) for read in reads]
-            request = messages(self.question, step, history)
-            name = f"step {index + 1}: {step.worker}"
-            self.replies[index] = await self.pool.ask(step.worker, request, name, step.sampling)
+            # All that it reads has replied, or the budget has stopped us.
+            history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
+            self.replies[index] = await _ask(self, index, steps[index], history)
         self.ended[index].set()
-
-    def _reply(self, index: int) -> Reply:
-        reply = self.replies[index]
-        assert reply is not None, "a step that was read has replied, or the budget has stopped us"
-        return reply
 
     def _over_budget(self, index: int) -> str | None:
         limits = self.budget
@@ -140,29 +125,31 @@ class _Run:
             return "calls"
         if limits.depth is not None and self.depths[index] > limits.depth:
             return "depth"
-        if limits.tokens is not None and self._tokens() >= limits.tokens:
+        replies = [*filter(None, self.replies)]
+        if limits.tokens is not None and sum(map(_tokens, replies)) >= limits.tokens:
             return "tokens"
-        if limits.usd is not None and self._usd() >= limits.usd:
+        if limits.usd is not None and sum(map(_usd, replies)) >= limits.usd:
             return "usd"
         return None
 
-    def _tokens(self) -> int:
-        total = 0
-        for reply in filter(None, self.replies):
-            if reply.usage is None:
-                raise WorkerError(
-                    f"{reply.worker} reported no usage, so a token budget cannot hold"
-                )
-            total += reply.usage.input + reply.usage.output
-        return total
 
-    def _usd(self) -> Decimal:
-        total = Decimal(0)
-        for reply in filter(None, self.replies):
-            if reply.usd is None:
-                raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
-            total += reply.usd
-        return total
+def _tokens(reply: Reply) -> int:
+    if reply.usage is None:
+        raise WorkerError(f"{reply.worker} reported no usage, so a token budget cannot hold")
+    return reply.usage.input + reply.usage.output
+
+
+def _usd(reply: Reply) -> Decimal:
+    if reply.usd is None:
+        raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
+    return reply.usd
+
+
+async def _ask(
+    at: "_Run | Session", index: int, step: Step, history: Sequence[tuple[Step, Reply]]
+) -> Reply:
+    name, request = f"step {index + 1}: {step.worker}", messages(at.question, step, history)
+    return await at.pool.ask(step.worker, request, name, step.sampling)
 
 
 def messages(
@@ -212,27 +199,17 @@ class Session:
         return (await self.ask_all([step]))[0]
 
     async def ask_all(self, steps: Sequence[Step]) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
-
-        Raises what `Pool.ask` raises, once, after all of them have ended.
-        """
+        """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
-        spelled = [replace(step, reads=self._readable(step)) for step in steps]
+        readable = [self._readable(step) for step in steps]
+        spelled = [replace(step, reads=reads) for step, reads in zip(steps, readable, strict=True)]
         found: dict[int, Reply] = {}
 
-        async def one(at: int, step: Step) -> None:
-            reads = step.reads if step.reads != "all" else ()
-            history = [(self.steps[read], self.replies[read]) for read in reads]
-            request = messages(self.question, step, history)
-            name = f"step {start + at + 1}: {step.worker}"
-            found[at] = await self.pool.ask(step.worker, request, name, step.sampling)
+        async def ask(at: int) -> None:
+            history = [(self.steps[read], self.replies[read]) for read in readable[at]]
+            found[at] = await _ask(self, start + at, spelled[at], history)
 
-        try:
-            async with anyio.create_task_group() as tasks:
-                for at, step in enumerate(spelled):
-                    tasks.start_soon(one, at, step)
-        except* Exception as group:
-            raise first_failure(group) from None
+        await _side_by_side(ask, range(len(spelled)))
         replies = [found[at] for at in range(len(spelled))]
         self.steps += spelled
         self.replies += replies

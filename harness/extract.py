@@ -1,6 +1,4 @@
-"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program.
-
-One reader for grading, for rewards and for voting. What counts as an answer:
+"""Find the answer that a reply gives, for grading, rewards and voting.
 
 - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
   or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
@@ -20,35 +18,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from harness import statements
 from harness.records import Kind
-from harness.statements import (
-    ANSWER_WORDS,
-    CHOICE_WORDS,
-    LONGEST,
-    MATHS,
-    OR,
-    TAIL,
-    VERB,
-    Statement,
-    contradicted,
-    denied,
-    doubted,
-    fenced_blocks,
-    folded,
-    in_order,
-    is_bare,
-    last_box,
-    last_lines,
-    last_sentences,
-    parted,
-    places,
-    stand_together,
-    statements,
-    taken_back,
-    without_markup,
-)
-
-ValueT = TypeVar("ValueT")
+from harness.statements import LONGEST, MATHS, OR, TAIL, VERB, Statement, folded, without_markup
 
 
 class _Unclear(Enum):
@@ -57,6 +29,9 @@ class _Unclear(Enum):
 
 UNCLEAR: Final = _Unclear.UNCLEAR
 """What a statement reads as that names several answers, or none of those that can be."""
+ValueT = TypeVar("ValueT")
+Read = Callable[[Statement], ValueT | _Unclear | None]
+Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
 
 
 def extract_integer(reply: str) -> int | None:
@@ -67,7 +42,7 @@ def extract_integer(reply: str) -> int | None:
     >>> extract_integer(r"Hence \boxed{\text{070}}."), extract_integer("ANSWER: 7,0")
     (70, None)
     """
-    return _answer(reply, statements, _integer_of, _concluded_integer)
+    return _answer(reply, statements.find, _integer_of, _concluded_integer)
 
 
 def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> str | None:
@@ -80,7 +55,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
     ('B', None)
     """
     reader = _Choices(tuple(choices), letters)
-    return _answer(folded(reply), reader.statements, reader.read, reader.concluded)
+    return _answer(folded(reply), reader.find, reader.read, reader.concluded)
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
@@ -93,26 +68,19 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
     >>> extract_expressions("The answer is $7$. Wait, that is wrong.")
     ()
     """
-    return _answer(reply, statements, _expression_of, _concluded_expression, joined=_joined) or ()
-
-
-def extract_expression(reply: str) -> str | None:
-    """Return the last expression that the reply gives, or None."""
-    said = extract_expressions(reply)
-    return said[-1] if said else None
+    return _answer(reply, statements.find, _expression_of, _concluded_expression, _joined) or ()
 
 
 def extract_program(reply: str) -> str | None:
     """Return the program in the reply: its last complete fenced block, Python preferred, or None.
 
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes the text between the last two lines
-    that contain a fence. We differ on purpose where that is not a program: a block tagged
-    `output` after the program does not hide it, and the prose between two blocks of a cut-off
-    reply is never run.
+    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes the text between the last two fences.
+    We differ on purpose where that is no program: a block tagged `output` does not hide it, and the
+    prose between two blocks of a cut-off reply is never run.
     """
-    thinking, said, _ = parted(reply)
+    thinking, said, _ = statements.parted(reply)
     found = _fenced_program(said)
-    if found is None and last_box(said) is None and thinking:
+    if found is None and statements.last_box(said) is None and thinking:
         found = _fenced_program(thinking)
     return found
 
@@ -127,11 +95,11 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
-    return extract_expression(reply) or reply.strip() or None
+    return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 
 def _fenced_program(said: str) -> str | None:
-    blocks = fenced_blocks(said)
+    blocks = statements.fenced_blocks(said)
     python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
     return (python or [text for _, text in blocks] or [None])[-1]
 
@@ -153,48 +121,45 @@ def _joined(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _answer(
     reply: str,
-    find: Callable[[str, Sequence[str]], list[Statement]],
-    read: Callable[[Statement], ValueT | _Unclear | None],
+    find: Callable[[str], list[Statement]],
+    read: Read[ValueT],
     conclude: Callable[[str], ValueT | None],
-    joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
+    joined: Join[ValueT] = _alike,
 ) -> ValueT | None:
-    thinking, said, cut_off = parted(reply)
-    found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.explicit]
+    thinking, said, cut_off = statements.parted(reply)
+    found = [one for one in find(said) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
         stated = max((one.end for one in found if read(one) is not None), default=0)
         value = conclude(said[max(len(said) - TAIL, stated) :])
     if value is None and thinking and not _GIVES_UP.search(said):
-        explicit = [one for one in find(thinking, ANSWER_WORDS) if one.explicit]
+        explicit = [one for one in find(thinking) if one.explicit]
         value = _decided(thinking, explicit, read, joined)
     return None if isinstance(value, _Unclear) else value
 
 
 def _decided(
-    said: str,
-    found: Sequence[Statement],
-    read: Callable[[Statement], ValueT | _Unclear | None],
-    joined: Callable[[Sequence[ValueT]], ValueT | _Unclear],
+    said: str, found: Sequence[Statement], read: Read[ValueT], joined: Join[ValueT]
 ) -> ValueT | _Unclear | None:
     """Return what the last statements say, unclear where they are taken back or hedged."""
-    last: Statement | None = None
+    kept: list[Statement] = []
     values: list[ValueT] = []
-    after: Statement | None = None
     for one in reversed(found):
         value = read(one)
-        if value is None or denied(said, one):
+        if value is None or statements.denied(said, one):
             continue
-        if after and not stand_together(said, one, after):
+        after = kept[-1] if kept else None
+        if after and not statements.stand_together(said, one, after):
             break
         if isinstance(value, _Unclear):
             if after and after.value and one.value:  # a later answer line decides
                 break
             return UNCLEAR
-        last, after = last or one, one
+        kept.append(one)
         values.append(value)
-    if last is None:
+    if not kept:
         return None
-    return UNCLEAR if taken_back(said, last) else joined(values[::-1])
+    return UNCLEAR if statements.taken_back(said, kept[0]) else joined(values[::-1])
 
 
 # --- conclusions --------------------------------------------------------------------------------
@@ -203,29 +168,28 @@ _HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
 _APART = re.compile(r"\s*(?:####\s.{1,60}|\*\*.{1,60}\*\*[.:]?|\$.{1,60}\$|\\\[.{1,60}\\\])\s*")
 """A line that is nothing but a value: bold, a formula, or as in grade-school data."""
 _CONCLUDES = re.compile(
-    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
+    r"(?i)(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
     r"|(?:from this |thus )?(?:we|I) (?:conclude|get|find|obtain|have)"
-    r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b",
-    re.I,
+    r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b"
 )
 """How a sentence begins that gives the answer, where no word calls it so."""
 _SECOND_THOUGHTS = re.compile(
-    r"\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*|impossible)\b",
-    re.I,
+    r"(?i)\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*"
+    r"|impossible)\b"
 )
 _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z](?:_?\w)?\s*=\s*$")
 """What stands before the last number of `x = 70, y = 3`."""
 
 
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
-    lines = last_lines(tail)
-    if lines and contradicted(lines[-1]):
+    lines = statements.last_lines(tail)
+    if lines and statements.contradicted(lines[-1]):
         return None
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
-        if is_bare(value):
+        if statements.is_bare(value):
             return (value,)
-    for number, sentence in enumerate(last_sentences(lines)):
+    for number, sentence in enumerate(statements.last_sentences(lines)):
         if _SECOND_THOUGHTS.search(sentence) or (number and sentence.startswith(("The ", "the "))):
             return None  # "the sum is 70" concludes at the very end alone
         if re.search(r"[\d$\\]", sentence):
@@ -253,9 +217,8 @@ _SCALE = (
     r"|dozen|half|halves|thirds?|k\b|bn\b)s?"
 )
 _GOES_ON = re.compile(
-    rf"[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
-    rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))",
-    re.I,
+    rf"(?i)[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
+    rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))"
 )
 """Behind a box: it is part of a larger number, or one of several answers."""
 _UNIT_BEHIND = re.compile(
@@ -264,12 +227,9 @@ _UNIT_BEHIND = re.compile(
     r"|(?:cents|dollars|euros|pounds|radians|degrees|percent|[ckm]?m|feet|inches)\b)"
 )
 _REMARK = re.compile(
-    r"\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
-    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
-    re.S,
+    r"(?s)\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
+    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$"
 )
-
-
 _NO_VALUE = re.compile(r"(?:that|not)\s|(?:correct|right|valid|verified|consistent)\b", re.I)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _QUOTED = re.compile(
@@ -279,8 +239,7 @@ _QUOTED = re.compile(
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     if one.form == "box":
-        other = re.fullmatch(r"or (\S+)", one.more)
-        if other:
+        if other := re.fullmatch(r"or (\S+)", one.more):
             return other[1].strip("$"), one.text.strip()
         if not one.text or _GOES_ON.match(one.more):
             return UNCLEAR
@@ -298,8 +257,7 @@ def _value(text: str) -> str | None:
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
-    maths = MATHS.fullmatch(plain)
-    if maths:
+    if maths := MATHS.fullmatch(plain):
         plain = next(group for group in maths.groups() if group is not None).strip()
     return plain or None
 
@@ -314,8 +272,7 @@ _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
 )
 _CHANGES = re.compile(
-    rf"\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b",
-    re.I,
+    rf"(?i)\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b"
 )
 _PERCENT = re.compile(r"[\s$]*(?:\\?%|per\s?cent)", re.I)
 _NUMBERED = re.compile(r"[\W_]*(?:[^\W\d]+[\W_]+){0,2}\d")
@@ -326,18 +283,15 @@ _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
 _LEADING = re.compile(
-    rf"(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
+    rf"(?i)(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
     r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
     r"|\s+(?:and|to|versus|vs|as\s+well\s+as|per\s?cent|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
     r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
     rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
-    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)",
-    re.I,
+    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)"
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
-
-
 _ENCLOSING = re.compile(
     r"^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
     r"|and)[ -]+)+(?=\(\d+\)\W*$)|[()\[\]{}\"\u201c\u201d*]|^\s+"
@@ -361,8 +315,7 @@ def _concluded_integer(tail: str) -> int | None:
 
 def _stated_integer(value: str) -> int | None:
     value = _HOPE.sub("", value)
-    whole = _whole_integer(value)
-    if whole is not None:
+    if (whole := _whole_integer(value)) is not None:
         return whole
     leading = _LEADING.match(_ENCLOSING.sub("", without_markup(value[:LONGEST])))
     return int(leading[1].replace(",", "")) if leading else None
@@ -379,10 +332,10 @@ def _whole_integer(text: str) -> int | None:
     plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
-    *_, last = texts = [side.strip(' {}()*"') for side in plain.split("=")]
+    texts = [side.strip(' {}()*"') for side in plain.split("=")]
     sides = [_sum(side) for side in texts]
     numbers = {side for side in sides if side is not None}
-    ends = sides[-1] is not None or (len(sides) == 2 and not last[:1].isdigit())
+    ends = sides[-1] is not None or (len(sides) == 2 and not texts[-1][:1].isdigit())
     return numbers.pop() if len(numbers) == 1 and ends else None
 
 
@@ -431,15 +384,13 @@ _LISTED = (
     r"|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
 )
 _REASONS = re.compile(
-    r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
-    re.I,
+    r"(?i)\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b"
 )
 _IS_CORRECT = re.compile(
-    r"\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
+    r"(?m)\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
     r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
     r"(?:\s+(?:answer|choice|option|one|statement)|(?![^.\n]{0,80}\bbut\b))|the\s+(?:answer|one))"
-    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))",
-    re.M,
+    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
 )
 _WHICH_IS = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
@@ -473,7 +424,6 @@ _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|sinc
 
 @lru_cache(maxsize=16)
 def _of_letters(pattern: str, letters: str) -> re.Pattern[str]:
-    """Return a pattern with `@` for one of these letters."""
     return re.compile(pattern.replace("@", f"[{letters}]").replace("#OR", OR), re.M)
 
 
@@ -484,27 +434,26 @@ class _Choices:
     choices: tuple[str, ...]
     letters: str
 
-    def statements(self, said: str, words: Sequence[str]) -> list[Statement]:
+    def find(self, said: str) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
-        found, base = statements(said, CHOICE_WORDS), max(0, len(said) - TAIL)
-        others = [
-            one for verb in (" is", " must be") for one in self._said_correct(said, base, verb)
-        ]
+        found, others = statements.find(said, statements.CHOICE_WORDS), [*self._said_correct(said)]
         if found and len({one.text for one in others}) > 1:  # options looked at one by one
             return found
-        return in_order(said, [*found, *others]) if others else found
+        return statements.in_order(said, [*found, *others]) if others else found
 
-    def _said_correct(self, said: str, base: int, verb: str) -> Iterator[Statement]:
-        for at in places(said, verb, base):
-            correct = _IS_CORRECT.match(said, at)
-            if correct:
-                start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
-                before = said[start : correct.start()]
-                letter = _of_letters(_WHICH_IS, self.letters).search(before)
-                if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
-                    yield Statement(
-                        "sentence", start + letter.start(), correct.end(), letter[1], explicit=False
-                    )
+    def _said_correct(self, said: str) -> Iterator[Statement]:
+        base = max(0, len(said) - TAIL)
+        for at in (
+            *statements.places(said, " is", base),
+            *statements.places(said, " must be", base),
+        ):
+            if not (correct := _IS_CORRECT.match(said, at)):
+                continue
+            start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
+            letter = self._of(_WHICH_IS).search(said[start:at])
+            if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
+                place = start + letter.start()
+                yield Statement("sentence", place, correct.end(), letter[1], explicit=False)
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
@@ -525,52 +474,50 @@ class _Choices:
         plain = _HOPE.sub("", plain.replace('"', ""))
         if small := _SMALL.match(plain):
             plain = small.group().upper() + plain[small.end() :]
-        choice = _of_letters(_READ, self.letters).match(plain)
-        if choice:
+        if choice := self._of(_READ).match(plain):
             return choice[1]
         return UNCLEAR if _SEVERAL.match(plain) else None
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        named = {one[1] for one in _of_letters(r"[(\[](@)[)\]]", self.letters).finditer(text)}
-        listed = len(named) > 2 or _of_letters(_LISTED, self.letters).search(text)
+        named = set(self._of(r"[(\[](@)[)\]]").findall(text))
+        listed = len(named) > 2 or self._of(_LISTED).search(text)
         return bool(listed) and not _REASONS.search(text)
 
     def concluded(self, tail: str) -> str | None:
-        """Read a reply that is a letter, or whose last or first line alone is an option."""
-        lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
-        if not lines or self.lists(lines[-1]) or contradicted(lines[-1]):
+        """Return what a reply is that is a letter, or whose last or first line is an option."""
+        lines = [without_markup(line[:LONGEST]) for line in statements.last_lines(tail)]
+        if not lines or self.lists(lines[-1]) or statements.contradicted(lines[-1]):
             return None
         if len(lines) == 1:
-            only = _of_letters(_ONLY, self.letters).fullmatch(lines[0])
-            found = only[1].upper() if only else letter_of_option(lines[0], self.choices)
-            if found:
+            only = self._of(_ONLY).fullmatch(lines[0])
+            if found := only[1].upper() if only else letter_of_option(lines[0], self.choices):
                 return found
         if lines[-1].endswith(":"):  # cut off in its working
             return None
         return self._option_line(lines) or self._last_sentence(lines)
 
     def _option_line(self, lines: Sequence[str]) -> str | None:
-        named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
+        named = [self._of(_OPTION_LINE).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
         before = named[-2] if len(lines) > 1 else None
         if named[-1] and not before and len(letters) < 3:
-            return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
+            return None if statements.contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
-        sentence = last_sentences(lines)[0]
-        if doubted(sentence):
+        sentence = statements.last_sentences(lines)[0]
+        if statements.doubted(sentence):
             return None
-        ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
-        if ended:
+        if ended := self._of(_CONCLUDED).fullmatch(sentence):
             return ended[1] or ended[2]
-        found = {
-            one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines[-2:]))
-        }
+        found = set(self._of(_PREDICATE).findall("\n".join(lines[-2:])))
         if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
-            found = {one[1] for one in _of_letters(_MENTION, self.letters).finditer(sentence)}
+            found = set(self._of(_MENTION).findall(sentence))
         return found.pop() if len(found) == 1 else None
+
+    def _of(self, pattern: str) -> re.Pattern[str]:
+        return _of_letters(pattern, self.letters)
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

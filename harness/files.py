@@ -1,10 +1,9 @@
 """Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines.
 
-Every ceiling stands here. Real files stay far below: a run of a million calls in 1,000 logs has
-members of at most some megabytes, packed by a factor of 5 to 30; its MANIFEST.json has 130 bytes a
-sample. What an archive says of its sizes is checked before anything is unpacked, and what comes out
-is counted while it does, since an archive may lie. Whatever is wrong is a ValueError of one line
-(`TooLarge` for a limit), so that readers name their file in a sentence of their own.
+Real files stay far below every ceiling: a run of a million calls has members of some megabytes,
+packed by a factor of 5 to 30. What an archive says of its sizes is checked before anything is
+unpacked, and what comes out is counted, since an archive may lie. Whatever is wrong is a ValueError
+of one line (`TooLarge` for a limit), so that readers name their file in a sentence of their own.
 """
 
 import csv
@@ -21,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from io import BufferedReader, BytesIO, RawIOBase
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
@@ -40,7 +39,6 @@ else:
     BROKEN = (zstd.ZstdError, zlib.error)
 
 MIB, GIB = 1 << 20, 1 << 30
-
 SETTINGS = 4 * MIB
 """A pool, a price book, a training config, cards, a key: the largest that is shipped has 12 kB."""
 DOCUMENT = 2 * GIB
@@ -50,8 +48,8 @@ LINE = 512 * MIB
 MEMBER = 4 * GIB
 """A member of an archive: one question with all calls that were made for it."""
 SMALL = 64 * MIB
-"""So much may come out of a member, or of a whole archive four times, at any ratio: texts that
-repeat themselves pack well, and this much harms nobody."""
+"""So much may come out of a member, four times that of a whole archive, at any ratio: texts that
+repeat themselves pack well."""
 RATIO = 250
 """Above that a member or an archive may be so many times as large as its packed bytes."""
 MEMBERS = 2_000_000
@@ -65,10 +63,8 @@ class TooLarge(ValueError):
 
 
 def regular_size(path: Path) -> int:
-    """Return the size of a regular file; UserError for a directory, a pipe or a device.
-
-    Opening a pipe waits for ever, and `/dev/zero` has no end. OSError as `stat` raises it.
-    """
+    """Return the size of a regular file; UserError for a directory, a pipe or a device."""
+    # Opening a pipe waits for ever, and `/dev/zero` has no end.
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
@@ -78,8 +74,7 @@ def regular_size(path: Path) -> int:
 
 def read_limited(path: Path, most: int) -> bytes:
     """Return a regular file's bytes; UserError when there are more than `most`."""
-    size = regular_size(path)
-    if size <= most:
+    if regular_size(path) <= most:
         with path.open("rb") as file:
             content = file.read(most + 1)  # it may have grown, and files of /proc have no size
         if len(content) <= most:
@@ -139,28 +134,22 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
     if method == zipfile.ZIP_STORED:
         yield packed
     elif method == zipfile.ZIP_DEFLATED:
-        yield from _deflated(packed)
+        unpacker, rest = zlib.decompressobj(-15), packed
+        while rest and not unpacker.eof:
+            yield unpacker.decompress(rest, PIECE)
+            rest = unpacker.unconsumed_tail
+        yield unpacker.flush()
     elif method == ZSTD:
         yield from _unzstd(packed)
     else:
         raise NotImplementedError(f"compressed by method {method}")
 
 
-def _deflated(packed: bytes) -> Iterator[bytes]:
-    unpacker, rest = zlib.decompressobj(-15), packed
-    while rest and not unpacker.eof:
-        yield unpacker.decompress(rest, PIECE)
-        rest = unpacker.unconsumed_tail
-    yield unpacker.flush()
-
-
 if sys.version_info < (3, 14):
 
     def _one_frame(packed: bytes, size: int) -> bytes:
-        """Return what the first frame holds at once, as nearly every member has one; or nothing.
-
-        What a frame says of itself wins over a limit that is given, so it is asked first.
-        """
+        """Return what the first frame holds at once, as nearly every member has one; or nothing."""
+        # What a frame says of itself wins over a limit that is given, so it is asked first.
         if zstandard.frame_content_size(packed) > size:
             return b""
         return zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
@@ -191,21 +180,22 @@ else:
 
 
 def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return one member's bytes, checked against its size and sum: `ZipFile.read`, within limits.
-
-    ValueError for a member that is not what the archive's index says.
-    """
+    """Return one member's bytes; ValueError where they are not what the archive's index says."""
     refuse_member(info)
-    file.seek(info.header_offset)
-    head = file.read(30)
+    head, packed = _packed(file, info)
     if head[:4] != b"PK\x03\x04":
         raise ValueError("it does not begin where the index says")
-    skipped = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-    file.seek(skipped, 1)
-    data = inflate(file.read(info.compress_size), info.compress_type, info.file_size)
+    data = inflate(packed, info.compress_type, info.file_size)
     if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
         raise ValueError("its bytes are not those that were written")
     return data
+
+
+def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
+    file.seek(info.header_offset)
+    head = file.read(30)
+    file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
+    return head, file.read(info.compress_size)
 
 
 def refuse_false_sizes(path: Path, wanted: Callable[[str], bool] = bool) -> None:
@@ -218,20 +208,11 @@ def refuse_false_sizes(path: Path, wanted: Callable[[str], bool] = bool) -> None
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
         for info in archive.infolist():
-            if wanted(info.filename):
-                _refuse_false(file, info)
-
-
-def _refuse_false(file: BinaryIO, info: zipfile.ZipInfo) -> None:
-    file.seek(info.header_offset + 26)
-    sizes = file.read(4)
-    skipped = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
-    file.seek(skipped, 1)
-    found = 0
-    for piece in _pieces(file.read(info.compress_size), info.compress_type):
-        found += len(piece)
-        if found > info.file_size:
-            raise TooLarge(f"{info.filename[:80]} unpacks to more than it says")
+            if not wanted(info.filename):
+                continue
+            sizes = (len(piece) for piece in _pieces(_packed(file, info)[1], info.compress_type))
+            if any(found > info.file_size for found in accumulate(sizes)):
+                raise TooLarge(f"{info.filename[:80]} unpacks to more than it says")
 
 
 def unpack_gzip(content: bytes) -> bytes:
@@ -274,15 +255,10 @@ DIGITS = 400
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:
     """Return the tables of a TOML text; a byte order mark is passed over."""
-    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    text = _text(content)
     if any(line.partition("=")[0].count(".") > DOTS for line in text.splitlines()):
         raise ValueError(f"a key has more than {DOTS} parts")
-    try:
-        return tomllib.loads(text, parse_float=_finite)
-    except RecursionError:
-        raise ValueError(DEEP) from None
-    except ValueError as error:
-        raise ValueError(_said(error)) from None
+    return _plainly(tomllib.loads, text, parse_float=_finite)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -294,13 +270,24 @@ def parse_json(
     content: str | bytes, parse_float: Callable[[str], Any] | None = None
 ) -> Any:  # JSON is whatever it is
     """Return the value of a JSON text; NaN, Infinity and numbers beyond every type are refused."""
+    numbers = {"parse_float": parse_float or _finite, "parse_constant": _no_constant}
+    return _plainly(json.loads, _text(content), **numbers)
+
+
+def _text(content: str | bytes) -> str:
+    return content.decode("utf-8-sig") if isinstance(content, bytes) else content
+
+
+def _plainly(read: Callable[..., Any], text: str, **options: Callable[[str], Any]) -> Any:
+    """Return what a reader makes of a text; what it says against it is meant for users."""
     try:
-        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        return json.loads(text, parse_float=parse_float or _finite, parse_constant=_no_constant)
+        return read(text, **options)
     except RecursionError:
         raise ValueError(DEEP) from None
     except ValueError as error:
-        raise ValueError(_said(error)) from None
+        said = first_line(error)
+        digits = "integer string conversion" in said
+        raise ValueError("a number has thousands of digits" if digits else said) from None
 
 
 def json_with_nan(content: bytes) -> Any:
@@ -328,10 +315,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a CSV text with a header by column, each with its last line's number.
-
-    A row that is too short lacks its last columns as None, as with `csv.DictReader`.
-    """
+    """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     for number, row in rows:
@@ -368,12 +352,6 @@ def first_line(error: BaseException) -> str:
     return re.split(r"[\r\n]", said, maxsplit=1)[0][:300]
 
 
-def _said(error: ValueError) -> str:
-    """Return what a reader says, where it is meant for users and not for programmers."""
-    said = first_line(error)
-    return "a number has thousands of digits" if "integer string conversion" in said else said
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
@@ -399,17 +377,14 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
         raise UserError(f"There is no file {path}.")
     try:
         with open_text(path) as lines:
-            yield from _csv(lines) if _is_csv(path) else _jsonl(lines, path)
+            yield from dicts_of_csv(lines_of(lines)) if _is_csv(path) else _jsonl(lines, path)
     except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         kind = "CSV" if _is_csv(path) else "JSON Lines"
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
 
 
 def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return the question that `made` makes of each row and of its place, for messages.
-
-    UserError when there is no row, and for all that `read_rows` refuses.
-    """
+    """Return what `made` makes of each row and its place; UserError as `read_rows`, or for none."""
     found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not found:
         raise UserError(f"{path} has no rows.")
@@ -430,10 +405,6 @@ def open_text(path: Path) -> io.TextIOWrapper:
 
 def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-
-
-def _csv(lines: io.TextIOWrapper) -> Generator[tuple[int, JsonRow]]:
-    yield from dicts_of_csv(lines_of(lines))
 
 
 def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]]:

@@ -1,11 +1,9 @@
 """The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
 
-Fugu speaks OpenAI's dialects and puts what its orchestration took among the details of its usage:
-outside input and output, and billed as they are (console.sakana.ai/pricing, read 2026-11-22).
-Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
-reply's metadata, where `harness.usage` reads it. Inspect has no public base class for a provider of
-these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra has
-a price by the token: plain `fugu` bills the rate of whichever model it chose, so no audit can tell.
+Fugu puts what its orchestration took among the details of its usage: outside input and output, and
+billed as they are (console.sakana.ai/pricing, read 2026-11-22). Inspect's `openai-api/` drops those
+counts, so each reply's metadata keeps the usage as it came, where `harness.usage` reads it. Only
+Fugu Ultra has a price by the token: plain `fugu` bills the rate of whichever model it chose.
 """
 
 from typing import Any
@@ -18,34 +16,16 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from harness.usage import PROVIDER_USAGE, raw_usage
 
-SERVICE = "fugu"
 ADDRESS = "https://api.sakana.ai/v1"
-DEFAULTS = GenerateConfig()
 
 
 class FuguAPI(OpenAICompatibleAPI):
     """Fugu by its responses API; by chat completions with `responses_api = false`."""
 
-    def __init__(
-        self,
-        model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: GenerateConfig = DEFAULTS,
-        responses_api: bool = True,
-        **model_args: Any,
-    ) -> None:
+    def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
         """Ask the environment for key and address where they are not given."""
-        super().__init__(
-            model_name=model_name,
-            base_url=base_url,
-            api_key=api_key,
-            config=config,
-            service=SERVICE,
-            service_base_url=ADDRESS,
-            responses_api=responses_api,
-            **model_args,
-        )
+        settings |= {"service": "fugu", "service_base_url": ADDRESS}
+        super().__init__(model_name, responses_api=responses_api, **settings)
 
     def initialize(self) -> None:
         """Complete the address: Sakana's examples take it with or without its `/v1`."""

@@ -1,20 +1,20 @@
 """Grade replies that were made anywhere: rows in, a file of verdicts out.
 
-The grader is the one that scores a run, so a reply gets the same verdict here and there. The file
-is safe against being killed: while it grows, verdicts stand in the order in which they came, and a
-reply that is graded again has a later one; when all is done, they are put into the order of the
-replies. What it was made from stands in `FILE.meta.json`: verdicts of other replies are never
-mixed in.
+The grader is the one that scores a run. The file is safe against being killed: while it grows,
+verdicts stand in the order in which they came, and a reply that is graded again has a later one; at
+the end they are put into the order of the replies. What it was made from stands in
+`FILE.meta.json`: verdicts of other replies are never mixed in.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from io import RawIOBase
 from pathlib import Path
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.boxes import BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
 from harness.errors import UserError
 from harness.files import SETTINGS, parse_json, read_limited, read_rows
-from harness.parallel import ProgressLine, map_concurrently, progress_line
+from harness.parallel import map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue, find_named
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
@@ -34,7 +34,6 @@ META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"
 """Last field of a verdict: the line of the replies file that it is about."""
-
 Verdict = Mapping[str, Any]
 """`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
 
@@ -60,56 +59,38 @@ class VerdictFile:
 
     def __init__(self, path: Path, reader: BinaryIO, writer: BinaryIO) -> None:
         """Read what is there; `writer` appends and holds nothing back."""
-        self._path = path
-        self._reader = reader
-        self._writer = writer
+        self._path, self._reader, self._writer = path, reader, writer
         self._places: dict[int, int] = {}
-        self._ungraded: set[int] = set()
+        self.graded: set[int] = set()  # lines of replies that have a value
         self._in_order = True
         self._read()
-
-    def has(self, line: int) -> bool:
-        """Say whether a reply has a value already."""
-        return line in self._places and line not in self._ungraded
-
-    @property
-    def graded(self) -> int:
-        """Replies that have a value."""
-        return len(self._places) - len(self._ungraded)
 
     def add(self, verdict: Verdict) -> None:
         """Append a verdict and hand it to the system, so that a killed run keeps it."""
         place = os.fstat(self._writer.fileno()).st_size
         text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
-            whole = self._writer.write(text) == len(text)
-            why = "no space left"
+            if self._writer.write(text) < len(text):
+                raise OSError(errno.ENOSPC, "no space left")
         except OSError as error:
-            whole, why = False, str(error.strerror)
-        if not whole:
             raise UserError(
-                f"{self._path} cannot be written ({why}): make room; what is graded is kept, and "
-                "the same command grades the rest."
-            )
+                f"{self._path} cannot be written ({error.strerror}): make room; what is graded is "
+                "kept, and the same command grades the rest."
+            ) from error
         self._note(verdict, place)
 
-    def verdicts(self) -> Generator[Verdict]:
+    def verdicts(self) -> Iterator[Verdict]:
         """Yield the newest verdict of each reply, in the order of the replies."""
-        for line in sorted(self._places):
-            yield cast(Verdict, json.loads(self._text_at(line)))
+        return map(json.loads, self._texts())
 
     def put_in_order(self) -> None:
-        """Write the verdicts in the order of the replies, unless they stand so.
-
-        Until all are written the file stays as it is; UserError when there is no room for that.
-        """
+        """Write the verdicts in the order of the replies; UserError when there is no room."""
         if self._in_order:
             return
         scratch = self._path.with_name(f"{self._path.name}.new")
         try:
             with scratch.open("wb") as new:
-                for line in sorted(self._places):
-                    new.write(self._text_at(line))
+                new.writelines(self._texts())
             scratch.replace(self._path)
         except OSError as error:
             raise UserError(
@@ -119,18 +100,16 @@ class VerdictFile:
         finally:
             scratch.unlink(missing_ok=True)
 
-    def _text_at(self, line: int) -> bytes:
-        self._reader.seek(self._places[line])
-        return self._reader.readline()
+    def _texts(self) -> Iterator[bytes]:
+        for line in sorted(self._places):
+            self._reader.seek(self._places[line])
+            yield self._reader.readline()
 
     def _note(self, verdict: Verdict, place: int) -> None:
         line = verdict[LINE]
         self._in_order = self._in_order and line > next(reversed(self._places), 0)
         self._places[line] = place
-        if verdict["value"] is None:
-            self._ungraded.add(line)
-        else:
-            self._ungraded.discard(line)
+        (self.graded.discard if verdict["value"] is None else self.graded.add)(line)
 
     def _read(self) -> None:
         place = 0
@@ -151,10 +130,7 @@ class VerdictFile:
 
 @contextmanager
 def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
-    """Yield the verdicts at `path`, new or from an earlier run, locked against another run.
-
-    UserError when the file is not of podium's making or was made from something else.
-    """
+    """Yield the verdicts at `path`, locked; UserError where they are of something else."""
     beside = path.with_name(path.name + META)
     with path.open("ab", buffering=0) as writer, path.open("rb") as reader:
         _lock(path, writer)
@@ -171,33 +147,26 @@ def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
 
 def _lock(path: Path, writer: RawIOBase) -> None:
     """Keep other runs out; UserError if one is at work, or has just put another file here."""
-    try:
+    same = False
+    with suppress(BlockingIOError):
         fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
         same = os.path.samestat(os.fstat(writer.fileno()), path.stat())
-    except BlockingIOError:
-        same = False
     if not same:
         raise UserError(f"Another podium grade is writing {path}; wait for its end.")
 
 
 def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
     if not beside.is_file():
-        raise UserError(
-            f"{path} was not written by podium grade ({beside.name} is missing): name another "
-            "--out."
-        )
+        said = f"{path} was not written by podium grade ({beside.name} is missing)"
+        raise UserError(f"{said}: name another --out.")
     try:
         stored = VerdictOrigin.model_validate_json(read_limited(beside, SETTINGS))
     except ValidationError as error:
         raise UserError(f"{beside} is damaged: name another --out.") from error
     for name, now in made:
-        before = getattr(stored, name)
-        if before != now:
-            what = name.replace("_", " ")
-            raise UserError(
-                f"{path} holds other verdicts: {what} was {_said(before)} and is now {_said(now)}; "
-                "name another --out."
-            )
+        if (before := getattr(stored, name)) != now:
+            what = f"{name.replace('_', ' ')} was {_said(before)} and is now {_said(now)}"
+            raise UserError(f"{path} holds other verdicts: {what}; name another --out.")
 
 
 def _said(value: object) -> str:
@@ -230,12 +199,10 @@ class Graded:
     mean: float | None
     """Mean value of what is graded, earlier runs included."""
     now: int
-    """Replies graded by this run."""
     seconds: float
     reason: str
     """Why the first unscored reply is unscored; empty when none is."""
     where: str
-    """The box, in words."""
 
     def __str__(self) -> str:
         mean = "-" if self.mean is None else f"{self.mean:.4f}"
@@ -282,18 +249,23 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         open_run_box(catalogue.boxes, name, [suite], request.max_sandboxes) as box,
         open_verdicts(request.out, _made(request, suite, box)) as verdicts,
     ):
-        started, before = time.monotonic(), verdicts.graded
-        with progress_line(f"grading {suite.name}", total, before) as line:
-            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts, line)
+        started, before = time.monotonic(), len(verdicts.graded)
+        grade = partial(_verdict, suite, questions, box)
+        left = (reply for reply in _replies(request.replies) if reply.line not in verdicts.graded)
+        with (
+            progress_line(f"grading {suite.name}", total, before) as line,
+            closing(map_concurrently(grade, left, box.most if box else 1)) as made,
+        ):
+            for verdict in made:
+                verdicts.add(verdict)
+                line.tick()
+        verdicts.put_in_order()
         seconds = time.monotonic() - started
-        return _summed(verdicts, (verdicts.graded - before, seconds), box)
+        return _summed(verdicts, (len(verdicts.graded) - before, seconds), box)
 
 
 def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
-    """Return the questions that replies name: of a file, or of the suite's splits, suite first.
-
-    A split that cannot be loaded is no trouble where no reply is to a question of it.
-    """
+    """Return the questions that replies name; a split without any need not be loadable."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     known: dict[str, Question] = {}
@@ -311,34 +283,28 @@ def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Map
 
 
 def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
-    """Raise UserError for replies that only a model can judge: here none is asked."""
     prose = [one for one in asked if isinstance(suite, ModelGraded) and suite.needs_judge(one)]
     if prose:
         raise UserError(
             f"Only a model can judge {len(prose)} of the {len(asked)} questions, {prose[0].id!r} "
-            "say, and podium grade asks none: leave their replies out, or sit them by podium run."
+            "say, and podium grade asks none: leave their replies out, or ask them by podium run."
         )
 
 
 def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
-    """Return how many replies there are; UserError unless each is one to a known question."""
-    total = 0
-    unknown: list[_Reply] = []
-    for reply in _replies(replies):
-        total += 1
-        if reply.question not in questions:
-            unknown.append(replace(reply, text=""))
+    asked = [(reply.line, reply.question) for reply in _replies(replies)]
+    unknown = [(line, name) for line, name in asked if name not in questions]
     if unknown:
-        name = unknown[0].question
+        line, name = unknown[0]
         why = suite.left_out.get(name) if isinstance(suite, LeavesOut) else None
         said = f"does not ask {name!r}, because {why}" if why else f"has no question {name!r}"
         raise UserError(
-            f"{replies}, line {unknown[0].line}: {suite.name} {said} "
-            f"({len(unknown)} of {total} replies are to questions that are not there)."
+            f"{replies}, line {line}: {suite.name} {said} "
+            f"({len(unknown)} of {len(asked)} replies are to questions that are not there)."
         )
-    if not total:
+    if not asked:
         raise UserError(f"{replies} holds no replies.")
-    return total
+    return len(asked)
 
 
 def _replies(path: Path) -> Generator[_Reply]:
@@ -346,12 +312,11 @@ def _replies(path: Path) -> Generator[_Reply]:
         for field in ("question_id", "reply"):
             if field not in row:
                 raise UserError(f"{path}, line {line} has no `{field}`.")
-        question, text = row["question_id"], row["reply"]
+        question, text, epoch = row["question_id"], row["reply"], row.get("epoch", 1)
         if isinstance(question, bool) or not isinstance(question, str | int):
             raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
         if not isinstance(text, str):
             raise UserError(f"{path}, line {line}: its `reply` is not a string.")
-        epoch = row.get("epoch", 1)
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
             raise UserError(f"{path}, line {line}: its `epoch` is not a whole number from 1.")
         yield _Reply(line, str(question), text, epoch)
@@ -373,31 +338,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Grader:
-    suite: Suite[Any]
-    questions: Mapping[str, Question]
-    box: OpenBox | None
-
-
-def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile, line: ProgressLine) -> None:
-    """Grade what has no value yet, as many at once as the box takes, and write it down."""
-    left = (reply for reply in _replies(replies) if not verdicts.has(reply.line))
-    most = grader.box.most if grader.box else 1
-    with closing(map_concurrently(partial(_verdict, grader), left, most)) as made:
-        for verdict in made:
-            verdicts.add(verdict)
-            line.tick()
-    verdicts.put_in_order()
-
-
-def _verdict(grader: _Grader, reply: _Reply) -> Verdict:
+def _verdict(
+    suite: Suite[Any], questions: Mapping[str, Question], box: OpenBox | None, reply: _Reply
+) -> Verdict:
     """Grade one reply; what podium could not grade has no value, and is never a 0."""
-    question = at_epoch(grader.suite, grader.questions[reply.question], reply.epoch)
-    box = grader.box.box if grader.box else None
+    question = at_epoch(suite, questions[reply.question], reply.epoch)
     started = time.monotonic()
     try:
-        grade = grader.suite.grade(question, reply.text, box)
+        grade = suite.grade(question, reply.text, box.box if box else None)
     except UserError:
         raise
     except Exception as error:
@@ -419,7 +367,6 @@ def _verdict(grader: _Grader, reply: _Reply) -> Verdict:
 
 
 def _tests(grade: Grade | None) -> tuple[int | None, int | None]:
-    """Return how many tests a program passed, of how many; None where there are no tests."""
     facts = grade.metadata if grade else EMPTY
     if "tests_total" in facts:
         return facts["tests_passed"], facts["tests_total"]
@@ -436,13 +383,6 @@ def _summed(verdicts: VerdictFile, now: tuple[int, float], box: OpenBox | None) 
             reason = reason or str(verdict["reason"])
         else:
             value += verdict["value"]
-    facts = next(iter(box.facts.values())) if box else None
-    return Graded(
-        replies=total,
-        unscored=unscored,
-        mean=value / (total - unscored) if total > unscored else None,
-        now=now[0],
-        seconds=now[1],
-        reason=reason,
-        where=f"box {box.name} ({facts.short})" if box and facts else "no box",
-    )
+    mean = value / (total - unscored) if total > unscored else None
+    where = f"box {box.name} ({next(iter(box.facts.values())).short})" if box else "no box"
+    return Graded(total, unscored, mean, *now, reason, where)

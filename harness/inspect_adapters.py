@@ -4,10 +4,8 @@
     def single(worker: str, pool: str | None = None) -> Solver:
         return as_solver(planned(...), pool)
 
-A solver made this way fills absent model roles from `pool` (the name of a pool file), so that
-Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
-Without a solver a task generates with the model Inspect was given, so `inspect eval suites/aime25
---model openai/gpt-5` works as any Inspect user expects.
+Such a solver fills absent model roles from `pool` (the name of a pool file); with `pool=None` the
+workers are the user's model roles. Without a solver a task generates with Inspect's own model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +44,7 @@ from harness.suite import (
 from harness.system import System
 
 SYSTEM = "podium_system"
-"""Attribute of a solver: the system it was made of. Inspect's decorator copies attributes."""
+"""Attribute of a solver: its system. Inspect's decorator copies attributes."""
 
 
 def system_of(made: Solver) -> System:
@@ -56,20 +54,21 @@ def system_of(made: Solver) -> System:
     return getattr(made, SYSTEM)
 
 
-def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None = None) -> Solver:
-    """Return the Inspect solver that lets a system answer each sample.
+def as_solver(
+    system: System, pool: str | None = None, override: WorkerSpec | None = None
+) -> Solver:
+    """Return the Inspect solver that lets a system answer each sample; UserError for its pool.
 
-    The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
-    the conductor that the system brings along, whoever the pool's is.
+    `override` is the conductor that the system brings along, whoever the pool's is.
     """
     spec, known = named_pool(pool), current()
-    spec = with_conductor(spec, seat) if spec and seat else spec
+    spec = spec and with_conductor(spec, override)
     journal = known.journal
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         begun = monotonic()
         with recording(journal, "inference", sample_ref(state)) as recorder:
-            pool = active_pool(spec, state.epoch, seat)
+            pool = active_pool(spec, state.epoch, override)
             pool.public_tests = known.public_tests or current().public_tests
             answer = await system(asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
@@ -90,10 +89,7 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool that a solver was given by name; None where the user's roles are the workers.
-
-    Inside a run it is the run's own, which its name alone might not find again.
-    """
+    """Return the pool of a name, in a run its own; None where the user's roles are the workers."""
     known = current().spec
     return known if known and known.name == pool else read_pool(pool) if pool else None
 
@@ -129,10 +125,7 @@ def asked_in(state: TaskState) -> Question:
 
 
 def question_of(state: TaskState) -> Question:
-    """Return the question of a running sample as epoch 1 puts it, target included.
-
-    Any Inspect dataset will do.
-    """
+    """Return the question of a running sample as epoch 1 puts it, target included."""
     question = question_from(str(state.sample_id), state.input_text, state.metadata)
     return replace(question, target=state.target.text)
 
@@ -151,13 +144,13 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 def _answer_shape(answer: Answer) -> dict[str, object]:
     """Return what the log keeps of an answer beside its text: the shape of the work."""
-    shape: dict[str, object] = {
+    return {
         "depth": answer.depth,
         "steps": len(answer.replies),
         "stopped": answer.stopped,
         "plan": answer.plan,
+        **({"noted": dict(answer.noted)} if answer.noted else {}),
     }
-    return {**shape, "noted": dict(answer.noted)} if answer.noted else shape
 
 
 SCHEMA = 1
@@ -180,10 +173,9 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    Of these questions `only` some are asked, by id and in that order (None: all), each of them
-    `epochs` times (None: as often as the suite usually does). `metadata` is
-    added to podium's facts in the log header. UserError for a split that does not
-    exist, a limit below 1, or a suite that needs a box and was given none.
+    `only` are asked, by id and in that order (None: all), `epochs` times (None: as usual), and
+    `metadata` goes to podium's facts in the log header. UserError for a split that does not exist,
+    a limit below 1, or a suite that needs a box and was given none.
     """
     questions = pick(suite, split, limit)
     if only is not None:
@@ -242,16 +234,8 @@ def refuse_no_epochs(epochs: int | None) -> None:
 
 def sample(question: Question) -> Sample:
     """Return a question as an Inspect sample; `question_of` is the inverse."""
-    return Sample(
-        id=question.id,
-        input=question.text,
-        target=question.target or "",
-        metadata={
-            "kind": question.kind,
-            "topic": question.topic,
-            "question": dict(question.metadata),
-        },
-    )
+    facts = {"kind": question.kind, "topic": question.topic, "question": dict(question.metadata)}
+    return Sample(id=question.id, input=question.text, target=question.target or "", metadata=facts)
 
 
 def public_tests_of(
@@ -259,9 +243,7 @@ def public_tests_of(
 ) -> PublicTests | None:
     """Return how a suite's public tests are run in a box; None where it has none, or no box.
 
-    They share the scorer's places: programs that are tried and programs that are graded are
-    together no more than the run allows. Raises what the box raises: then the sample has failed,
-    and no reply is worse for it.
+    They share the scorer's places for `programs`. What the box raises fails the sample, no reply.
     """
     if box is None or not isinstance(suite, PubliclyTested):
         return None
@@ -285,14 +267,8 @@ def offer_public_tests(tests: PublicTests) -> Solver:
     return solve
 
 
-def as_scorer(
-    suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
-) -> Scorer:
-    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once.
-
-    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
-    it never becomes a zero.
-    """
+def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = None) -> Scorer:
+    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
     known = current()
     programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())
     journal = known.journal
@@ -355,5 +331,4 @@ def as_score(grade: Grade) -> Score:
 
 def unscored(error: Exception) -> Score:
     """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
-    said = f"{type(error).__name__}: {error}"
-    return Score.unscored(reason="scoring_failed", explanation=said)
+    return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

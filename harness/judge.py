@@ -1,12 +1,9 @@
 """Models that judge, and grading again from logs: a newer log takes the place of the old one.
 
-A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are in the
-log in the phase of scoring: they are no system's cost. What a judge is told is its suite's.
-
-Graded again is what could not be graded (sandbox down, disk full), or all after a scorer was
-mended; no model is asked, but for verdicts that only a model gives and did not (`retry_ungraded`).
-The new log has the old one's task id, so reports take its samples, and a resumed run finds its
-questions answered. Inspect's own `inspect score` has no sandbox.
+A judge is no worker: no pool of a sample holds it, no plan can name it, and its calls are no
+system's cost. Graded again is what could not be graded, or all after a scorer was mended; no model
+is asked, but for verdicts that only a model gives and did not (`retry_ungraded`). The new log has
+the old one's task id, so reports take its samples, and a resumed run finds its questions answered.
 """
 
 import math
@@ -42,7 +39,7 @@ from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_ca
 from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
 from harness.parallel import map_concurrently
 from harness.pool import slot_model
-from harness.pool_config import PoolSpec
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import GRADER, PODIUM, Question
 from harness.reply_cache import PaidReplies
 from harness.request import Request
@@ -59,6 +56,7 @@ from harness.suite import (
 )
 from harness.text import make_storable
 
+Suites = Mapping[str, Suite[Any]]
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
     "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
@@ -101,8 +99,7 @@ def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: Pool
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
     """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
-    judged = judged_among(suite, questions)
-    if judged:
+    if judged := judged_among(suite, questions):
         raise UserError(
             f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
             f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
@@ -117,10 +114,9 @@ def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
 
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
-    """Return a task's setup that refuses to answer what nobody could grade.
+    """Return a task's setup that refuses every sample of what nobody could grade.
 
-    Without the role Inspect would let the model that is examined grade itself. The roles of an eval
-    are known only once it runs, so every sample is refused, before its first model call.
+    Without the role, which is known only in a running eval, the examined model would grade itself.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -132,8 +128,7 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
 
 
 def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
-    judged = judged_among(suite, questions)
-    if judged:
+    if judged := judged_among(suite, questions):
         raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
 
 
@@ -155,9 +150,7 @@ async def judged_by_model(state: TaskState, case: JudgeCase) -> Ruling:
     return Ruling(verdict=score.value, said=score.explanation or "", judge=names)
 
 
-INSTRUCTIONS = "-"
-"""The template says it all."""
-
+INSTRUCTIONS = "-"  # the template says it all
 SAID = 300
 """Characters of a judge's last words that go into a reason."""
 
@@ -170,7 +163,10 @@ async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> S
         draw = next_draw(request) if len(judges) == 1 else None
         if draw and (event := draw.replayed(request)):
             read_back(request, event, current().spend)
-            return _ruled(case, event.output.completion)
+            said = event.output.completion  # as Inspect's scorer reads it
+            if found := re.search(case.verdicts, said):
+                return Score(value=found.group(1), explanation=said)
+            return Score.unscored(reason="grader_failed", explanation=said)
         async with record_call(request, current().spend) as asked:
             score = await _asked(state, case)
             call = last_event(current_span_id())
@@ -178,14 +174,6 @@ async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> S
             if draw and asked.output and not asked.output.empty:
                 draw.keep(asked.output)
     return score
-
-
-def _ruled(case: JudgeCase, said: str) -> Score:
-    """Return what Inspect's scorer makes of a judge's words: the verdict is the pattern's group."""
-    found = re.search(case.verdicts, said)
-    if found is None:
-        return Score.unscored(reason="grader_failed", explanation=said)
-    return Score(value=found.group(1), explanation=said)
 
 
 def _prompt(state: TaskState, case: JudgeCase) -> ChatMessageUser:
@@ -227,7 +215,6 @@ class Regrade:
     graded: int
     still_unscored: int
     changed: int
-    """Verdicts that differ from the old ones."""
 
 
 def regrade(
@@ -235,9 +222,8 @@ def regrade(
 ) -> Regrade | None:
     """Grade a log's unscored samples again (or all), and write a newer log beside it.
 
-    Returns None when there is nothing to grade. UserError when the suite has another version than
-    the log, or the box is another one, and only a part would be graded: one table row must come
-    from one grader.
+    None when there is nothing to grade. UserError when only a part would be graded, and by another
+    version or in another box than the rest: one table row must come from one grader.
     """
     chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
     chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
@@ -246,19 +232,10 @@ def regrade(
     refuse_redacted(log.eval.metadata, Path(log.location).name)
     if not suite.publishable:
         keep_files_private()
-    stored = log.eval.task_version
-    if not everything and stored != suite.version:
-        raise UserError(
-            f"{Path(log.location).name} was graded by version {stored} of {suite.name}, which is "
-            f"now {suite.version}: grade the whole log again with --all."
-        )
     if not everything:
-        _refuse_another_box(log, suite, box)
-    most = box.most if box else 1
+        _refuse_another_grader(log, suite, box)
     changed = 0
-    for sample, new in map_concurrently(
-        lambda one: (one, _new_score(one, suite, box)), chosen, most
-    ):
+    for sample, new in _graded_anew(chosen, suite, box):
         old = (sample.scores or {}).get(PODIUM)
         changed += old is None or str(old.value) != str(new.value)
         sample.scores = {**(sample.scores or {}), PODIUM: new}
@@ -293,9 +270,13 @@ def is_unscored(sample: EvalSample) -> bool:
     )
 
 
-def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) -> None:
-    """Raise UserError when the log's other samples were graded elsewhere."""
-    path = Path(log.location)
+def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None) -> None:
+    path, stored = Path(log.location), log.eval.task_version
+    if stored != suite.version:
+        raise UserError(
+            f"{path.name} was graded by version {stored} of {suite.name}, which is now "
+            f"{suite.version}: grade the whole log again with --all."
+        )
     facts = run_facts(log, path)
     if facts is None or box is None:
         return
@@ -310,12 +291,17 @@ def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) ->
             )
 
 
-def _new_score(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> Score:
-    try:
-        reply = sample.output.completion
-        return as_score(suite.grade(question_in(sample, suite), reply, box.box if box else None))
-    except Exception as error:
-        return unscored(error)
+def _graded_anew(
+    samples: Sequence[EvalSample], suite: Suite[Any], box: OpenBox | None
+) -> Iterator[tuple[EvalSample, Score]]:
+    def grade(sample: EvalSample) -> tuple[EvalSample, Score]:
+        try:
+            question, reply = question_in(sample, suite), sample.output.completion
+            return sample, as_score(suite.grade(question, reply, box.box if box else None))
+        except Exception as error:
+            return sample, unscored(error)
+
+    return map_concurrently(grade, samples, box.most if box else 1)
 
 
 def may_lack_scores(path: Path) -> bool:
@@ -325,38 +311,30 @@ def may_lack_scores(path: Path) -> bool:
     return not scores or any(score.unscored_samples for score in scores)
 
 
-def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
+def older_graders(log_dir: Path, suites: Suites) -> str:
     """Name the graders of a directory's logs that have another version now."""
     logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
     found = (facts for path, log in logs if (facts := run_facts(log, path)))
     then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
-    said = (
-        moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
-    )
+    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in sorted(then)]
     return ", ".join(filter(None, said))
 
 
 def written_newer(log: EvalLog) -> Path:
-    """Write a log whose scores have changed beside the old one, as the newest of its task.
-
-    Its name is of Inspect's own form, with milliseconds.
-    """
+    """Write a log whose scores have changed beside the old one, as the newest of its task."""
     recompute_metrics(log)
     now, old = datetime.now(UTC), Path(log.location)
     log.eval.created = now.isoformat(timespec="seconds")
-    stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"
+    stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"  # Inspect's own form
     path = old.with_name(f"{stamp}_{old.name.partition('_')[2]}")
     write_eval_log(log, str(path))
     return path
 
 
 def regrade_dir(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None, everything: bool = False
+    log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of every task below a directory.
-
-    UserError, before anything is written, for a log of an unknown suite or a missing box.
-    """
+    """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path in newest_logs([log_dir]):
         log = read_log(path) if everything or may_lack_scores(path) else None
@@ -384,27 +362,19 @@ class Remade:
     task: str
     same: int = 0
     others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Where a verdict is another one now, and how."""
     left: Counter[str] = field(default_factory=Counter[str])
     """Why verdicts were not given anew, with how many."""
 
 
-def remade_dir(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> Iterator[Remade]:
-    """Grade the newest log of every task below a directory again, and compare; asks no model.
-
-    Without a box the suites that run programs are left out, and each log says so.
-    """
+def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
+    """Grade the newest log of every task again, programs in a box alone, and compare."""
     for path in newest_logs([log_dir]):
         log = read_log(path)
         if log is not None:
             yield remade(log, path, suites, box)
 
 
-def remade(
-    log: EvalLog, path: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> Remade:
+def remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     """Grade all samples of a log again, and compare their verdicts with the new ones."""
     found, facts = Remade(path, log.eval.task), run_facts(log, path)
     samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
@@ -415,20 +385,13 @@ def remade(
     suite = _suite_of(facts, path, suites)
     rules = [one for one in samples if not was_judged(one, suite)]
     found.left["a model judged it"] += len(samples) - len(rules)
-    used = box if suite.needs_box else None
-    anew = map_concurrently(
-        lambda one: (one, _new_score(one, suite, used)), rules, used.most if used else 1
-    )
-    for sample, given in anew:
+    for sample, given in _graded_anew(rules, suite, box if suite.needs_box else None):
         _compare(sample, given, found)
     found.left = +found.left
     return found
 
 
-def _not_remade(
-    log: EvalLog, facts: RunFacts, suites: Mapping[str, Suite[Any]], box: OpenBox | None
-) -> str:
-    """Return why no verdict of a log can be given anew; empty where it can."""
+def _not_remade(log: EvalLog, facts: RunFacts, suites: Suites, box: OpenBox | None) -> str:
     if facts.redacted:
         return "its texts were taken out"
     if facts.suite not in suites:
@@ -457,16 +420,10 @@ def _compare(sample: EvalSample, score: Score, found: Remade) -> None:
 def box_for_logs(
     log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box to regrade a directory's logs in; None when none of them runs programs.
-
-    It is the named one, else the one that graded the logs. UserError when they had several, and
-    when a box cannot be had.
-    """
-    runs: list[RunFacts] = []
-    for path in newest_logs([log_dir]):
-        facts = run_facts(read_eval_log(str(path), header_only=True), path)
-        if facts and _suite_of(facts, path, catalogue.suites).needs_box:
-            runs.append(facts)
+    """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
+    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
+    found = ((path, facts) for path, log in logs if (facts := run_facts(log, path)))
+    runs = [facts for path, facts in found if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(
@@ -482,31 +439,23 @@ def box_for_logs(
         yield box
 
 
-def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
+def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)
 
 
-def retry_ungraded(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec, spend: Spend
-) -> list[Path]:
-    """Ask the pool's grader for what is missing in the newest log of every task of a directory.
-
-    Returns the newer logs that were written; none where the pool has no grader.
-    """
+def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> list[Path]:
+    """Ask the pool's grader, if any, for verdicts that the newest logs lack; return newer logs."""
     if spec.grader is None:
         return []
     with run_context(log_dir=log_dir, spec=spec, spend=spend):
-        found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
-    return [path for path in found if path is not None]
+        logs = newest_logs([log_dir])
+        return [*filter(None, (_judged_log(log_dir, path, suites, spec.grader) for path in logs))]
 
 
 def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
-    """Ask for the missing verdicts of one log; None when none is missing or the suite has changed.
-
-    What the judge fails at again stays unscored.
-    """
+    """Ask for the missing verdicts of one log; None when none is missing or the suite changed."""
     samples = log.samples or []
     unscored = [one for one in samples if one.error is None and is_unscored(one)]
     left = [one for one in unscored if was_judged(one, suite)]
@@ -524,12 +473,10 @@ def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path |
     return written_newer(log)
 
 
-def _judged_log(
-    log_dir: Path, path: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec
-) -> Path | None:
+def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -> Path | None:
     log = read_log(path) if may_lack_scores(path) else None
     facts = run_facts(log, path) if log else None
-    if log is None or facts is None or facts.suite not in suites or spec.grader is None:
+    if log is None or facts is None or facts.suite not in suites:
         return None
     head = Head(
         task=log.eval.task,
@@ -543,6 +490,6 @@ def _judged_log(
     journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
     try:
         with run_context(journal=journal):
-            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
+            return retry_ungraded_log(log, suites[facts.suite], slot_model(grader))
     finally:
         journal.close()

@@ -5,13 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -56,8 +50,8 @@ def progress_line(title: str, total: int, done: int = 0) -> Generator[ProgressLi
         bar.stop()
 
 
-ItemT = TypeVar("ItemT")
-DoneT = TypeVar("DoneT")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
@@ -70,18 +64,18 @@ AHEAD = 2
 
 
 def map_concurrently(
-    function: Callable[[ItemT], DoneT], items: Iterable[ItemT], most: int
-) -> Generator[DoneT]:
-    """Yield `function(item)` for every item as it comes, `most` at a time.
+    function: Callable[[Item], Result], items: Iterable[Item], most: int
+) -> Generator[Result]:
+    """Yield `function(item)` for every item as it comes, `most` at a time; raise what it raises.
 
-    Items are taken when there is room for them. What a function raises is raised here. When the
-    caller stops early (Ctrl-C), nothing new is begun and what runs is not waited for.
+    Items are taken when there is room. When the caller stops early (Ctrl-C), nothing new is begun
+    and what runs is not waited for.
 
     >>> sorted(map_concurrently(lambda n: n * n, range(5), most=2))
     [0, 1, 4, 9, 16]
     """
     pool = ThreadPoolExecutor(most)
-    running: set[Future[Any]] = set()
+    running: set[Any] = set()  # futures
     try:
         for item in items:
             running.add(pool.submit(function, item))
@@ -101,18 +95,10 @@ LARGE = 32 << 20
 """Bytes of files from which on other processes are started."""
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
 def map_in_processes(
     work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
 ) -> list[Result]:
-    """Return what `work` makes of each group of files, in order; elsewhere from `large` bytes on.
-
-    `work` must be a function that another process can import, and its results such as can be sent.
-    What it raises is raised here.
-    """
+    """Return what `work` makes of each group of files; in processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
     return list(map_over_processes(work, groups, many=size >= large))
 
@@ -138,10 +124,7 @@ def map_over_processes(
 
 @contextmanager
 def without_collector() -> Generator[None]:
-    """Hold Python's collector of cycles: a ledger's rows have none, and it walks them all again.
-
-    That takes a quarter of the time of making them.
-    """
+    """Hold Python's collector of cycles: a quarter of the time of making rows, which have none."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -153,13 +136,10 @@ def without_collector() -> Generator[None]:
 
 @contextmanager
 def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
-    """Open worker processes; when the work is stopped, theirs is given up.
-
-    Each is started afresh: threads, of Arrow say, do not survive a fork.
-    """
+    """Open worker processes; when the work is stopped, theirs is given up."""
     # Ctrl-C reaches the whole group; this process alone answers it, and lets the others go.
     silent = (signal.SIGINT, signal.SIG_IGN)
-    context = get_context("spawn")
+    context = get_context("spawn")  # threads, of Arrow say, do not survive a fork
     pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=silent)
     try:
         yield pool

@@ -1,7 +1,6 @@
 """The one object that talks to models: named workers, each an Inspect model in its own role.
 
-Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens, config and
-spans per worker. Outside an eval (training, serving) the same class works on the same models.
+Inside an eval they are Inspect's model roles, whose tokens, config and spans its log carries.
 """
 
 from collections import Counter
@@ -29,7 +28,7 @@ from harness.context import PublicTests, current, run_context
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
-from harness.pool_config import REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
+from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.text import make_storable, storable
@@ -47,7 +46,9 @@ class Pool:
     public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None where the suite has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    _said: dict[tuple[str, str], ChatMessage] = field(default_factory=dict)
+    _said: dict[tuple[str, str], ChatMessage] = field(
+        default_factory=dict[tuple[str, str], ChatMessage]
+    )
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -67,34 +68,34 @@ class Pool:
     ) -> Reply:
         """Put one request to one worker inside a span named `step`.
 
-        Raises `WorkerError` when there is no reply and `SpendLimit` before a call that may not be
-        paid for any more.
+        Raises `WorkerError` for no reply, `SpendLimit` before a call that may not be paid for.
         """
-        model = self._model(worker)
-        config = _prescribed(model, sampling)
-        price = self._price_ref(worker, model)
-        turns = [self._first_said(turn) for turn in _sendable(messages)]
-        request = Request(worker, model, turns, price, step, config)
-        return await self._reply(request, self._number(request))
+        config = _prescribed(self._model(worker), sampling)
+        turns = [self._first_said(turn) for turn in messages]
+        return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Put a request that other people's code wrote to a worker; all else is as with `ask`.
+        """Put a request of other people's code, who get the output too: it may hold tool calls."""
+        return await self._put(*self._numbered(worker, messages, step, offered))
 
-        The output is for that code: it may hold calls of the tools that were `offered`.
-        """
-        model = self._model(worker)
-        price, config = self._price_ref(worker, model), offered.config
-        request = Request(worker, model, _sendable(messages), price, step, config, offered)
-        return await self._put(request, self._number(request))
+    def _numbered(
+        self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
+    ) -> tuple[Request, SampleIndex]:
+        """Return a request; what the pool file does not name has its model's price."""
+        model, slots = self._model(worker), self.spec.slots if self.spec else ()
+        price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
+        request = Request(worker, model, _sendable(messages), price, step, offered)
+        key = (worker, request.sha256)
+        self._asked[key] += 1
+        return request, SampleIndex(self.epoch, self._asked[key] - 1)
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
-        """Make one call: in a span, written down before and after, within the limits."""
         worker, step = request.role, request.step or request.role
         try:
             async with span(step, type="workflow_step"):
@@ -139,20 +140,9 @@ class Pool:
             raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
         return self.models[worker]
 
-    def _price_ref(self, worker: str, model: Model) -> str:
-        """Return the key in the price book; a role that the pool file lacks goes by its model."""
-        slots = self.spec.slots if self.spec else ()
-        return next((slot.price_ref for slot in slots if slot.name == worker), str(model))
-
-    def _number(self, request: Request) -> SampleIndex:
-        key = (request.role, request.sha256)
-        occurrence = self._asked[key]
-        self._asked[key] += 1
-        return SampleIndex(epoch=self.epoch, occurrence=occurrence)
-
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return messages that can be sent and digested: a plan may spell half a character in JSON."""
+    # A plan may spell half a character in JSON, which cannot be sent or digested.
     if all(storable(turn.text) == turn.text for turn in messages):
         return messages
     return [make_storable(turn.model_copy(deep=True)) for turn in messages]
@@ -178,11 +168,8 @@ def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
 
 
 async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
-    """Call a model; a worker that caches keeps a reply of its own for every replicate.
-
-    Inspect's cache knows neither repetitions nor provider arguments, so they go into its key. What
-    a whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
-    """
+    # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. What a
+    # whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     model, messages = request.model, list(request.messages)
     tools = request.offered.as_arguments
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
@@ -203,14 +190,17 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
     """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
 
-    Without a role and made anew: `get_model(..., role=NAME)` would return the model that an earlier
-    eval of this process had in that role, and a remembered model its old files and keys. Inspect
-    gives each role a copy of its own when an eval starts.
+    It has no role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
+    process had in it. Inspect gives each role a copy of its own when an eval starts.
     """
+    rehearses = slot.provider == REHEARSING
+    return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
+
+
+def _made(slot: WorkerSpec, **more: Any) -> Model:
+    """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
-    if slot.provider == "rehearsal":
-        arguments |= {"seed": seed, "time_scale": time_scale}
-    return guard_keys(get_model(slot.model, config=config, memoize=False, **arguments))
+    return guard_keys(get_model(slot.model, config=config, memoize=False, **{**arguments, **more}))
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
@@ -221,11 +211,8 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
     return models
 
 
-def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None = None) -> Pool:
-    """Return the pool of the running sample: its model roles, absent ones filled from `spec`.
-
-    `seat` is the conductor of a system that brings its own.
-    """
+def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | None = None) -> Pool:
+    """Return the running sample's roles, filled from `spec` and a system's own conductor."""
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()
@@ -233,17 +220,14 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None =
     }
     models = roles
     if spec:
-        models = {
-            slot.name: roles.get(slot.name) or _absent_role(spec, slot)
-            for slot in spec.slots
-            if slot.name != GRADER
-        }
+        slots = [slot for slot in spec.slots if slot.name != GRADER]
+        models = {slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in slots}
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
-    if seat and CONDUCTOR in roles:
-        refuse_other_conductor(seat, roles[CONDUCTOR])
-    elif seat and spec is None:
-        models[CONDUCTOR] = _absent_role(None, seat)
+    if override and CONDUCTOR in roles:
+        refuse_other_conductor(override, roles[CONDUCTOR])
+    elif override and spec is None:
+        models[CONDUCTOR] = _absent_role(None, override)
     run = current().spend
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     if not pool.workers:
@@ -254,26 +238,19 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None =
 
 
 def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
-    """Return the model of a slot for which the running eval has no role; its calls get the role.
-
-    Made once for all samples of an event loop: a client belongs to the loop it was made in.
-    """
+    # Made once for all samples of an event loop: a client belongs to the loop it was made in.
     made = _MADE.get(None)
     if made is None:
-        made = dict[tuple[str, str], Model]()
-        _MADE.set(made)
+        _MADE.set(made := dict[tuple[str, str], Model]())
     key = (spec.label if spec else "", slot.model_dump_json())
     if key not in made:
         if spec:
             _refuse_mislabelled(spec, slot)
-        config, args = recorded_settings(slot.model, slot.config, slot.args)
-        arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
-        made[key] = guard_keys(get_model(slot.model, config=config, **arguments))
+        made[key] = _made(slot, role=slot.name)
     return made[key]
 
 
 def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
-    """Raise UserError when a pool says of recorded replies that they are somebody else's."""
     cassette = slot.args.get("cassette")
     if slot.provider != REPLAYING or not cassette:
         return

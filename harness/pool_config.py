@@ -1,12 +1,11 @@
-"""Pools as files: harness/pools/*.toml -> `PoolSpec`.
+"""Pools as files: harness/pools/*.toml -> `PoolSpec`; a mistake is told with its line and field.
 
-A worker is a name, an Inspect model id *with provider*, a generation config, a role card and a
-price reference. Effort, temperature and token limits are part of a worker's identity: two efforts
-are two workers. The file is user input, so every mistake is answered with its line and field.
+Effort, temperature and token limits are part of a worker's identity: two efforts are two workers.
 """
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,17 +18,18 @@ from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
-
 Label = Literal["live", "recorded", "rehearsal"]
 """Where a pool's replies come from. `rehearsal` stays `rehearsal` when it is recorded."""
-
+ONLY: Mapping[Label, str] = {
+    "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
+    "recorded": "`recorded/` workers",
+    "live": "workers of real providers",
+}
 REPLAYING = "recorded"
 REHEARSING = "rehearsal"
 """The two providers that call nobody; all others are `live`."""
-
 UNPRICEABLE = "not-auditable"
 """Begins the price reference of a worker whose dollars nothing tells: no book has such a key."""
-
 ROLES = (CONDUCTOR, GRADER)
 """Tables of a pool file whose models are no workers; each is named as its table is."""
 
@@ -60,19 +60,13 @@ class WorkerSpec(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Model arguments of the provider (Inspect's `-M`)."""
     not_auditable: str = ""
-    """Why nothing that the provider reports gives the dollars of a call, for systems behind an
-    endpoint: e.g. other models are called behind the name, and their tokens are not reported. Such
-    calls have no price. Empty where tokens and a price are enough, orchestration tokens included.
-    """
+    """Why no report gives the dollars of a call: e.g. the endpoint calls other models and reports
+    none of their tokens. Empty where tokens and a price are enough, orchestration included."""
 
     @model_validator(mode="after")
-    def _has_no_price_if_none_can_be_told(self) -> Self:
+    def _has_no_price_and_no_key_out_of_place(self) -> Self:
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
-        return self
-
-    @model_validator(mode="after")
-    def _has_no_key_where_inspect_writes_it_down(self) -> Self:
         for name in self.config.extra_headers or ():
             if NAMED.search(name):
                 raise _Misplaced(
@@ -116,13 +110,12 @@ class PoolSpec(BaseModel):
     def _names_are_distinct(self) -> Self:
         names = self.names
         for index, name in enumerate(names):
-            where = ("workers", index, "name")
-            if name in names[:index]:
-                raise _Misplaced(f"worker name {name!r} is used twice", where)
-            if name in ROLES:
+            said = f"worker name {name!r} is used twice" if name in names[:index] else ""
+            if name in ROLES and not said:
                 said = "`conductor` and `grader` are roles of their own, not worker names"
-                raise _Misplaced(said, where)
-        for role, slot in self._roles():
+            if said:
+                raise _Misplaced(said, ("workers", index, "name"))
+        for role, slot in self.roles():
             if slot.name != role:
                 said = f"a {role} is always named {role!r}, not {slot.name!r}"
                 raise _Misplaced(said, (role, "name"))
@@ -130,26 +123,15 @@ class PoolSpec(BaseModel):
 
     @model_validator(mode="after")
     def _label_is_true(self) -> Self:
-        for index, worker in enumerate(self.workers):
-            self._refuse_provider(worker, ("workers", index, "model"))
-        for role, slot in self._roles():
-            self._refuse_provider(slot, (role, "model"))
+        places: list[tuple[int | str, ...]] = [("workers", at) for at in range(len(self.workers))]
+        places += [(role,) for role, _ in self.roles()]
+        for slot, where in zip(self.slots, places, strict=True):
+            ours = slot.provider in (REHEARSING, REPLAYING)
+            fits = {"rehearsal": ours, "recorded": slot.provider == REPLAYING, "live": not ours}
+            if not fits[self.label]:
+                only = f"{ONLY[self.label]} only, not {slot.model!r}"
+                raise _Misplaced(f"a pool labelled {self.label!r} has {only}", (*where, "model"))
         return self
-
-    def _refuse_provider(self, slot: WorkerSpec, where: tuple[int | str, ...]) -> None:
-        wanted = {
-            "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
-            "recorded": "`recorded/` workers",
-            "live": "workers of real providers",
-        }[self.label]
-        fits = {
-            "rehearsal": slot.provider in (REHEARSING, REPLAYING),
-            "recorded": slot.provider == REPLAYING,
-            "live": slot.provider not in (REHEARSING, REPLAYING),
-        }[self.label]
-        if not fits:
-            said = f"a pool labelled {self.label!r} has {wanted} only, not {slot.model!r}"
-            raise _Misplaced(said, where)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,14 +141,15 @@ class PoolSpec(BaseModel):
     @property
     def replayed(self) -> bool:
         """True when replies come from a cassette, whoever gave them first."""
-        return any(worker.provider == "recorded" for worker in self.workers)
+        return any(worker.provider == REPLAYING for worker in self.workers)
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
         """The workers and, where there are, conductor and grader: every model a run may call."""
-        return (*self.workers, *(slot for _, slot in self._roles()))
+        return (*self.workers, *(slot for _, slot in self.roles()))
 
-    def _roles(self) -> list[tuple[str, WorkerSpec]]:
+    def roles(self) -> list[tuple[str, WorkerSpec]]:
+        """Return conductor and grader, where there are, by their names."""
         found = zip(ROLES, (self.conductor, self.grader), strict=True)
         return [(role, slot) for role, slot in found if slot is not None]
 
@@ -208,7 +191,6 @@ def read_pool(name: str) -> PoolSpec:
 
 
 def _first(error: ValidationError, text: str) -> str:
-    """Return the first mistake: its line, its field, what is wrong."""
     first = error.errors()[0]
     raised = first.get("ctx", {}).get("error")
     where = raised.where if isinstance(raised, _Misplaced) else first["loc"]
@@ -220,24 +202,19 @@ def _first(error: ValidationError, text: str) -> str:
 def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
     """Return a pool whose relative paths start at its folder; names stay names."""
 
+    def path(value: str, suffix: str) -> str:
+        return str(folder / Path(value).expanduser()) if value.endswith(suffix) else value
+
     def beside(slot: WorkerSpec) -> WorkerSpec:
         cassette = slot.args.get("cassette")
         if slot.provider != REPLAYING or not isinstance(cassette, str):
             return slot
-        found = _beside(cassette, folder, ".jsonl")
-        return slot.model_copy(update={"args": {**slot.args, "cassette": found}})
+        args = {**slot.args, "cassette": path(cassette, ".jsonl")}
+        return slot.model_copy(update={"args": args})
 
-    changes = {
-        "prices": _beside(spec.prices, folder, ".toml"),
-        "workers": tuple(beside(worker) for worker in spec.workers),
-        "conductor": beside(spec.conductor) if spec.conductor else None,
-        "grader": beside(spec.grader) if spec.grader else None,
-    }
-    return spec.model_copy(update=changes)
-
-
-def _beside(value: str, folder: Path, suffix: str) -> str:
-    return str(folder / Path(value).expanduser()) if value.endswith(suffix) else value
+    changes: dict[str, Any] = {role: beside(slot) for role, slot in spec.roles()}
+    changes["workers"] = tuple(map(beside, spec.workers))
+    return spec.model_copy(update={**changes, "prices": path(spec.prices, ".toml")})
 
 
 def _line_of(text: str, where: tuple[int | str, ...]) -> int:
@@ -247,8 +224,7 @@ def _line_of(text: str, where: tuple[int | str, ...]) -> int:
     if len(where) > 1 and where[0] == "workers" and isinstance(where[1], int):
         heads = [at for at, line in enumerate(lines) if line.strip() == "[[workers]]"]
         if where[1] < len(heads):
-            start = heads[where[1]]
-            end = heads[where[1] + 1] if where[1] + 1 < len(heads) else len(lines)
+            start, end = [*heads, end][where[1] : where[1] + 2]
     elif where and where[0] in ROLES:
         head = f"[{where[0]}]"
         start = next((at for at, line in enumerate(lines) if line.strip() == head), 0)
@@ -260,18 +236,15 @@ def _line_of(text: str, where: tuple[int | str, ...]) -> int:
     return start + 1
 
 
-def with_conductor(spec: PoolSpec, seat: WorkerSpec | None) -> PoolSpec:
+def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
     """Return a pool with another conductor; None leaves it as it is."""
-    return spec if seat is None else spec.model_copy(update={"conductor": seat})
+    return spec.model_copy(update={"conductor": conductor}) if conductor else spec
 
 
-def refuse_other_conductor(seat: WorkerSpec, role: object) -> None:
-    """Raise UserError when somebody else was named for the role, who would be billed as the seat.
-
-    `role` is Inspect's model of the role, as it prints itself.
-    """
-    if str(role) != seat.model:
+def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
+    """Raise UserError when another `role` was named: its calls would be billed as the override."""
+    if str(role) != override.model:
         raise UserError(
-            f"This system brings its own {CONDUCTOR}, {seat.model}: leave out --model-role "
+            f"This system brings its own {CONDUCTOR}, {override.model}: leave out --model-role "
             f"{CONDUCTOR}={role}."
         )

@@ -16,18 +16,14 @@ SEED = 2**63 - 1
 
 Kind = Literal["integer", "choice", "program", "text"]
 """What an answer looks like, so that a system may normalise answers without knowing the suite."""
-
 PODIUM = "podium"
 """Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
-
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
-
 CONDUCTOR = "conductor"
 GRADER = "grader"
 """The two roles that are not workers."""
-
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -92,22 +88,11 @@ class Usage:
         return bool(self.cache_read or self.cache_write or self.orchestration_in_cached)
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input=self.input + other.input,
-            output=self.output + other.output,
-            cache_read=self.cache_read + other.cache_read,
-            cache_write=self.cache_write + other.cache_write,
-            reasoning=_added(self.reasoning, other.reasoning),
-            cache_write_1h=self.cache_write_1h + other.cache_write_1h,
-            orchestration_in=self.orchestration_in + other.orchestration_in,
-            orchestration_in_cached=self.orchestration_in_cached + other.orchestration_in_cached,
-            orchestration_out=self.orchestration_out + other.orchestration_out,
-            total_reported=_added(self.total_reported, other.total_reported),
-        )
-
-
-def _added(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+        total: dict[str, Any] = {}
+        for name in self.__slots__:
+            one, more = getattr(self, name), getattr(other, name)
+            total[name] = None if one is None or more is None else one + more
+        return Usage(**total)
 
 
 @dataclass(frozen=True, slots=True)

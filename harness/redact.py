@@ -2,15 +2,14 @@
 
 What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
 a question back. Tables and the ledger made from a redacted log are those of the original. A text's
-sha256 lets whoever has the questions check that a log is about them. The digest that every sample
-had before is kept, so that the copies can be checked against the run's manifest.
+sha256 lets whoever has the questions check that a log is about them.
 """
 
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +30,11 @@ from harness.workflow import MALFORMED
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
-
+SAMPLE = (
+    *("id", "epoch", "uuid", "model_usage", "role_usage"),
+    *("started_at", "completed_at", "total_time", "working_time"),
+)
+GONE = dict.fromkeys(("input_refs", "traceback", "traceback_ansi", "call", "metadata"))
 FACTS = ("kind", "topic")
 SHAPE = ("depth", "steps", "stopped", SECONDS)
 """Of what a sample's answer was made of; what systems note of themselves may quote, and goes."""
@@ -73,10 +76,7 @@ def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
 
 
 def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Return what vouches for the originals, and where it goes; nothing for several runs at once.
-
-    A manifest holds names and digests, and no text.
-    """
+    """Return what vouches for the originals, and where it goes; nothing for several runs."""
     if len(roots) != 1:
         return {}
     found = (roots[0] / name for name in (FILE, SIGNATURE))
@@ -89,8 +89,8 @@ def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLo
     `originals` are the sha256 of its samples as the log's file had them, by member. A copy of a
     copy keeps what the first one said.
     """
-    facts = {"originals": dict(originals or {}), **(log.eval.metadata or {})[PODIUM]}
-    facts["redacted"] = True
+    held = (log.eval.metadata or {})[PODIUM]
+    facts = {"originals": dict(originals or {}), **held, "redacted": True}
     made = EvalLog(
         version=log.version,
         status=log.status,
@@ -136,33 +136,19 @@ def _below(log: Path, roots: Sequence[Path]) -> Path:
 
 
 def _sample(sample: EvalSample) -> EvalSample:
+    kept: dict[str, Any] = {name: getattr(sample, name) for name in SAMPLE}
     return EvalSample(
-        id=sample.id,
-        epoch=sample.epoch,
+        **kept,
         input=digest(_text(sample.input)),
         target=_short(sample.target if isinstance(sample.target, str) else "".join(sample.target)),
         output=_output(sample.output),
         scores={name: _score(score) for name, score in (sample.scores or {}).items()},
         metadata=_metadata(sample.metadata),
-        events=[kept for event in sample.events for kept in _event(event)],
-        model_usage=sample.model_usage,
-        role_usage=sample.role_usage,
-        started_at=sample.started_at,
-        completed_at=sample.completed_at,
-        total_time=sample.total_time,
-        working_time=sample.working_time,
-        uuid=sample.uuid,
+        events=_events(sample.events),
         error=_error(sample.error),
         error_retries=[
-            retry.model_copy(
-                update={
-                    "message": _failure(retry.message),
-                    "traceback": "",
-                    "traceback_ansi": "",
-                    "events": [kept for event in retry.events or [] for kept in _event(event)],
-                }
-            )
-            for retry in sample.error_retries or []
+            one.model_copy(update={**_bare(one.message), "events": _events(one.events or [])})
+            for one in sample.error_retries or []
         ],
     )
 
@@ -176,9 +162,11 @@ def _short(text: str) -> str:
 
 
 def _error(error: EvalError | None) -> EvalError | None:
-    if error is None:
-        return None
-    return EvalError(message=_failure(error.message), traceback="", traceback_ansi="")
+    return EvalError(**_bare(error.message)) if error else None
+
+
+def _bare(message: str) -> dict[str, str]:
+    return {"message": _failure(message), "traceback": "", "traceback_ansi": ""}
 
 
 def _failure(message: str) -> str:
@@ -186,7 +174,6 @@ def _failure(message: str) -> str:
 
 
 def _output(output: ModelOutput) -> ModelOutput:
-    """Return an output whose text is a digest; tokens, model and the reason of its end stay."""
     kept = ModelOutput(model=output.model)
     if output.choices:
         said = digest(output.completion)
@@ -201,7 +188,9 @@ def _score(score: Score) -> Score:
         value=score.value,
         answer=None if score.answer is None else _short(score.answer),
         explanation=digest(score.explanation or ""),
-        metadata={key: value for key, value in facts.items() if _is_number(value)},
+        metadata={
+            key: value for key, value in facts.items() if isinstance(value, int | float | None)
+        },
         reason=score.reason,
     )
 
@@ -213,12 +202,10 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         facts = cast(Mapping[str, Any], metadata.get(key) or {})
         if "permutation" in facts:
             kept[key] = {"permutation": facts["permutation"]}
-    shape = metadata.get(PODIUM)
-    if isinstance(shape, Mapping):
+    if isinstance(shape := metadata.get(PODIUM), Mapping):
         work = cast(Mapping[str, Any], shape)
-        plan = work.get("plan")
         shown = {key: work[key] for key in SHAPE if key in work}
-        kept[PODIUM] = {**shown, "plan": _plan(plan)}
+        kept[PODIUM] = {**shown, "plan": _plan(work.get("plan"))}
     return kept
 
 
@@ -228,30 +215,25 @@ def _plan(plan: object) -> str | None:
     return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 
 
-def _event(event: Event) -> Iterator[Event]:
-    """Yield what is kept of an event: the call or the span, without a word that was said."""
-    if isinstance(event, SpanBeginEvent | SpanEndEvent):
-        yield event.model_copy(update={"metadata": None})
-    elif isinstance(event, ModelEvent):
-        yield event.model_copy(
-            update={
-                "input": [],
-                "input_refs": None,
-                "tools": [],
-                "tool_choice": "none",
-                "config": event.config.model_copy(update={"system_message": None}),
-                "output": _output(event.output),
-                "error": None if event.error is None else _failure(event.error),
-                "traceback": None,
-                "traceback_ansi": None,
-                "call": None,
-                "metadata": None,
-            }
-        )
+def _events(events: Iterable[Event]) -> list[Event]:
+    bare = {"metadata": None}
+    return [
+        _call(event) if isinstance(event, ModelEvent) else event.model_copy(update=bare)
+        for event in events
+        if isinstance(event, ModelEvent | SpanBeginEvent | SpanEndEvent)
+    ]
 
 
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float)
+def _call(event: ModelEvent) -> ModelEvent:
+    kept: dict[str, Any] = {
+        "input": [],
+        "tools": [],
+        "tool_choice": "none",
+        "config": event.config.model_copy(update={"system_message": None}),
+        "output": _output(event.output),
+        "error": None if event.error is None else _failure(event.error),
+    }
+    return event.model_copy(update={**GONE, **kept})
 
 
 def _refuse_leaks(log: EvalLog, made: EvalLog) -> None:

@@ -1,12 +1,9 @@
 """Replies that were paid for, kept so that who resumes pays nothing twice.
 
-A reply is known by the worker as its pool has it, the whole request, the step's own sampling and
-the sample's number, so only the very same draw is read back. One SQLite file per process, in the
-folder of the run or the training, its owner's alone (mode 0600), written through as replies come:
-kill -9 loses no reply that had come.
-
-A run keeps a reply until its sample is in its log; a run that finished leaves no file. A training
-keeps them for good, but those of questions that may not be published only in memory.
+Only the very same draw is read back: worker, whole request, sampling and the sample's number. One
+SQLite file per process, its owner's alone (mode 0600), written through: kill -9 loses no reply that
+had come. A run keeps a reply until its sample is in its log; a training keeps them for good, but
+those of questions that may not be published only in memory.
 """
 
 import errno
@@ -32,13 +29,20 @@ from harness.records import Reply, Usage
 
 FOLDER = "paid-replies"
 """Below the folder of a run or a training."""
-
 REMEMBERED = 1 << 14
 """Replies kept in memory where no file keeps them, the latest ones."""
-
 MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
 """Columns: what a reply was asked for, and when it came, in seconds since 1970."""
-
+OPENING = f"""
+PRAGMA locking_mode = EXCLUSIVE;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = OFF;
+PRAGMA secure_delete = ON;
+CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {", ".join(MORE)});
+BEGIN EXCLUSIVE;
+COMMIT;
+"""
+"""For this process alone. Who writes gives to the system: only its going down can lose a reply."""
 Ask = Callable[[], Awaitable[Reply]]
 
 
@@ -59,8 +63,7 @@ class _File:
     def read(self, key: bytes) -> str | None:
         with self.lock:
             found = self.replies.execute("SELECT reply FROM replies WHERE key = ?", (key,))
-            row = found.fetchone()
-        return None if row is None else str(row[0])
+            return next((str(row[0]) for row in found.fetchall()), None)
 
     def write(self, key: bytes, reply: str, sample: str = "") -> None:
         said = "INSERT OR IGNORE INTO replies (key, reply, sample, at) VALUES (?, ?, ?, ?)"
@@ -101,30 +104,28 @@ class PaidReplies:
         """The file; None where replies are kept in memory alone."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
-    def open(self) -> None:
+    def open(self) -> _File | None:
         """Open the file; UserError where another process has it, or it is damaged."""
         if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
                 _OPEN[os.getpid(), path] = self._file
+        return self._file
 
     def known(self, key: bytes) -> str | None:
         """Return what a run has kept under a key; None when it has nothing."""
-        self.open()
-        return self._file.read(key) if self._file else None
+        return file.read(key) if (file := self.open()) else None
 
     def keep(self, key: bytes, reply: str, sample: str) -> None:
         """Keep a reply of a run until its sample is in its log; OSError when it cannot be."""
-        self.open()
-        if self._file:
-            self._file.write(key, reply, sample)
+        if file := self.open():
+            file.write(key, reply, sample)
 
     def forget(self, logged: Mapping[str, float]) -> None:
         """Delete what samples had been given before their logs were written, at a time each."""
         if self.path is None or not self.path.exists():
             return
-        self.open()
-        if self._file and not self._file.forget(logged):
+        if (file := self.open()) and not file.forget(logged):
             self.clear()
 
     def close(self) -> None:
@@ -173,20 +174,24 @@ class PaidReplies:
     def _here(self) -> dict[bytes, anyio.Event]:
         under_way = self._under_way.get(None)
         if under_way is None:
-            under_way = dict[bytes, anyio.Event]()
-            self._under_way.set(under_way)
+            self._under_way.set(under_way := dict[bytes, anyio.Event]())
         return under_way
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
-        self.open()
-        if self._file is None or not lasting:
+        file = self.open()
+        if file is None or not lasting:
             return self._known.get(key)
-        said = self._file.read(key)
-        return None if said is None else _from_json(said)
+        if (said := file.read(key)) is None:
+            return None
+        worker, text, usage, usd, too_long = json.loads(said)
+        return Reply(worker, text, usage and Usage(**usage), usd and Decimal(usd), too_long)
 
     def _write(self, key: bytes, reply: Reply, lasting: bool) -> None:
         if self._file is not None and lasting:
-            self._file.write(key, _as_json(reply))
+            usage = None if reply.usage is None else asdict(reply.usage)
+            usd = None if reply.usd is None else str(reply.usd)
+            said = [reply.worker, reply.text, usage, usd, reply.too_long]
+            self._file.write(key, json.dumps(said))
             return
         self._known[key] = reply
         if len(self._known) > REMEMBERED:
@@ -194,27 +199,16 @@ class PaidReplies:
 
 
 def _opened(path: Path) -> _File:
-    """Open a file for this process alone.
-
-    A reply is with the system when it is written: only a machine that goes down can lose the last.
-    """
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     path.chmod(0o600)
     file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
     try:
-        for order in (
-            "PRAGMA locking_mode = EXCLUSIVE",
-            "PRAGMA journal_mode = WAL",
-            "PRAGMA synchronous = OFF",
-            "PRAGMA secure_delete = ON",
-            f"CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {MORE[0]},"
-            f" {MORE[1]})",
-            "BEGIN EXCLUSIVE",
-            "COMMIT",
-        ):
-            file.execute(order)
-        _widen(file)
+        file.executescript(OPENING)
+        here = {row[1] for row in file.execute("PRAGMA table_info(replies)")}
+        for column in MORE:
+            if column.split()[0] not in here:
+                file.execute(f"ALTER TABLE replies ADD COLUMN {column}")
     except sqlite3.DatabaseError as error:
         file.close()
         if any(word in str(error) for word in ("is full", "I/O error", "unable to open")):
@@ -225,22 +219,3 @@ def _opened(path: Path) -> _File:
     opened = _File(path, file)
     finalize(opened, file.close)
     return opened
-
-
-def _widen(file: sqlite3.Connection) -> None:
-    here = {row[1] for row in file.execute("PRAGMA table_info(replies)")}
-    for column in MORE:
-        if column.split()[0] not in here:
-            file.execute(f"ALTER TABLE replies ADD COLUMN {column}")
-
-
-def _as_json(reply: Reply) -> str:
-    usage = None if reply.usage is None else asdict(reply.usage)
-    usd = None if reply.usd is None else str(reply.usd)
-    return json.dumps([reply.worker, reply.text, usage, usd, reply.too_long])
-
-
-def _from_json(said: str) -> Reply:
-    worker, text, usage, usd, too_long = json.loads(said)
-    known = None if usage is None else Usage(**usage)
-    return Reply(worker, text, known, None if usd is None else Decimal(usd), too_long)

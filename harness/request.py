@@ -20,13 +20,12 @@ from harness.prices.cost import Service
 from harness.text import storable
 
 INSTRUCTIONS = 1024
-"""Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
-names some hundreds, by model."""
+"""Tokens at most that a provider adds to a request with tools; Anthropic's pages name hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What other people's code adds to a request: tools, and settings that are part of its form."""
+    """What is added to a worker's own settings: by a step, or with tools by other people's code."""
 
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
@@ -35,16 +34,12 @@ class Offered:
     @property
     def as_arguments(self) -> dict[str, Any]:
         """Arguments of `Model.generate`; none where no tool is offered."""
-        if not self.tools:
-            return {}
-        return {"tools": list(self.tools), "tool_choice": self.tool_choice}
+        offered = {"tools": list(self.tools), "tool_choice": self.tool_choice}
+        return offered if self.tools else {}
 
     @property
     def bytes(self) -> int:
-        """UTF-8 bytes of the tools as JSON: they are part of a prompt.
-
-        With them goes what a provider says of how to use them.
-        """
+        """UTF-8 bytes of the tools as JSON, and of what a provider says of how to use them."""
         written = sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
         return written + INSTRUCTIONS if written else 0
 
@@ -61,10 +56,12 @@ class Request:
     messages: Sequence[ChatMessage]
     price_ref: str
     step: str | None = None
-    config: GenerateConfig = field(default_factory=GenerateConfig)
-    """What a step prescribes beside the model's own settings."""
     offered: Offered = NOTHING
-    """Empty but for a bridged framework's requests."""
+
+    @property
+    def config(self) -> GenerateConfig:
+        """What a step prescribes beside the model's own settings."""
+        return self.offered.config
 
     @cached_property
     def _settings(self) -> GenerateConfig:
@@ -95,39 +92,27 @@ class Request:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether texts and settings say how much a request can be.
-
-        An image has more tokens than bytes of text. Google's client asks again, with a longer
-        request, for a call of a tool that it cannot read.
-        """
-        google = str(self.model).startswith("google/")
-        texts = all(isinstance(turn.content, str) or _only_texts(turn) for turn in self.messages)
-        return texts and not (google and self.offered.tools)
+        """Whether texts and settings say how much a request can be."""
+        # An image has more tokens than bytes of text. Google's client asks again, with a longer
+        # request, for a call of a tool that it cannot read.
+        if self.offered.tools and str(self.model).startswith("google/"):
+            return False
+        listed = (turn.content for turn in self.messages if not isinstance(turn.content, str))
+        return all(part.type == "text" for parts in listed for part in parts)
 
     @cached_property
     def prompt_bytes(self) -> int:
-        """Return the bytes of its texts and tools; a model may have written half a character.
-
-        What a worker's settings add to its requests counts too.
-        """
+        """Return the bytes of its texts and tools, and of what a worker's settings add to them."""
         config = self._settings
         added = config.system_message or ""
         if config.response_schema is not None:
             added += config.response_schema.model_dump_json(exclude_none=True)
-        texts = sum(map(_size, (added, *(turn.text for turn in self.messages))))
+        texts = "".join((added, *(turn.text for turn in self.messages)))
         calls = (turn.tool_calls or () for turn in self.messages if turn.role == "assistant")
-        made = sum(
-            len(str(call.arguments).encode("utf-8", "replace")) for turn in calls for call in turn
-        )
-        return texts + made + self.offered.bytes
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _only_texts(turn: ChatMessage) -> bool:
-    return all(isinstance(part, str) or part.type == "text" for part in turn.content)
+        made = "".join(str(call.arguments) for turn in calls for call in turn)
+        # A model may have written half a character.
+        sizes = len(texts.encode("utf-8", "surrogatepass")), len(made.encode("utf-8", "replace"))
+        return sum(sizes) + self.offered.bytes
 
 
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -137,8 +122,7 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
     """Return the limit of a request with its merged settings, all choices together; None for none.
 
-    Inspect asks the provider for a default where the settings name no limit, and that may depend on
-    how much a model is to think. It lets a role inherit no limit from the whole eval.
+    Inspect asks the provider for a default where settings name none, by how much a model thinks.
     """
     own = settings.max_tokens
     if own is None:
@@ -146,8 +130,7 @@ def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
     if own is None:
         own = model.api.max_tokens()
     extra = settings.extra_body or {}
-    said = [value for name in LIMITS if isinstance(value := extra.get(name), int)]
-    known = [*said, *([] if own is None else [own])]
+    known = [value for value in (own, *map(extra.get, LIMITS)) if isinstance(value, int)]
     return max(known) * (settings.num_choices or 1) if known else None
 
 
@@ -158,11 +141,8 @@ where the connection breaks, botocore's and Azure's defaults."""
 
 def client_retries(model: Model) -> int:
     """Return how often a provider's own client may try again before Inspect hears of it."""
-    client: object = getattr(model.api, "client", None)
-    own: object = getattr(client, "max_retries", None)
-    if isinstance(own, int):
-        return own
-    return INLINE.get(str(model).partition("/")[0], 0)
+    own: object = getattr(getattr(model.api, "client", None), "max_retries", None)
+    return own if isinstance(own, int) else INLINE.get(str(model).partition("/")[0], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +154,7 @@ class SampleIndex:
 
 
 def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
-    """Return which sample of a reply is wanted: the pool's, else epoch 1, repeated in order.
-
-    `asked` counts a provider's requests that no pool makes.
-    """
+    """Return which sample of a reply is wanted: the pool's, else epoch 1, as `asked` counts."""
     if sample := current().sample:
         return sample
     asked[digest] += 1
@@ -193,8 +170,6 @@ def request_digest(messages: Sequence[ChatMessage]) -> str:
 STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
-
-
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
 """Providers whose own clients try up to three times before Inspect hears of it: all within one
 event, and the tries before the last one in no total. They take `max_retries`; Inspect retries what
@@ -204,8 +179,7 @@ they do not, each try with an event and, in our journal, a line of its own."""
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     """Return `batch`, or the tier that a worker's settings name, else `standard`.
 
-    `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
-    called: such calls then have no price, where "standard" would give them a wrong one.
+    `args` are the provider's own (Inspect's `-M`). A tier that no price knows has none.
 
     >>> service_tier(GenerateConfig(), {"service_tier": "flex"})
     'flex'
@@ -223,21 +197,12 @@ def recorded_settings(
 ) -> tuple[GenerateConfig, dict[str, Any]]:
     """Return a worker's settings such that each HTTP request of it has an event of its own.
 
-    What a pool file says for itself stays as it is.
+    What a pool file says for itself stays as it is. To find out whether an account may see
+    summaries of reasoning, Inspect's `openai/` provider has each reasoning model say hello: a
+    request that is billed and in no event, unless settings say whether they are wanted.
     """
     provider = model.split("/", 1)[0]
+    if provider == "openai" and config.reasoning_summary is None:
+        config = config.model_copy(update={"reasoning_summary": "none"})
     quiet = {"max_retries": 0} if provider in RETRYING else {}
-    return without_probe(model, config), {**quiet, **args}
-
-
-def without_probe(model: str, config: GenerateConfig) -> GenerateConfig:
-    """Return a worker's settings such that Inspect makes no call that no log has.
-
-    To find out whether an account may see summaries of reasoning, Inspect's `openai/` provider asks
-    each reasoning model once per client to say hello: a request that is billed, retried, and in no
-    event and no total. It does not ask where the settings say whether they are wanted; podium reads
-    replies, so where a pool does not say they are not.
-    """
-    if model.startswith("openai/") and config.reasoning_summary is None:
-        return config.model_copy(update={"reasoning_summary": "none"})
-    return config
+    return config, {**quiet, **args}

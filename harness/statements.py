@@ -17,7 +17,6 @@ MOST_BOXES = 10
 """Boxes that are looked at, from the end."""
 MOST_BETWEEN = 6
 """Words, but for joining ones, between two sentences that stand together."""
-
 ANSWER_WORDS = ("answer", "ans")
 CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
 """Words before a value, in small letters."""
@@ -27,14 +26,8 @@ FOREIGN_WORDS = (
     *("\u0627\u0644\u0625\u062c\u0627\u0628\u0629", "\u0627\u0644\u062c\u0648\u0627\u0628"),
     *("\u0627\u0644\u0627\u062c\u0627\u0628\u0629",),  # Arabic, without its hamza
     *("\u0909\u0924\u094d\u0924\u0930", "\u0989\u09a4\u09cd\u09a4\u09b0"),  # Hindi, Bengali
-    *(
-        "\u7b54\u6848",
-        "\u6545\u9009",
-        "\u9009\u62e9",
-        "\u7b54\u3048",
-        "\u6b63\u89e3",
-        "\u56de\u7b54",
-    ),
+    *("\u7b54\u6848", "\u6545\u9009", "\u9009\u62e9"),  # Chinese
+    *("\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),  # Japanese
     *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
     *("\u00ecd\u00e1h\u00f9n", "idahun"),  # Yoruba
 )
@@ -45,8 +38,8 @@ OR = (
 )
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
-    r"\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]",
-    re.S,
+    r"(?s)\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)"
+    r"|\\\[(.{1,400}?)\\\]"
 )
 
 
@@ -81,24 +74,22 @@ _ADVERB = (
     r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+"
 )
 _AFTER = re.compile(
-    rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}"
+    rf"(?im)s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}"
     r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{0,8}"
     rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\s+of\s+(?=[$\\*\d(-])|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
-    rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*",
-    re.I | re.M,
+    rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*"
 )
 """What parts a label from its value; at the end of a line the value is on the next one."""
 _AFTER_FOREIGN = re.compile(
-    r"[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|\u4e0d)\b)"
+    r"(?i)[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|\u4e0d)\b)"
     r"[^\s.:?!*(\[]{1,12}\s+){0,4}?[\s*_\"'`:\uff1a(\[$]{0,6}"
-    r"(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))",
-    re.I,
+    r"(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))"
 )
 """The same where few words of another language stand between a label and a letter."""
 _ALONE = re.compile(
-    r"[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a|o)\s+)?"
-    r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?",
-    re.I,
+    r"(?i)[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a"
+    r"|o)\s+)?"
+    r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?"
 )
 """What may stand before a label on an answer line."""
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
@@ -106,9 +97,8 @@ _NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n
 """A value that goes on: "70", a line with "or", "71"."""
 _OPTIONS = re.compile(r"[*(\[]*A[)\].:][^\n]*\n+\s*[*(\[]*B[)\].:]")
 _TRAILING = re.compile(
-    r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
-    r"[\s,;]*)*$",
-    re.I,
+    r"(?i)[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
+    r"[\s,;]*)*$"
 )
 """What stands before the second label of a sentence."""
 _TAG = re.compile(r"<((?:final[_ -]?)?answer)>(.{0,2000}?)</\1>", re.S | re.I)
@@ -119,7 +109,7 @@ _SHOWS_FORMAT = re.compile(
 _OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
-def statements(said: str, words: Sequence[str]) -> list[Statement]:
+def find(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
     """Return the last boxes of a text and the tags and labels near its end, in order."""
     base = max(0, len(said) - TAIL)
     return in_order(said, [*_boxes(said), *_tags(said, base), *_labelled(said, base, words)])
@@ -152,25 +142,18 @@ def _boxes(said: str) -> Iterator[Statement]:
         if box is None:
             return
         content, end, stop = box
-        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
-        hedged = _OR_BOXED.search(said[max(0, end - 40) : end])
         if said[stop : stop + 3].strip(" $*").startswith("?"):
             continue
-        sign = "-" if said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        yield Statement(
-            "box",
-            end,
-            stop,
-            f"{sign}{content}" if content else "",
-            f"or {hedged[1]}" if hedged else more,
-        )
+        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
+        if hedged := _OR_BOXED.search(said[max(0, end - 40) : end]):
+            more = f"or {hedged[1]}"
+        sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
+        yield Statement("box", end, stop, f"{sign}{content or ''}", more)
 
 
 def _tags(said: str, base: int) -> Iterator[Statement]:
     for tag in _TAG.finditer(said, base) if "</" in said[base:] else ():
-        content = (
-            tag[2][tag[2].rfind("<answer>") + len("<answer>") :] if "<answer>" in tag[2] else tag[2]
-        )
+        content = tag[2].rpartition("<answer>")[2]
         if not _SHOWS_FORMAT.fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
             yield Statement("tag", start, tag.end(), content.strip())
@@ -196,17 +179,11 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
 
 
 def _below(gap: str, one: Statement, said: str) -> bool:
-    """Return whether a value on the next line is none: a verb or a bare label must lead to it.
-
-    "Choose one answer from the following:" and four options is no statement, either.
-    """
-    head = gap.partition("\n")[0]
-    if "\n" not in gap:
-        return False
-    led = re.search(rf"[:=\uff1a]|\b{_IS}", head) or (
-        one.form == "line" and not head.strip(" *_#`\"'")
-    )
-    return not led or bool(_OPTIONS.match(said, one.value))
+    # A verb or a bare label must lead to a value on the next line, and that be no list of options.
+    head, below, _ = gap.partition("\n")
+    bare = one.form == "line" and not head.strip(" *_#`\"'")
+    led = bare or re.search(rf"[:=\uff1a]|\b{_IS}", head)
+    return bool(below) and (not led or bool(_OPTIONS.match(said, one.value)))
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
@@ -242,22 +219,21 @@ _SENTENCE = re.compile(
 )
 _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
 _SUPPOSED = re.compile(
-    r"(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had|according\s+to\s+(?:an?|some|my|one))\b",
-    re.I,
+    r"(?i)(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had"
+    r"|according\s+to\s+(?:an?|some|my|one))\b"
 )
 _NOT_SAID = re.compile(
-    r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
+    r"(?i)\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt"
+    r"|unlikely"
     r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|perhaps|maybe|hardly|den(?:y|ies)"
     r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
     r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b"
     r"|\b(?:second|next)[- ]best\b|\bno\s+way\b"
-    r"|n['\u2019]t\b",
-    re.I,
+    r"|n['\u2019]t\b"
 )
 """Before a statement in its clause: it is denied, only possible, or somebody else's."""
 _RELATIVE = re.compile(
-    r"\b(?:that|which|who)\s+(?:\w+\s+)?(?:do|does|did|are|is|were|has|have)\s*(?:not|n['\u2019]t)\s+\w+",
-    re.I,
+    r"(?i)\b(?:that|which|who)\s+(?:\w+\s+)?(?:do|does|did|are|is|were|has|have)\s*(?:not|n['\u2019]t)\s+\w+"
 )
 """What a clause says of something else: "those that don't work"."""
 _WRONG = (
@@ -267,36 +243,32 @@ _WRONG = (
     r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true|answer))\b"
 )
 _NOT_BOXED = re.compile(
-    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|(?:perhaps|maybe|possibly)\s+it\s+is|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
+    r"(?i)(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|(?:perhaps|maybe|possibly)\s+it\s+is|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
     r"|(?:might|may|could)\s+(?:\w+\s+)?be|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
-    rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
-    re.I,
+    rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}"
 )
 _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _ABOUT = re.compile(
-    r"\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
-    r"(?:\w+\s+)?$",
-    re.I,
+    r"(?i)\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
+    r"(?:\w+\s+)?$"
 )
 """Before a label that speaks about an answer: "the reasoning behind this answer:"."""
 _DENIES = re.compile(
-    rf"(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
+    rf"(?i)(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
     r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\b(?:is|are)\s+equally\s+(?:possible|likely|plausible)\b"
     rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
     r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
     r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
     r"|incorrect[oe]|falso|errad[oa]|errat[oa]|sbagliat[oa]|err\u00f3neo)\b"
-    r"|(?:\u8fd9|\u4e0a\u9762|\u7b54\u6848)[^\u3002\n]{0,8}(?:\u9519|\u4e0d\u5bf9|\u4e0d\u6b63\u786e)",
-    re.I,
+    r"|(?:\u8fd9|\u4e0a\u9762|\u7b54\u6848)[^\u3002\n]{0,8}(?:\u9519|\u4e0d\u5bf9|\u4e0d\u6b63\u786e)"
 )
 """Behind a statement in its sentence, or in the next one: it is wrong."""
 _OR_ELSE = re.compile(
-    r"[\W_]*(?:alternatively|(?:(?:or|but)\s+)?(?:maybe|perhaps|possibly)|or,? failing that"
-    r"|along with|as well as)\b",
-    re.I,
+    r"(?i)[\W_]*(?:alternatively|(?:(?:or|but)\s+)?(?:maybe|perhaps|possibly)|or,? failing that"
+    r"|along with|as well as)\b"
 )
 _TAKES_BACK = re.compile(
-    r"\bactually,?\s+no\b|\bbut\s+let(?:['\u2019]s|\s+me)\s+(?:verify|check|double)|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
+    r"(?i)\bactually,?\s+no\b|\bbut\s+let(?:['\u2019]s|\s+me)\s+(?:verify|check|double)|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
     r"|\b(?:scratch|strike|forget)\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
     r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
     r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
@@ -308,19 +280,16 @@ _TAKES_BACK = re.compile(
     r"|\blet\s+me\s+(?:re-?(?!port|mind|cap|mark|peat|state|iter|phrase|write|view|mem)\w+"
     r"|think\s+again|check\s+again|try\s+again|start\s+over)\b"
     rf"|\b(?:my|the|that)\s+(?:(?:above|previous|final|last|first)\s+)?(?:answer|result|box)"
-    rf"(?:\s+above)?\s+{_WRONG}",
-    re.I,
+    rf"(?:\s+above)?\s+{_WRONG}"
 )
 _CONFIRMS = re.compile(
-    r"\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands"
-    r"|matches|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705",
-    re.I,
+    r"(?i)\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands"
+    r"|matches|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705"
 )
 _DECIDES = re.compile(
-    r"\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
+    r"(?i)\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
     r"|correct(?:ed|ing|ion)|check\w*|re-?(?:consider|check|examin|evaluat|calculat|read|do)\w*"
-    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|meant|myself)\b",
-    re.I,
+    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|meant|myself)\b"
 )
 """Between two statements: the second one replaces the first."""
 _FIRST = re.compile(r"\S+")
@@ -328,9 +297,9 @@ _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3
 """Words of a value; what is longer is a sentence."""
 _JOINING = re.compile(
-    r"or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps|possibly"
-    r"|alternatively|else|as|well|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed",
-    re.I,
+    r"(?i)or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps"
+    r"|possibly"
+    r"|alternatively|else|as|well|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed"
 )
 
 
@@ -348,9 +317,7 @@ def denied(said: str, one: Statement) -> bool:
         return bool(label) and doubted(_SENTENCE.sub("", before[: label.start()], count=1))
     if "would" in said[one.start : one.value] and " if " in one.text:
         return True
-    if _ABOUT.search(before):
-        return True
-    return doubted(_SENTENCE.sub("", before, count=1))
+    return bool(_ABOUT.search(before)) or doubted(_SENTENCE.sub("", before, count=1))
 
 
 def contradicted(text: str) -> bool:
@@ -417,20 +384,16 @@ def last_sentences(lines: Sequence[str]) -> list[str]:
 
 
 VERB = re.compile(
-    r".*(\b(?:is|are|equals|gives|be|get)\b|=)\s*:?\s*"
-    r"(?:(?:equal\s+to|thus|therefore|then|hence|exactly|just)\s+)?",
-    re.S,
+    r"(?s).*(\b(?:is|are|equals|gives|be|get)\b|=)\s*:?\s*"
+    r"(?:(?:equal\s+to|thus|therefore|then|hence|exactly|just)\s+)?"
 )
 
 
 def is_bare(value: str) -> bool:
     r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
-    if (
-        not re.search(r"[\w<>]", value)
-        or "\\boxed" in value
-        or "<answer" in value
-        or VERB.match(MATHS.sub("", value))
-    ):
+    if not re.search(r"[\w<>]", value) or "\\boxed" in value or "<answer" in value:
+        return False
+    if VERB.match(MATHS.sub("", value)):
         return False
     words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
     counted = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
@@ -464,23 +427,17 @@ def parted(reply: str) -> tuple[str, str, bool]:
         reply = reply[: ended.start()]
     reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
     closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    thinking, said = reply[: max(closed, 0)], reply
-    if closed >= 0:
-        said = reply[closed:].partition(">")[2]
-    return thinking, said, "<think>" in said or "<thinking>" in said
+    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
+    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
 
 
 def last_box(said: str) -> tuple[str | None, int] | None:
-    r"""Return the content of the last box (None when it was cut off) and its end; None: no box.
-
-    Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
-    """
+    """Return the content of the last box (None: cut off) and its end; empty ones are quotes."""
     found = _box_before(said, len(said))
     return (found[0], found[2]) if found else None
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
-    """Return content, start and end of the last box that begins before `end`."""
     while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
         start = said.rfind("\\", max(0, end - len("\\frame")), end)
         box = _BOX.match(said, start) if start >= 0 else None
@@ -492,7 +449,6 @@ def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
 
 
 def _braced(said: str, at: int) -> tuple[str | None, int]:
-    """Return what the balanced braces at `at` enclose, and where that ends."""
     if at < len(said) and said[at] != "{":
         bare = _BARE.match(said, at)
         return (bare.group(), bare.end()) if bare else (None, at)
@@ -542,9 +498,8 @@ def fenced_blocks(said: str) -> list[tuple[str, str]]:
     for line in said.splitlines():
         mark = _FENCE.match(line)
         if not fence and mark:
-            fence, tag, lines = mark.group(1), mark.group(2), []
-            indent = mark.start(1)
-        elif mark and mark.group(1).startswith(fence) and not mark.group(2):
+            fence, tag, indent, lines = mark[1], mark[2], mark.start(1), []
+        elif mark and mark[1].startswith(fence) and not mark[2]:
             if any(text.strip() for text in lines):
                 blocks.append((tag, "\n".join(lines)))
             fence = ""

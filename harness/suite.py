@@ -1,9 +1,7 @@
 """A `Suite` of questions; what only some suites have is a protocol of its own below it.
 
-Grading is a plain function of (question, reply), so that the function which scores an evaluation is
-the function which rewards training. A suite that runs programs is handed a box; `BoxT` keeps this
-file free of sandbox/. A suite whose authors ask that no question be published says `publishable =
-False`: its logs are readable by their owner alone, and no table, message or cassette quotes them.
+Grading is a plain function of (question, reply): what scores an evaluation rewards training. Where
+`publishable` is False logs are their owner's alone, and no table, message or cassette quotes them.
 """
 
 import os
@@ -13,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-from inspect_ai._util.error import (
-    PrerequisiteError,  # not exported, yet what Inspect prints plainly
-)
+from inspect_ai._util.error import PrerequisiteError  # what Inspect prints plainly
 from inspect_ai.solver import TaskState
 from rich.markup import escape
 
@@ -24,16 +20,11 @@ from harness.records import PODIUM, Grade, Question
 
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is evaluated."""
-
 Prompt = Literal["official", "paper"]
 """How a question is put: as the benchmark's authors do, or as the Conductor paper did."""
-
 OFFICIAL: Prompt = "official"
-
 BoxT = TypeVar("BoxT", contravariant=True)
-
 NONE_PUBLISHED = "none published"
-"""What a card says where nobody has measured people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,7 @@ class Card:
     licence: str
     """As the origin states it."""
     human: str
-    """How well people did, with the source; else `none published`."""
+    """How well people did, with the source; else `NONE_PUBLISHED`."""
     about: str
     """A paragraph: what is asked, how a reply is graded, and what a score does not say."""
     changes: tuple[str, ...]
@@ -134,10 +125,7 @@ class NeedsPackages(Protocol):
     """A suite that some boxes cannot serve: a right program would fail there for its imports."""
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
-        """Return why a box with these packages (`name==version`) will not do, and the way out.
-
-        Empty when it will. Asked before the first model call.
-        """
+        """Return why these packages (`name==version`) will not do, and the way out; else ""."""
         ...
 
 
@@ -161,10 +149,7 @@ class Varied(Protocol):
         ...
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return a question as `load` made it (that is epoch 1), as a later epoch asks it.
-
-        A pure function of both; the target moves with what it names.
-        """
+        """Return a question of `load` (epoch 1) as a later epoch asks it, its target moved too."""
         ...
 
 
@@ -205,11 +190,7 @@ class PubliclyTested(Protocol):
     """A suite of programs whose questions show some of their tests to who is examined."""
 
     def try_public(self, question: Question, reply: str, box: Any) -> Grade:
-        """Return how a reply does on the tests in a sealed question: the share that passes.
-
-        Raises what the box raises. A reply without a program, and a question that shows no test,
-        have the value 0.
-        """
+        """Return the share of a sealed question's own tests that a reply passes; 0 without any."""
         ...
 
 
@@ -250,8 +231,7 @@ WITHHELD = "its words are withheld, they may quote a question; the log has them"
 def keep_files_private() -> None:
     """Let every file that this process writes from now on be its owner's alone (mode 0600).
 
-    For the whole process, because Inspect writes logs, buffers and attachments at times and places
-    of its own; a mode set afterwards would leave a moment, and each of its temporary files, open.
+    A mode set on each afterwards would leave a moment, and Inspect's temporary files, open.
     """
     os.umask(0o077)
 
@@ -262,10 +242,9 @@ def publishable(metadata: Mapping[str, Any] | None) -> bool:
 
 
 def redacted_message(reason: str, shown: bool) -> str:
-    """Return why something failed, as it may be printed of a suite that may be `shown` or not.
+    """Return why something failed; only its kind where a suite may not be `shown`.
 
-    A provider's words can quote what it was sent, so of a suite that may not, only the kind of
-    failure is told.
+    A provider's words can quote what it was sent.
 
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
@@ -286,7 +265,6 @@ def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
 
 
 def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return podium's facts in a log's metadata, empty where another wrote it."""
     facts: object = (metadata or {}).get(PODIUM)
     return cast(Mapping[str, Any], facts) if isinstance(facts, Mapping) else {}
 

@@ -1,7 +1,6 @@
-"""A `System` is anything that can answer a suite's questions; its `SystemCard` says what it is.
+"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is.
 
-A system sees a sealed question and a pool, and returns an answer. It never sees a target, a suite
-or a grader.
+It never sees a target, a suite or a grader.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ Plan = Callable[[Question, Pool], Workflow]
 
 
 class System(Protocol):
-    """Anything that can sit a suite."""
+    """Anything that can answer a suite's questions."""
 
     async def __call__(self, question: Question, pool: Pool) -> Answer:
         """Answer one sealed question; raise `WorkerError` when a worker gave no reply."""
@@ -30,38 +29,17 @@ class System(Protocol):
 
 
 Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
-"""(workers in the pool, solver arguments) -> the least and the most worker calls of a question.
-
-A conductor's own calls are no worker calls."""
-
+"""(workers in the pool, solver arguments) -> the least and the most worker calls of a question;
+a conductor's own calls are no worker calls."""
 Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
 for programs of its own."""
-
 Group = Literal["contestants", "routers", "controls", "frameworks"]
-"""What kind of row a system is: `podium systems` lists it under this heading."""
-
-Seat = Callable[[str], WorkerSpec]
-"""What stands behind the @ of a system's name, empty where nothing does -> the model that conducts.
-
-UserError where there is no such model."""
-
-Brings = Callable[[str], Mapping[str, Any]]
-"""The same -> arguments of the solver that make it this row."""
-
-Unfit = Callable[[str, str, Sequence[str]], str | None]
-"""(the same, suite, digests of its questions) -> why it may not sit this suite, else None."""
-
-Misplaced = Callable[[str, PoolSpec], str | None]
-"""(the same, pool) -> why it can do nothing with this pool's workers, else None."""
-Remarks = Callable[[str, PoolSpec], Sequence[str]]
-"""(the same, pool) -> what is odd, or good to know before a run, a sentence each."""
-Rewarded = Callable[[str], Mapping[str, str] | None]
-"""The same -> suite -> version of the grader that rewarded it; None where nobody wrote it down."""
-
-Learn = Callable[[Matrix, int], Artifact]
-"""(single workers on the train split, seed) -> what a system has learnt from them."""
+"""The heading of `podium systems` that lists it."""
+ConductorOverride = Callable[[str], WorkerSpec]
+"""What stands behind the @ of a system's name, if anything -> the model that conducts; UserError
+where there is no such model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +52,12 @@ class SystemCard:
     """Registry name for Inspect users: `baselines/moa_lite`."""
     summary: str
     source: str
-    """Paper or repository, or `podium` for controls of our own."""
+    """Paper, repository, or `podium` for our own."""
     calls: str
     """Expected worker calls per question in words, e.g. `n + 1`."""
     group: Group = "contestants"
     expected: Expected | None = None
-    """The same as data; None where it cannot be said beforehand."""
+    """None where it cannot be said beforehand."""
     prompts: tuple[str, ...] = ()
     """Every text that the system itself puts before workers; empty when it adds none."""
     k: str = ""
@@ -89,22 +67,23 @@ class SystemCard:
     """The fewest workers of a pool that it can do with."""
     conductor_calls: int = 2
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
-    seat: Seat | None = None
+    override: ConductorOverride | None = None
     """The conductor that it brings along, whoever the pool's is (harness/pool_config.py)."""
-    brings: Brings | None = None
-    """Where `NAME@X` names a checkpoint instead of a number."""
-    unfit: Unfit | None = None
-    misplaced: Misplaced | None = None
-    remarks: Remarks | None = None
-    """What `podium doctor` says of it on a pool that it is not refused on."""
-    rewarded: Rewarded | None = None
-    """Where graders have trained it: a run says which of them have moved since."""
+    brings: Callable[[str], Mapping[str, Any]] | None = None
+    """Where `NAME@X` names a checkpoint instead of a number: X -> arguments of the solver."""
+    unfit: Callable[[str, str, Sequence[str]], str | None] | None = None
+    """(X, suite, digests of its questions) -> why it may not run on this suite, else None."""
+    misplaced: Callable[[str, PoolSpec], str | None] | None = None
+    """(X, pool) -> why it can do nothing with this pool's workers, else None."""
+    remarks: Callable[[str, PoolSpec], Sequence[str]] | None = None
+    """(X, pool) -> what `podium doctor` says of it, a sentence each, where it is not refused."""
+    rewarded: Callable[[str], Mapping[str, str] | None] | None = None
+    """X -> suite -> version of the grader that trained it; None where nobody wrote it down."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()
-    """What that extra must have installed."""
-    learn: Learn | None = None
-    """How it learns from single workers' results on a train split."""
+    learn: Callable[[Matrix, int], Artifact] | None = None
+    """(single workers on the train split, seed) -> what it has learnt from them."""
     explorer: Callable[[], Explorer] | None = None
     """How it learns by trying, where single workers' results are not enough."""
     on_best: bool = False
@@ -128,7 +107,7 @@ class SystemCard:
 
     @property
     def learns(self) -> bool:
-        """Whether it must be trained before it can sit a suite."""
+        """Whether it must be trained before it can answer."""
         return self.learn is not None or self.explorer is not None
 
 
@@ -138,11 +117,7 @@ def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
     >>> exactly(lambda n, args: n + 1)(7, {})
     (8, 8)
     """
-
-    def both(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
-        return (count(n, args), count(n, args))
-
-    return both
+    return lambda n, args: (count(n, args), count(n, args))
 
 
 def planned(plan: Plan, budget: Budget | None = None) -> System:
@@ -160,15 +135,10 @@ def malformed(reason: Malformed) -> Answer:
 
 
 def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest's facts as plain JSON values, for so many workers and these arguments."""
+    """Return what a log's header says of a system, for so many workers and these arguments."""
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,
-        "calls_expected": expected_calls(manifest, workers, args),
+        "calls_expected": list(manifest.expected(workers, args)) if manifest.expected else None,
         "deviations": list(manifest.deviations),
     }
-
-
-def expected_calls(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> list[int] | None:
-    """Return the least and the most worker calls; None where they cannot be said beforehand."""
-    return None if manifest.expected is None else list(manifest.expected(workers, args))

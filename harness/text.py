@@ -1,15 +1,15 @@
 """Text as others see it: counts in words, aligned columns, and what foreign text may not do.
 
-A log header, a price book or a model's reply may hold bytes that move a terminal's cursor, ring its
-bell or set its title, marks that turn the direction of text, and HTML. `say` is the only way in
-which a command prints, and `escape_markdown` cleans whatever goes into an `.md` file. Files of data
-(CSV, JSON, Parquet) keep texts as they are: what reads them must not lose a character.
+A reply may hold bytes that steer a terminal, marks that turn the direction of text, and HTML. `say`
+is the only way in which a command prints, and `escape_markdown` cleans whatever goes into an `.md`
+file. Files of data (CSV, JSON, Parquet) keep texts as they are.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import IO, Any, NoReturn, cast
 
 from pydantic import BaseModel
@@ -34,16 +34,12 @@ DEEPEST = 200
 def storable(text: str) -> str:
     r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
 
-    A provider may send half a character, which Inspect's log keeps as those six characters. So a
-    reply is rewritten that way once, before anybody uses it: worker, judge, scorer, export and the
-    journal's digest have the text that the log has.
+    A reply is rewritten so once, before anybody uses it: Inspect's log has those six characters.
 
     >>> storable("half a \ud83d")
     'half a \\ud83d'
     """
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def make_storable(value: Any, depth: int = 0) -> Any:
@@ -52,18 +48,16 @@ def make_storable(value: Any, depth: int = 0) -> Any:
         return storable(value)
     if depth > DEEPEST:
         return value
+    again = partial(make_storable, depth=depth + 1)
     if isinstance(value, BaseModel):
-        if _has_utf8(value):  # nearly all
-            return value
-        vars(value).update(make_storable(dict(vars(value)), depth + 1))
+        if not _has_utf8(value):  # as nearly all have
+            vars(value).update(again(dict(vars(value))))
         return value
     if isinstance(value, Mapping):
         found = cast(Mapping[Any, Any], value).items()
-        return {
-            make_storable(name, depth + 1): make_storable(one, depth + 1) for name, one in found
-        }
+        return {again(name): again(one) for name, one in found}
     if isinstance(value, list):
-        return [make_storable(one, depth + 1) for one in cast(list[Any], value)]
+        return [again(one) for one in cast(list[Any], value)]
     return value
 
 
@@ -90,10 +84,7 @@ def format_range(span: tuple[int, int] | None) -> str:
     >>> format_range((8, 8)), format_range((1, 5)), format_range(None)
     ('8', '1-5', '')
     """
-    if span is None:
-        return ""
-    least, most = span
-    return str(least) if least == most else f"{least}-{most}"
+    return "-".join(str(count) for count in dict.fromkeys(span or ()))
 
 
 _UNSEEN = re.compile(
@@ -127,18 +118,12 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    """Return a text as one cell of a Markdown table: on one line, without a bar that ends it.
-
-    The table, or the whole file that it stands in, goes through `markdown`, once.
-    """
+    """Return a text as one cell of a Markdown table: on one line, without a bar that ends it."""
     return " ".join(text.split("\n")).replace("|", "\\|")
 
 
 def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:
-    """Print texts as `print` does, made visible and without keys.
-
-    What a stream cannot encode is spelt out.
-    """
+    """Print as `print` does, without keys; what steers or cannot be encoded is spelt out."""
     stream = file or sys.stdout
     line = escape_controls(without_keys(" ".join(map(str, texts)) + end))
     encoding = getattr(stream, "encoding", None) or "utf-8"

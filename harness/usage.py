@@ -1,16 +1,13 @@
 """The one place where other people's token counts become ours.
 
 Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
-the input of every provider. What it drops is taken from the provider's own usage (`with_raw`):
-cache writes kept for an hour, and the tokens that a product spends on models of its own.
-
-Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a word or a
-truth value for a number, a part larger than its whole. The call then costs what nobody knows,
-between nothing and its bound; what its provider said stays beside it.
+the input of every provider. What it drops is taken from the provider's own usage (`with_raw`).
+Usage that cannot be is no usage (`believed`), and the call costs what nobody knows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -19,59 +16,44 @@ from harness.records import Usage
 
 Raw = Mapping[str, Any]
 """A provider's own usage, as its reply has it."""
-
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
-
 PROVIDER_USAGE = "provider_usage"
 """Key in a reply's metadata under which our own providers keep the raw usage in the log."""
-
 CEILING = 100_000_000
 """More tokens than any call has: ten times the longest context on sale (ten million), since Inspect
 adds up the requests of one call. At the dearest rates it is thousands of dollars."""
-
+GOOGLE = (
+    ("promptTokenCount", "prompt_token_count"),
+    ("candidatesTokenCount", "candidates_token_count"),
+    ("totalTokenCount", "total_token_count"),
+    ("thoughtsTokenCount", "thoughts_token_count"),
+    ("cachedContentTokenCount", "cached_content_token_count"),
+    ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+)
+"""Google's counts: as its API has them, and as its client does."""
 COUNTS = (
-    *("input_tokens", "output_tokens", "total_tokens"),
-    *("prompt_tokens", "completion_tokens"),
+    *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
-    *("promptTokenCount", "prompt_token_count", "candidatesTokenCount", "candidates_token_count"),
-    *("totalTokenCount", "total_token_count", "thoughtsTokenCount", "thoughts_token_count"),
-    *("cachedContentTokenCount", "cached_content_token_count"),
-    *("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+    *chain.from_iterable(GOOGLE),
 )
 """Names of counts in a provider's own usage, of all dialects."""
+INSIDE = (
+    *("cached_tokens", "cache_write_tokens"),
+    *("orchestration_input_tokens", "orchestration_input_cached_tokens"),
+)
+OUTSIDE = ("reasoning_tokens", "thinking_tokens", "orchestration_output_tokens")
 DETAILS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(
-        ("prompt_tokens_details", "input_tokens_details"),
-        (
-            "cached_tokens",
-            "cache_write_tokens",
-            "orchestration_input_tokens",
-            "orchestration_input_cached_tokens",
-        ),
-    ),
-    **dict.fromkeys(
-        ("completion_tokens_details", "output_tokens_details"),
-        ("reasoning_tokens", "thinking_tokens", "orchestration_output_tokens"),
-    ),
+    **dict.fromkeys(("prompt_tokens_details", "input_tokens_details"), INSIDE),
+    **dict.fromkeys(("completion_tokens_details", "output_tokens_details"), OUTSIDE),
     "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
 }
 """Names of counts one level below."""
-
 NOTHING: Raw = {}
 
 
 def usage_from(usage: ModelUsage | None) -> Usage | None:
     """Return the tokens that a provider reported; None, never zero, when it reported none."""
-    if usage is None:
-        return None
-    return Usage(
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_read=usage.input_tokens_cache_read or 0,
-        cache_write=usage.input_tokens_cache_write or 0,
-        reasoning=usage.reasoning_tokens,
-        total_reported=usage.total_tokens or None,  # Inspect's default is 0
-    )
+    return None if usage is None else usage_from_json(vars(usage))
 
 
 def usage_from_json(usage: Raw | None) -> Usage | None:
@@ -85,7 +67,7 @@ def usage_from_json(usage: Raw | None) -> Usage | None:
         cache_read=get("input_tokens_cache_read") or 0,
         cache_write=get("input_tokens_cache_write") or 0,
         reasoning=get("reasoning_tokens"),
-        total_reported=get("total_tokens") or None,
+        total_reported=get("total_tokens") or None,  # Inspect's default is 0
     )
 
 
@@ -144,13 +126,8 @@ def _is_count(found: object) -> bool:
 
 def raw_usage(response: Raw | None, metadata: Raw | None = None) -> Raw | None:
     """Return the provider's own usage: from its response, else from where our providers keep it."""
-    said, kept = _object(response), _object(metadata)
-    found: object = (
-        said.get("usage")
-        or said.get("usageMetadata")
-        or said.get("usage_metadata")
-        or kept.get(PROVIDER_USAGE)
-    )
+    said = map(_object(response).get, ("usage", "usageMetadata", "usage_metadata"))
+    found: object = next(filter(None, said), None) or _object(metadata).get(PROVIDER_USAGE)
     return cast(Raw, found) if isinstance(found, Mapping) else None
 
 
@@ -160,12 +137,9 @@ def _object(found: object) -> Raw:
 
 
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return Inspect's counts with what only the provider's own usage says.
-
-    A reply without usage has none: what a fragment says is no measurement of the whole.
-    """
+    """Return Inspect's counts with what only the provider's own usage says."""
     if usage is None or not raw:
-        return usage
+        return usage  # what a fragment says is no measurement of the whole
     hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
     inside = _under(raw, "input_tokens_details") or _under(raw, "prompt_tokens_details")
     outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
@@ -184,7 +158,7 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 def dialect_of(raw: Raw) -> Dialect | None:
     """Return whose usage this is, by its fields; None for one that nobody here knows."""
-    if "promptTokenCount" in raw or "prompt_token_count" in raw:
+    if any(name in raw for name in GOOGLE[0]):
         return "google"
     if "prompt_tokens" in raw:
         return "openai-chat"
@@ -194,39 +168,26 @@ def dialect_of(raw: Raw) -> Dialect | None:
 
 
 def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
-    """Return what a provider's own usage says; None when prompt or output is missing from it.
-
-    Nothing is put right: counts that contradict each other stay, for the audit to find.
-    """
-    readers = {
-        "openai-chat": _chat,
-        "openai-responses": _responses,
-        "anthropic": _anthropic,
-        "google": _google,
-    }
-    return readers[dialect](raw)
-
-
-def _chat(raw: Raw) -> Usage | None:
-    """Chat completions: as responses, with other names for the same counts."""
-    return _openai(raw, "prompt_tokens", "completion_tokens")
-
-
-def _responses(raw: Raw) -> Usage | None:
-    return _openai(raw, "input_tokens", "output_tokens")
+    """Return what a provider's own usage says, contradictions too; None without a whole one."""
+    if dialect == "google":
+        return _google(raw)
+    if dialect == "anthropic":
+        return _anthropic(raw)
+    chat = dialect == "openai-chat"  # it has other names for the same counts
+    names = ("prompt_tokens", "completion_tokens") if chat else ("input_tokens", "output_tokens")
+    return _openai(raw, *names)
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
     """Cached tokens are part of the input, reasoning of the output.
 
     Sakana's orchestration tokens stand among the details and are part of neither
-    (console.sakana.ai/pricing, read 2026-11-22); its cached ones are part of the orchestration's
-    input.
+    (console.sakana.ai/pricing, read 2026-11-22); cached ones are part of their own input.
     """
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None
-    inside, outside = _details(raw, into), _details(raw, out)
+    inside, outside = _under(raw, f"{into}_details"), _under(raw, f"{out}_details")
     read, write = _count(inside, "cached_tokens") or 0, _count(inside, "cache_write_tokens") or 0
     return Usage(
         input=prompt - read - write,
@@ -257,18 +218,16 @@ def _anthropic(raw: Raw) -> Usage | None:
 
 
 def _google(raw: Raw) -> Usage | None:
-    prompt = _either(raw, "promptTokenCount", "prompt_token_count")
-    said = _either(raw, "candidatesTokenCount", "candidates_token_count")
-    total = _either(raw, "totalTokenCount", "total_token_count")
+    found = ([_count(raw, name) for name in names] for names in GOOGLE)
+    prompt, said, total, thoughts, cached, tools = (
+        snake if camel is None else camel for camel, snake in found
+    )
     if prompt is None:
         return None
-    thoughts = _either(raw, "thoughtsTokenCount", "thoughts_token_count")
-    cached = _either(raw, "cachedContentTokenCount", "cached_content_token_count") or 0
-    tools = _either(raw, "toolUsePromptTokenCount", "tool_use_prompt_token_count") or 0
     return Usage(
-        input=prompt - cached + tools,
+        input=prompt - (cached or 0) + (tools or 0),
         output=(said or 0) + (thoughts or 0),  # a reply cut while thinking has no candidates
-        cache_read=cached,
+        cache_read=cached or 0,
         reasoning=thoughts,
         total_reported=total,
     )
@@ -279,15 +238,6 @@ def _count(raw: Raw, name: str) -> int | None:
     if isinstance(found, float) and found.is_integer():
         return int(found)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
-
-
-def _either(raw: Raw, camel: str, snake: str) -> int | None:
-    found = _count(raw, camel)
-    return _count(raw, snake) if found is None else found
-
-
-def _details(raw: Raw, name: str) -> Raw:
-    return _under(raw, f"{name}_details")
 
 
 def _under(raw: Raw, name: str) -> Raw:

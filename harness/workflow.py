@@ -10,10 +10,8 @@ from typing import Any, Literal
 
 MAX_STEPS = 5
 """The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
-
 REPLIES = "{replies}"
 """In a step's system message: replaced by the replies it reads, numbered, instead of chat turns."""
-
 Reads = tuple[int, ...] | Literal["all"]
 """Which earlier steps a step may read: indices from 0, `()` for none, or all of them."""
 
@@ -55,15 +53,17 @@ class Workflow:
         reads = self.steps[index].reads
         return tuple(range(index)) if reads == "all" else reads
 
-    def depths(self) -> tuple[int, ...]:
+    def depths(self, *, replied: int = 0, depth: int = 0) -> tuple[int, ...]:
         """Return, for each step, the length of its longest chain of reads, itself included.
+
+        Those that have `replied` are as deep as all of them: `depth`, which the rest waited for.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
         (1, 1, 2)
         """
-        depths: list[int] = []
-        for index in range(len(self.steps)):
-            depths.append(1 + max((depths[read] for read in self.reads(index)), default=0))
+        depths = [depth] * replied
+        for index in range(replied, len(self.steps)):
+            depths.append(1 + max((depths[read] for read in self.reads(index)), default=depth))
         return tuple(depths)
 
     def as_json(self) -> str:

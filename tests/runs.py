@@ -4,7 +4,8 @@
 here: suites and systems of podium's own; what is tested with this helper reads logs only.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +21,7 @@ from inspect_ai.solver import solver as inspect_solver
 from scripted import Heard, ReplyFunction, script
 from toy_card import CARD
 
+from harness.budget import Allowance, Spend
 from harness.errors import UserError
 from harness.inspect_adapters import as_score, as_solver, as_task
 from harness.prices import Book
@@ -79,6 +81,19 @@ class Exam:
         said = reply.split()[-1] if reply.split() else ""
         extracted = said if said.isdigit() else None
         return Grade(value=float(extracted == question.target), extracted=extracted)
+
+
+@asynccontextmanager
+async def allowed(
+    spend: Spend, price_ref: str, most: Decimal | None = None
+) -> AsyncGenerator[Allowance]:
+    """Hold back what a call may cost, as the recorder does, while the test makes it."""
+    allowance = Allowance(spend, price_ref, most)
+    await allowance.take()
+    try:
+        yield allowance
+    finally:
+        allowance.release()
 
 
 def number(heard: Heard) -> str:

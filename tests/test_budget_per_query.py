@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from inspect_ai.log import read_eval_log
-from runs import BOOK
+from runs import BOOK, allowed
 from toy import Toy, calls, toy_pool, toy_run
 
 from baselines.controls import random_workflow_system
@@ -31,7 +31,7 @@ def meter(per_question: str, limit: str | None = None) -> Spend:
 
 
 async def ask(spend: Spend, worker: str = SAGE, usage: Usage | None = TWO_DOLLARS) -> None:
-    async with spend.allowance(worker):
+    async with allowed(spend, worker):
         await anyio.sleep(0)
         spend.add(spend.price(worker, usage))
 
@@ -83,7 +83,7 @@ def test_a_dear_question_does_not_stop_those_whose_calls_can_cost_only_little() 
         question = run.for_question()
         with suppress(QuestionLimit):
             while made < 10:
-                async with question.allowance(SAGE, Decimal(2)):
+                async with allowed(question, SAGE, Decimal(2)):
                     question.add(question.price(SAGE, TWO_DOLLARS))
                 made += 1
         return made
@@ -116,7 +116,7 @@ def test_a_refusal_waits_for_calls_in_flight_so_that_none_is_broken_off() -> Non
     order: list[str] = []
 
     async def slow(question: Spend, gate: anyio.Event) -> None:
-        async with question.allowance(SAGE):
+        async with allowed(question, SAGE):
             await gate.wait()
             question.add(question.price(SAGE, TWO_DOLLARS))
             order.append("ended")

@@ -21,6 +21,8 @@ READER = (statements, extract)
 
 NEVER = "(?!)(?:", ")"
 """What is put around a pattern so that it never matches, its groups as they were."""
+FLAGS = re.compile(r"\(\?[ims]+\)")
+"""How a pattern may begin; nothing may stand before it."""
 CALLS = {"compile", "fullmatch", "match", "search", "sub", "split", "findall", "finditer"}
 ELSEWHERE = {"_FENCE": "programs have no battery: tests/test_answers.py"}
 """Patterns that no reply of the battery can need, and where they are needed."""
@@ -76,8 +78,9 @@ def patterns(made: list[ast.Module]) -> Iterator[tuple[str, ast.Call]]:
 def is_re(call: ast.Call) -> bool:
     made = call.func
     if isinstance(made, ast.Attribute):
-        return made.attr in CALLS and isinstance(made.value, ast.Name) and made.value.id == "re"
-    return isinstance(made, ast.Name) and made.id == "_of_letters"
+        of_re = isinstance(made.value, ast.Name) and made.value.id == "re"
+        return made.attr in CALLS if of_re else made.attr == "_of"
+    return False
 
 
 def owner_of(statement: ast.stmt, call: ast.Call) -> str:
@@ -100,7 +103,7 @@ def without(number: int) -> ModuleType:
     """Return the reader with one pattern that never matches: its modules run one after another."""
     made = trees()
     _, call = list(patterns(made))[number]
-    before, behind = map(ast.Constant, NEVER)
+    before, behind = ast.Constant(flags_of(call.args[0]) + NEVER[0]), ast.Constant(NEVER[1])
     pattern = ast.BinOp(ast.BinOp(before, ast.Add(), call.args[0]), ast.Add(), behind)
     call.args[0] = ast.fix_missing_locations(ast.copy_location(pattern, call.args[0]))
     run: dict[str, ModuleType] = {}
@@ -112,15 +115,27 @@ def without(number: int) -> ModuleType:
     return run[extract.__name__]
 
 
+def flags_of(pattern: ast.expr) -> str:
+    """Take the flags out of the beginning of a pattern and return them; empty where it has none."""
+    first = pattern.values[0] if isinstance(pattern, ast.JoinedStr) else pattern
+    if not isinstance(first, ast.Constant) or not (found := FLAGS.match(str(first.value))):
+        return ""
+    first.value = str(first.value)[found.end() :]
+    return found.group()
+
+
 def imported(tree: ast.Module, run: Mapping[str, ModuleType]) -> dict[str, Any]:
     """Take out what a module imports of those that ran before it, and return that."""
-    ours = [one for one in tree.body if isinstance(one, ast.ImportFrom) and one.module in run]
+    known: dict[str, Any] = {**run}
+    for name, module in run.items():
+        known |= {f"{name}.{one}": held for one, held in vars(module).items()}
+    ours = [
+        one
+        for one in tree.body
+        if isinstance(one, ast.ImportFrom) and f"{one.module}.{one.names[0].name}" in known
+    ]
     tree.body = [one for one in tree.body if one not in ours]
-    return {
-        alias.name: getattr(run[one.module or ""], alias.name)
-        for one in ours
-        for alias in one.names
-    }
+    return {alias.name: known[f"{one.module}.{alias.name}"] for one in ours for alias in one.names}
 
 
 @cache

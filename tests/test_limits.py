@@ -21,7 +21,7 @@ from harness.errors import SpendLimit, UserError
 from harness.ledger.recorder import recording_calls
 from harness.pool import Pool
 from harness.prices.cost import Price
-from harness.request import Request, client_retries, recorded_settings
+from harness.request import Offered, Request, client_retries, recorded_settings
 
 pytestmark = CLIENTS_WARN
 
@@ -234,7 +234,7 @@ def test_the_limit_of_a_reply_is_what_is_sent(
     own = get_model(model, config=settings, api_key="test", memoize=False)
     bare = get_model(model, api_key="test", memoize=False)
     assert Request("w", own, [], model).max_tokens == most
-    assert Request("w", bare, [], model, config=settings).max_tokens == most
+    assert Request("w", bare, [], model, offered=Offered(config=settings)).max_tokens == most
 
 
 def test_what_settings_add_to_a_prompt_is_part_of_it() -> None:

@@ -118,7 +118,7 @@ def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
 PLANNED = [
     name
     for name in ALONE
-    if name != "oracle" and "conductor" not in SYSTEMS[name].needs and not SYSTEMS[name].seat
+    if name != "oracle" and "conductor" not in SYSTEMS[name].needs and not SYSTEMS[name].override
 ]
 """Those whose calls a dry run can count: the oracle's plans and a conductor's are not there yet."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from runs import BOOK, Crew, failing_on, sit, steps
+from runs import BOOK, Crew, allowed, failing_on, sit, steps
 
 from harness.audit import audit
 from harness.budget import Spend
@@ -24,7 +24,7 @@ PRICED = Usage(input=1_000_000)
 
 async def ask_twice(spend: Spend, price_ref: str, usage: Usage | None) -> None:
     for _ in range(2):
-        async with spend.allowance(price_ref):
+        async with allowed(spend, price_ref):
             spend.add(spend.price(price_ref, usage))
 
 
@@ -71,7 +71,7 @@ def test_calls_that_wait_for_the_first_price_are_refused_with_it() -> None:
 
     async def ask(spend: Spend) -> None:
         try:
-            async with spend.allowance(SAGE):
+            async with allowed(spend, SAGE):
                 asked.append(SAGE)
                 await anyio.sleep(0.01)
                 spend.add(spend.price(SAGE, None))
@@ -95,14 +95,14 @@ def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
     order: list[str] = []
 
     async def slow(spend: Spend, gate: anyio.Event) -> None:
-        async with spend.allowance(SAGE):
+        async with allowed(spend, SAGE):
             await gate.wait()
             spend.add(spend.price(SAGE, PRICED))
             order.append("ended")
 
     async def refused(spend: Spend, price_ref: str) -> None:
         with pytest.raises(SpendLimit) as stop:
-            async with spend.allowance(price_ref):
+            async with allowed(spend, price_ref):
                 pass
         order.append(str(stop.value).partition(" is spent")[0])
 

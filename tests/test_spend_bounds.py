@@ -9,7 +9,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import BOOK
+from runs import BOOK, allowed
 
 from harness.budget import Spend
 from harness.errors import SpendLimit
@@ -61,7 +61,7 @@ class Watch:
             await anyio.sleep(0)
         most = None if call.most is None else Decimal(call.most)
         try:
-            async with spend.allowance(call.worker, most) as allowance:
+            async with allowed(spend, call.worker, most) as allowance:
                 self.in_flight.append(call)
                 self.asked.append(call)
                 bobs = [one for one in self.in_flight if one.worker == "bob"]

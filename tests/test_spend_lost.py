@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import moody
 import pytest
-from runs import BOOK
+from runs import BOOK, allowed
 
 from harness.budget import Spend
 from harness.context import run_context
@@ -23,7 +23,7 @@ ONE = Usage(input=500_000)
 
 
 async def ask(spend: Spend, *, lost: bool = False, most: Decimal | None = None) -> None:
-    async with spend.allowance(SAGE):
+    async with allowed(spend, SAGE):
         if lost:
             spend.lost(SAGE, most)
         else:

@@ -59,4 +59,4 @@ def test_a_second_run_changes_nothing_while_the_first_has_written_no_verdict(
             pass
         first.add(verdict(1))
     with open_verdicts(out, MADE) as again:
-        assert again.graded == 1
+        assert again.graded == {1}

@@ -401,9 +401,8 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold, before anybody reads it."""
-    # In place: the log gets the event from Inspect, and the caller has the output already.
-    make_storable(output)
+    """Rewrite what a provider sent and no file can hold; who asked has rewritten the output."""
+    # In place: the log gets the event from Inspect.
     if event is None:
         return
     if event.output is not output:

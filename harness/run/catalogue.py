@@ -111,8 +111,8 @@ def manifest_key(system: str) -> str:
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
-    brought = catalogue.card(system).seat
-    return brought(split_k(system)[1]) if brought else None
+    override = catalogue.card(system).override
+    return override(split_k(system)[1]) if override else None
 
 
 def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:

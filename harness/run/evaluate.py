@@ -141,10 +141,10 @@ def run_entries(
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
-        brought = conductor_override(row.system, job.catalogue)
+        override = conductor_override(row.system, job.catalogue)
         task = _task(job, row, experiment, how, (journal, programs))
         # What a whole eval set says of a role would come before what a task says.
-        own = {CONDUCTOR: slot_model(brought)} if brought else {**roles}
+        own = {CONDUCTOR: slot_model(override)} if override else {**roles}
         tasks.append(_task_with(task, model_roles=own))
     meter = job.meter(job.request.max_usd_per_query)
     ours = job.request.display == "line"

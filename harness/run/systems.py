@@ -126,7 +126,7 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     try:  # what it brings along must be there
         _ = card.brings and card.brings(k)
-        _ = card.seat and card.seat(k)
+        _ = card.override and card.override(k)
     except UserError as error:
         return f"{name}: {error}"
     if why := card.misplaced and card.misplaced(k, spec):
@@ -186,8 +186,8 @@ def missing_needs(
     conducted = any("conductor" in catalogue.card(name).needs for name in systems)
     found = problems(spec, book, conductor=conducted)
     for name in systems:
-        if brought := conductor_override(name, catalogue):
-            found += problems(with_conductor(spec, brought), book)
+        if override := conductor_override(name, catalogue):
+            found += problems(with_conductor(spec, override), book)
     return list(dict.fromkeys(found))
 
 
