@@ -186,7 +186,7 @@ def reward_command(args: argparse.Namespace) -> int:
 
     from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
     from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
-    from suites.contamination import strip_instruction
+    from suites import strip_instruction
 
     request = ServeRequest(
         suites=tuple(args.suite),

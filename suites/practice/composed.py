@@ -1,6 +1,6 @@
 """`practice-composed`: generated questions that need a fact and a computation, in 2 to 4 hops."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import comb, gcd, lcm
 from random import Random
@@ -11,7 +11,7 @@ from inspect_ai import Task, task
 from harness.inspect_adapters import as_task
 from harness.suite import Split
 from suites.base import user_errors
-from suites.practice import Draft, IntegerProblem, PracticeSuite
+from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
 from suites.practice.integer import digit_sum, divisors, grade_integer, integer_question, is_prime
 
 Category = Literal[
@@ -40,6 +40,8 @@ caesium Cs 55 6 alkali metal; barium Ba 56 6 alkaline earth metal; tungsten W 74
 platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 6; lead Pb 82 6;
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
+AboutTwo = Callable[[Random, int, int], tuple[str, int]]
+"""Draws what is asked about two numbers, with the answer."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
 UNITS = {
@@ -66,8 +68,6 @@ CONSTANTS = {
     "the vacuum permittivity": ("8.85", -12, "F/m"),
 }
 """CODATA values to three digits: mantissa, power of ten, unit."""
-MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 39, "Ca": 40}
-"""Relative atomic masses rounded to whole numbers, as school tables give them."""
 COMPOUNDS = {
     "H2O": "water", "CO2": "carbon dioxide", "NH3": "ammonia", "CH4": "methane",
     "H2SO4": "sulfuric acid", "HNO3": "nitric acid", "NaOH": "sodium hydroxide",
@@ -111,24 +111,22 @@ def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
     return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
-def _two_elements(rng: Random) -> Draft | None:
-    a, b = rng.sample(ELEMENTS, 2)
-    left, right = f"the atomic number of {a.name}", f"the atomic number of {b.name}"
-    word, answer = rng.choice((("sum", a.number + b.number), ("product", a.number * b.number)))
-    return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
-        f"What is the {word} of {left} and {right}?",
-        f"Find the {word} of the atomic numbers of {a.name} and {b.name}.",
-    )
+def sum_or_product(rng: Random, a: int, b: int) -> tuple[str, int]:
+    """Draw what is asked about two numbers, with the answer."""
+    return rng.choice((("sum", a + b), ("product", a * b)))
 
 
-def _common_direct(rng: Random) -> Draft | None:
-    a, b = rng.sample(ELEMENTS, 2)
-    left, right = f"the atomic number of {a.name}", f"the atomic number of {b.name}"
-    word, answer = gcd_or_lcm(rng, a.number, b.number)
-    return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
-        f"What is the {word} of {left} and {right}?",
-        f"Compute the {word} of the atomic numbers of {a.name} and {b.name}.",
-    )
+def _of_two(asked: AboutTwo, verb: str) -> Topic:
+    def topic(rng: Random) -> Draft | None:
+        a, b = rng.sample(ELEMENTS, 2)
+        word, answer = asked(rng, a.number, b.number)
+        return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
+            f"What is the {word} of the atomic number of {a.name} and the atomic number of "
+            f"{b.name}?",
+            f"{verb} the {word} of the atomic numbers of {a.name} and {b.name}.",
+        )
+
+    return topic
 
 
 def _power_direct(rng: Random) -> Draft | None:
@@ -168,9 +166,8 @@ def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
 
 def _one_element(rng: Random) -> Draft | None:
     element, factor = rng.choice(ELEMENTS), rng.randint(2, 15)
-    n = factor * element.number
     fact = f"{factor} times the atomic number of {element.name}"
-    word, (answer, texts) = rng.choice([*of_number(n, fact).items()])
+    word, (answer, texts) = rng.choice([*of_number(factor * element.number, fact).items()])
     return IntegerProblem(rng, f"{word} of {factor} times {element.symbol}", answer).worded(*texts)
 
 
@@ -190,22 +187,8 @@ def _planet_direct(rng: Random) -> Draft | None:
     )
 
 
-DIRECT = {
-    "two elements": _two_elements,
-    "common multiples": _common_direct,
-    "power of a fact": _power_direct,
-    "one element": _one_element,
-    "planets": _planet_direct,
-}
-
-
-def _two(rng: Random) -> tuple[Element, Element]:
-    first, second = rng.sample(ELEMENTS, 2)
-    return first, second
-
-
 def _power(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     modulus = rng.randint(11, 997)
     key = f"power of numbers {a.symbol} {b.symbol} {modulus}"
     return IntegerProblem(rng, key, pow(a.number, b.number, modulus)).worded(
@@ -217,7 +200,7 @@ def _power(rng: Random) -> Draft | None:
 
 
 def _common(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     factor = rng.randint(2, 30)
     left, right = a.number * factor, b.number * (factor + 6)
     key = f"common divisor {a.symbol} {b.symbol} {factor}"
@@ -230,7 +213,7 @@ def _common(rng: Random) -> Draft | None:
 
 
 def _divisor_sum(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     extra = rng.randint(1, 60)
     n = a.number + b.number + extra
     key = f"divisors of sum {a.symbol} {b.symbol} {extra}"
@@ -259,7 +242,7 @@ def _planet_choose(rng: Random) -> Draft | None:
 
 
 def _primes_between(rng: Random) -> Draft | None:
-    a, b = sorted(_two(rng), key=lambda element: element.number)
+    a, b = sorted(rng.sample(ELEMENTS, 2), key=lambda element: element.number)
     factor = rng.randint(2, 9)
     low, high = a.number * factor, b.number * factor
     key = f"primes between {a.symbol} {b.symbol} {factor}"
@@ -311,7 +294,11 @@ SUITE = PracticeSuite(
     name="practice-composed",
     version="3-A",
     topics={
-        **DIRECT,
+        "two elements": _of_two(sum_or_product, "Find"),
+        "common multiples": _of_two(gcd_or_lcm, "Compute"),
+        "power of a fact": _power_direct,
+        "one element": _one_element,
+        "planets": _planet_direct,
         "power": _power,
         "common divisor": _common,
         "divisor sum": _divisor_sum,
