@@ -7,6 +7,7 @@ in two suites, and who opened a split, when.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
             raise UserError(f"{plain!r} has one other suite, '{plain}@{UNSEEN}', and no {name!r}.")
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
-        return known.between(read_window(window))
+        return replace(known, window=read_window(window))
 
 
 SUITES: Mapping[str, Suite[Any]] = SuiteRegistry(

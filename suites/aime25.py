@@ -1,8 +1,6 @@
 """AIME 2025, both papers: 30 problems with integer answers, and real replies to them.
 
-The grade is equality with the integer that harness/extract.py finds, or of the sum in the last box
-where that is none. Thirty questions are thirty clusters: one pass has a standard error of about
-nine points.
+Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
 import hashlib
@@ -104,7 +102,7 @@ class Aime25(PromptedSuite):
         """
         gold, found = int(unsealed(question)), extract_integer(reply)
         if found is None:
-            return grade_expression(gold, reply)
+            return _grade_sum(gold, reply)
         verdict = "equals" if found == gold else "differs from"
         said = f"{found} {verdict} the target {gold}."
         return Grade(float(found == gold), str(found), said, {"look": "exact"})
@@ -113,7 +111,7 @@ class Aime25(PromptedSuite):
 AIME25 = Aime25()
 
 
-def grade_expression(gold: int, reply: str) -> Grade:
+def _grade_sum(gold: int, reply: str) -> Grade:
     r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one.
 
     EqualityError when the process that compares cannot be started.

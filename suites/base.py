@@ -1,8 +1,7 @@
 """What suites share: the frame of a suite over a data set, its card, and multiple choice.
 
-To add a suite: a class below `DatasetSuite`, `MultipleChoiceSuite` or code_checks.CheckedSuite, its
-task, its name in suites/__init__.py and suites/_registry.py, and its tables in cards.toml (for
-people) and sources.toml (what pins the data).
+A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its task, its name in
+__init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
 """
 
 import tomllib
@@ -97,15 +96,6 @@ class PromptedSuite(DatasetSuite):
         return replace(self, prompt=prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class MultipleChoiceSuite(DatasetSuite):
-    """A suite whose questions are made of `choice_text` and `choice_metadata`."""
-
-    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the letter, for the order in which the question shows its options."""
-        return grade_choice(question, reply, box)
-
-
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
     """Raise UserError for a split that a suite does not have."""
     if split not in splits:
@@ -152,10 +142,6 @@ class CardTable(BaseModel):
     about: Text
     changes: tuple[Change, ...] = Field(min_length=1)
 
-    def card(self) -> Card:
-        """Return the card, its paragraph on one line."""
-        return replace(Card(**self.model_dump()), about=" ".join(self.about.split()))
-
 
 def card(name: str) -> Card:
     """Return a suite's card; UserError names the table and the field that is wrong."""
@@ -174,7 +160,8 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
 
 def _card(name: str, table: object, path: Path) -> Card:
     try:
-        return CardTable.model_validate(table).card()
+        facts = CardTable.model_validate(table).model_dump()
+        return Card(**{**facts, "about": " ".join(facts["about"].split())})
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the table"
@@ -202,8 +189,10 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
     function of what is printed, so it says nothing about which is right.
     """
     places = sorted(range(len(printed)), key=lambda place: printed[place])
-    ranks = {place: rank for rank, place in enumerate(places)}
-    return {"choices": list(printed), "permutation": [ranks[at] for at in range(len(printed))]}
+    return {
+        "choices": list(printed),
+        "permutation": [places.index(at) for at in range(len(places))],
+    }
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -215,6 +204,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:
         return Grade(0.0, None, "no letter found")
-    return Grade(
-        float(found == target), found, "right" if found == target else f"expected {target}"
-    )
+    right = found == target
+    return Grade(float(right), found, "right" if right else f"expected {target}")

@@ -1,10 +1,9 @@
 """Runs inside a box, sent in as text: a data set's check with results put in for its calls.
 
-Two processes take turns, and never meet. The check's process knows what is expected; when it calls
-the program once more than results are known, it says which call it wants and ends. The program's
-process is given one call and says what it returned. Nothing but JSON passes between them, values of
-plain builtins only, so no `__eq__` of the program's ever decides a comparison. The program finds
-this code in its process; there is nothing to learn here.
+The check's process knows what is expected; when it calls the program once more than results are
+known, it says which call it wants and ends. The program's process is given one call and says what
+it returned. Only JSON passes between them, values of plain builtins, so no `__eq__` of the
+program's decides a comparison; and nothing is to be learned from this code.
 """
 
 import ast

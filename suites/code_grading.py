@@ -1,11 +1,9 @@
 """Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
 
-By one of two sets of rules. `real`, the default: every test is a fresh process with real
-descriptors, limited in CPU time, so that the load of the machine does not decide. `official`: as
-LiveCodeBench's published evaluator runs it (sandbox/inside/runners.py), which fails some correct
-programs; it exists to be shown next to the first. Both compare by the rules of
-lcb_runner/evaluation/testing_util.py @28fef95: no tolerance for floats, no special judge. And both
-compare here: a box is never told what is expected, so a program can neither find nor forge it.
+By `real` rules, the default, a test is a process of its own, limited in CPU time, so that the load
+of the machine does not decide; by `official` ones all is as LiveCodeBench's published evaluator
+does it (sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here,
+as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what is expected.
 """
 
 import ast

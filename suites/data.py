@@ -1,8 +1,7 @@
 """Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
 
-A local file is checked by sha256 and row count, the hub by revision and row count: `datasets` takes
-the newest cached revision when it is offline, whichever was asked for, so its cache is read here by
-revision, and what a load returns is held to it.
+The hub is checked by revision and row count: offline, `datasets` takes the newest cached revision,
+whichever was asked for, so its cache is read here, and what a load returns is held to the revision.
 """
 
 import errno
@@ -18,10 +17,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from harness.errors import UserError
 from harness.files import dicts_of_csv, parse_json, unpack_gzip
@@ -62,10 +62,7 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 def parquet_rows(path: Path) -> Rows:
     """Return the rows of a parquet file, as the hub's own loader reads them."""
-    # Heavy, and needed by few; its types are partial.
-    import datasets  # pyright: ignore[reportMissingTypeStubs]
-
-    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
+    load = cast(Callable[..., Iterable[dict[str, Any]]], _datasets().load_dataset)
     try:
         found = load("parquet", data_files=str(path), split="train", streaming=True)
         return [dict(row) for row in found]
@@ -84,10 +81,8 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 
 
-class DataSource(BaseModel):
+class DataSource(BaseModel, extra="forbid", frozen=True):
     """One table of sources.toml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: str
     sha256: str = ""
@@ -121,10 +116,7 @@ def sources() -> dict[str, DataSource]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data.
-
-    Where there is no shared/data beside the checkout, it is `data` in podium's cache folder.
-    """
+    """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
     named = data or os.environ.get("PODIUM_DATA")
     return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
@@ -146,9 +138,9 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return the rows of a source's dataset, from the hub's cache or else downloaded, checked.
+    """Return checked rows of a source's dataset, from the hub's cache or else downloaded.
 
-    UserError, also with the way without the hub, when they cannot be had or are others.
+    UserError, with the way without the hub, when they cannot be had or are others.
     """
     asked = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*asked)
@@ -191,8 +183,8 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return the rows of a local file; UserError when it is absent or not the pinned one."""
-    source, path = sources()[name], local_path(name, data)
-    return check_rows(parse_rows(local_bytes(name, data), path), source, str(path))
+    path = local_path(name, data)
+    return check_rows(parse_rows(local_bytes(name, data), path), sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
@@ -221,11 +213,10 @@ def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:
 
 def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
     """Return the questions; UserError when two have the same id."""
-    seen = set[str]()
-    for question in questions:
-        if question.id in seen:
-            raise UserError(f"{where} has the id {question.id!r} twice.")
-        seen.add(question.id)
+    ids = [question.id for question in questions]
+    if len(set(ids)) < len(ids):
+        twice = next(id for at, id in enumerate(ids) if id in ids[:at])
+        raise UserError(f"{where} has the id {twice!r} twice.")
     return questions
 
 
@@ -263,8 +254,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
     `hub` is a name on the hub, or a folder (then without a revision).
     """
-    if ALONE.get():
-        raise HubNotAsked("it is not in the hub's cache")
+    _refuse_asking()
     return _load_dataset(hub, config, revision, split)
 
 
@@ -292,11 +282,9 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
-    found = list[tuple[Path, ...]]()
-    for cached in sorted(folder.glob(f"{config or '*'}/*/{revision}")):
-        parts = [_of_split(cached, one) for one in split.split("+")]
-        if all(parts):
-            found.append(tuple(file for files in parts for file in files))
+    cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
+    every = ([_of_split(one, part) for part in split.split("+")] for one in cached)
+    found = [tuple(chain(*parts)) for parts in every if all(parts)]
     return _arrow_rows(found[0]) if len(found) == 1 else None
 
 
@@ -308,19 +296,22 @@ def hub_file(hub: str, file: str, revision: str | None) -> Path:
     cached = cached_file(hub, file, revision)
     if cached:
         return cached
-    if ALONE.get():
-        raise HubNotAsked("it is not in the hub's cache")
+    _refuse_asking()
     _refuse_unreachable()
     download = cast(Callable[..., str], _hub().hf_hub_download)
     return Path(download(hub, file, repo_type="dataset", revision=revision))
+
+
+def _refuse_asking() -> None:
+    if ALONE.get():
+        raise HubNotAsked("it is not in the hub's cache")
 
 
 @cache
 def _refuse_unreachable() -> None:
     """Raise HubUnreachable where nothing answers at the hub's address, asked twice.
 
-    The client itself would try for 23 seconds and print each try, without an option for fewer; so
-    it is not begun with. What breaks once the hub was there it tries again as it does.
+    The client itself would try for 23 seconds and print each try, without an option for fewer.
     """
     from huggingface_hub import constants, get_session
 
@@ -370,8 +361,7 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
 
 
 def _causes(error: BaseException) -> Generator[BaseException]:
-    seen = set[int]()
-    left: list[BaseException | None] = [error]
+    seen, left = set[int](), list[BaseException | None]([error])
     while left:
         one = left.pop(0)
         if one is not None and id(one) not in seen:

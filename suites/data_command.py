@@ -1,7 +1,6 @@
 """`podium data`: verify what lies here against sources.toml, fetch what is absent.
 
-Each source is looked at first, then each suite is loaded as a run would load it, so that its own
-rules for rows hold too. What is here is left as it is, right or wrong; nothing is unpacked.
+What is here is left as it is, right or wrong; nothing is unpacked.
 """
 
 import errno
@@ -10,7 +9,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
@@ -102,16 +101,15 @@ def verify_data(
 def data_items(names: Sequence[str]) -> list[DataItem]:
     """Return what names stand for, in order; every listed suite and lone source without a name."""
     lone = [name for name in sources() if suite_of_source(name) is None]
-    items = list[DataItem]()
-    for name in dict.fromkeys(names or (*SUITES, *lone)):
-        if name in SUITES:
-            items.append(DataItem(name, sources_of(SUITES[name]), SUITES[name]))
-        elif name in sources():
-            items.append(DataItem(name, (name,)))
-        else:
-            known = ", ".join(sorted(SUITES))
-            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-    return items
+    return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
+
+
+def _item(name: str) -> DataItem:
+    if name in SUITES:
+        return DataItem(name, sources_of(SUITES[name]), SUITES[name])
+    if name in sources():
+        return DataItem(name, (name,))
+    raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(SUITES))}.")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
@@ -159,7 +157,7 @@ def _check_file(source: DataSource, path: Path) -> DataFinding:
     """Check size and digest; of a file that is not pinned, say the digest."""
     try:
         size = path.stat().st_size
-        if source.size is not None and size != source.size:
+        if source.size not in (None, size):
             said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
             return DataFinding("wrong", said)
         with path.open("rb") as file:
@@ -269,8 +267,8 @@ def download_source(source: DataSource, data: str | Path | None) -> None:
 def download(url: str, path: Path, sha256: str, size: int | None = None) -> None:
     """Put the file at `url` at `path`, which must not exist yet, whole or not at all.
 
-    `size` in bytes, where it is pinned. UserError, with nothing left behind, when it cannot be had,
-    is another file, or cannot be written. A break leaves nothing behind either.
+    UserError, with nothing left behind, when it cannot be had, is another file, or cannot be
+    written. A break leaves nothing behind either.
     """
     if path.exists():
         raise UserError(f"{path} is there already; it is not overwritten.")
@@ -300,29 +298,23 @@ def download(url: str, path: Path, sha256: str, size: int | None = None) -> None
 def _part_of(path: Path) -> Generator[IO[bytes]]:
     """Yield the file that is being written, emptied of what a killed run left; it is then gone."""
     part = path.with_name(f".{path.name}.part")
+
+    def is_still(file: IO[bytes]) -> bool:
+        return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
+
     with part.open("ab") as file:
-        if not _locked(file, part):
+        held = False
+        with suppress(BlockingIOError):  # another run holds it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = is_still(file)  # or has just moved it to its place
+        if not held:
             raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             file.truncate(0)
             yield file
         finally:
-            if _is_file_of(file, part):
+            if is_still(file):
                 part.unlink()
-
-
-def _locked(file: IO[bytes], part: Path) -> bool:
-    """Lock the part; False when another run holds it, or has just moved it to its place."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return _is_file_of(file, part)
-
-
-def _is_file_of(file: IO[bytes], part: Path) -> bool:
-    """Return whether the open file is still the one of that name."""
-    return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
 
 
 def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, int]:
@@ -366,10 +358,10 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
     """Show how much came, on a terminal only."""
     console = Console(file=sys.stderr)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    named = TextColumn("{task.description}")
+    columns = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())
     length = str(answer.headers.get("Content-Length") or "")
-    quiet = not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
         yield bar
 

@@ -1,10 +1,9 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
-shown to models only; archive, CSV or the hub's gated set are opened in memory, nothing is written
-here, and no message or exception quotes a cell: errors of decoders, which hold what they decode,
-are not chained. Over four epochs each letter is right once for every question, so that a model
-that favours one gains nothing by it.
+shown to models only, opened in memory, never written, and quoted by no message or exception: errors
+of decoders, which hold what they decode, are not chained. Over four epochs each letter is right
+once for every question, so that a model that favours one gains nothing by it.
 """
 
 import csv
@@ -37,16 +36,7 @@ from suites.base import (
     unsealed,
     user_errors,
 )
-from suites.data import (
-    DataSource,
-    Rows,
-    check_rows,
-    data_folder,
-    hub_file,
-    hub_refusal,
-    local_bytes,
-    sources,
-)
+from suites.data import Rows, check_rows, data_folder, hub_file, hub_refusal, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
@@ -67,9 +57,8 @@ WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 class GpqaDiamond(PromptedSuite):
     """The suite.
 
-    Prompts: `official` is the template of openai/simple-evals @ ee3b031 with the cells as they are.
-    `paper` is the conductor paper's, which ran Lighteval: task `gpqa:diamond` of
-    huggingface/lighteval @ 3fd1526, the same words with every cell stripped of outer white space.
+    `official` is the template of openai/simple-evals @ ee3b031; `paper` the conductor paper's:
+    `gpqa:diamond` of huggingface/lighteval @ 3fd1526, the same words with cells stripped.
     """
 
     name: str = "gpqa-diamond"
@@ -154,10 +143,7 @@ def first_places(ids: Iterable[str]) -> dict[str, int]:
 
 
 def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
-    """Return the options with the right one at its place, the others in an order drawn from `seed`.
-
-    The order in which `wrong` is given makes no difference.
-    """
+    """Return the options, right one at its place, others in an order drawn from `seed` alone."""
     printed = Random(seed).sample(sorted(wrong), len(wrong))
     printed.insert(place, right)
     return printed
@@ -200,7 +186,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
-    return _parsed_csv(_hub_bytes(source, data), f"{source.hub} at {source.revision}")
+    return _parsed_csv(_hub_bytes(data), f"{source.hub} at {source.revision}")
 
 
 def official_revision(data: str | Path | None = None) -> str:
@@ -215,7 +201,7 @@ def read_own_rows(path: Path) -> Rows:
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
-    except UserError as error:
+    except UserError as error:  # it may hold what could not be read: it ends here
         refused = str(error)
     if not rows:
         raise UserError(refused)
@@ -269,7 +255,8 @@ def _parsed_csv(content: bytes, where: str) -> Rows:
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
 
 
-def _hub_bytes(source: DataSource, data: str | Path | None) -> bytes:
+def _hub_bytes(data: str | Path | None) -> bytes:
+    source = sources()[ARCHIVE]
     hub = str(source.hub)
     files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
     by_hand = (

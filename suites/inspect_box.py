@@ -1,10 +1,9 @@
 """The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's.
 
-Under `inspect eval` nothing of podium's is running, so unless a box is named (`-T box=docker`) the
-task asks for Inspect's docker sandbox under our limits, and `--sandbox` changes that to any
-provider. Into it goes the judge that runs in every box (sandbox/inside), as one command per
-program; expected outputs stay here. The judge has to be root, so that each run gets a user of its
-own. A solver that itself works in the sandbox as root could replace it: keep it in another one.
+Unless a box is named (`-T box=docker`) the task asks for Inspect's docker sandbox under our limits;
+`--sandbox` changes that to any provider. The judge of every box (sandbox/inside) goes into it, one
+command per program, as root, so that each run gets a user of its own; a solver that works there as
+root could replace it, so keep that in another sandbox. Expected outputs stay here.
 """
 
 import base64

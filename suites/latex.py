@@ -1,10 +1,9 @@
 """Spell an answer and its unit in one way: LaTeX, Unicode and plain text become one text.
 
-Spaces go, and so do fonts, sizes of brackets and maths delimiters. Words and units stand between
-« and » afterwards, an underscore for each space, so that nobody takes them for variables; a comma
-with a space behind it is a semicolon, so that nobody takes it for one of `11,111`. No unit is
-converted: `cm` is not `m`. A thing that is counted may be left out, a word for a scale is a factor,
-and any other words change what is said (`5 or so`).
+Spaces, fonts, sizes of brackets and maths delimiters go. Words and units stand between « and »
+afterwards, an underscore for each space, so that nobody takes them for variables; a comma with a
+space behind it is a semicolon, so that nobody takes it for one of `11,111`. No unit is converted. A
+thing that is counted may be left out, a word for a scale is a factor, other words change a value.
 """
 
 import re

@@ -1,12 +1,9 @@
 """LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
 
-Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench @28fef95:
-lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py),
-and so is the comparison of outputs. The grade is the `real` verdict: the program runs as a true
-process. The `official` verdict, which runs it as the published evaluator does, stands beside it.
-
-A window alone says too little, because a later release adds problems with earlier dates. So release
-and window are both in the suite's name: `livecodebench-v5@2024-08-01..2025-02-01`.
+Questions, prompt, extraction, tests and comparison are the official ones (LiveCodeBench @28fef95:
+lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py).
+The grade is the `real` verdict; the `official` one stands beside it. A later release adds problems
+with earlier dates, so a name has both: `livecodebench-v5@2024-08-01..2025-02-01`.
 """
 
 import re
@@ -99,6 +96,7 @@ def extract_fenced(reply: str) -> str | None:
 
 def livecodebench_question(entry: IndexedProblem) -> Question:
     """Return the question of a row, its tests replaced by their digest."""
+    shown = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
     return Question(
         id=entry.question_id,
         text=f"{SYSTEM}\n\n{user_prompt(entry.question_content, entry.starter_code)}",
@@ -107,9 +105,7 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
         topic=entry.difficulty,
         metadata={
             "title": entry.question_title,
-            "platform": entry.platform,
-            "difficulty": entry.difficulty,
-            "contest_date": entry.contest_date,
+            **shown,
             "starter_code": entry.starter_code,
             "public_tests": [{"input": one, "output": other} for one, other in entry.public],
             "errata": errata(entry.question_id, entry.question_title),
@@ -119,11 +115,8 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
 
 def user_prompt(content: str, starter: str) -> str:
     """Return the official user message."""
-    return USER.format(
-        content=content,
-        instruction=WITH_STARTER if starter else WITHOUT_STARTER,
-        starter=starter or NO_STARTER,
-    )
+    instruction = WITH_STARTER if starter else WITHOUT_STARTER
+    return USER.format(content=content, instruction=instruction, starter=starter or NO_STARTER)
 
 
 def errata(*names: str) -> str | None:
@@ -159,17 +152,12 @@ class Release:
         """The name on the command line; plain `livecodebench` is the paper's suite, tag `v6`."""
         if self.tag.startswith("release_"):
             return f"{BASE_NAME}-v{self.last}"
-        return BASE_NAME if self.first == self.last == LAST else f"{BASE_NAME}-new-{self.tag}"
+        return BASE_NAME if self.first == LAST else f"{BASE_NAME}-new-{self.tag}"
 
     @property
     def files(self) -> tuple[str, ...]:
         """The tables of sources.toml that hold its rows."""
         return tuple(f"{BASE_NAME}-{number}" for number in range(self.first, self.last + 1))
-
-    @property
-    def count(self) -> int:
-        """Its published number of problems."""
-        return sum(COUNTS[self.first - 1 : self.last])
 
     @property
     def dates(self) -> str:
@@ -207,9 +195,6 @@ class Window:
         at = datetime.fromisoformat(contest_date)
         after = not self.start or datetime.fromisoformat(self.start) <= at
         return after and (not self.end or at <= datetime.fromisoformat(self.end))
-
-
-ALWAYS = Window()
 
 
 def release_of(tag: str) -> Release:
@@ -265,15 +250,12 @@ def _is_day(text: str) -> bool:
         return False
 
 
-NEWEST = release_of("v6")
-
-
 @dataclass(frozen=True, slots=True)
 class LiveCodeBench:
     """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
-    release: Release = NEWEST
-    window: Window = ALWAYS
+    release: Release = Release("v6", LAST, LAST)
+    window: Window = Window()
     data: str | Path | None = None
     official: bool = True
     """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
@@ -304,13 +286,9 @@ class LiveCodeBench:
     @property
     def card(self) -> Card:
         """The card of all releases, with this one's size; a window's is known when it is loaded."""
-        shared = card("livecodebench")
-        sizes = dict.fromkeys(self.splits, self.release.count)
+        shared, release = card("livecodebench"), self.release
+        sizes = dict.fromkeys(self.splits, sum(COUNTS[release.first - 1 : release.last]))
         return shared if self.window else replace(shared, sizes=sizes)
-
-    def between(self, window: Window) -> "LiveCodeBench":
-        """Return the suite of those problems whose contests lie in a window."""
-        return replace(self, window=window)
 
     def for_reward(self) -> "LiveCodeBench":
         """Return the suite that judges once: the real verdict is the value, the other is shown."""
@@ -342,8 +320,7 @@ class LiveCodeBench:
         program = extract_fenced(reply)
         if program is None:
             return Grade(0.0, None, "no program found", {**facts, "tests_passed": 0})
-        started = perf_counter()
-        real = judge_program(program, tests, box)
+        started, real = perf_counter(), judge_program(program, tests, box)
         explanation = _progress(real)
         facts |= {
             "verdicts": list(real.verdicts),
@@ -370,16 +347,15 @@ class LiveCodeBench:
     def _tests(self, question: Question) -> ProgramTests:
         """Return the tests that a question's target stands for, read from where its row lies."""
         target = unsealed(question)
-        tests = find_tests(target, question.id)
-        if tests is None:
-            self._indexes()
-            tests = find_tests(target, question.id)
-        if tests is None:
-            raise UserError(
-                f"The data of {self.name} has other tests for {question.id} than the question that "
-                f"was asked ({target[:19]}): grade with the file it came from."
-            )
-        return tests
+        if tests := find_tests(target, question.id):
+            return tests
+        self._indexes()
+        if tests := find_tests(target, question.id):
+            return tests
+        raise UserError(
+            f"The data of {self.name} has other tests for {question.id} than the question that "
+            f"was asked ({target[:19]}): grade with the file it came from."
+        )
 
 
 def _progress(result: ProgramResult) -> str:
@@ -428,15 +404,9 @@ def with_breakdown(made: Task, epochs: int) -> Task:
         sample.metadata = {**facts, "platform": facts["question"]["platform"]}
     reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
     by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
+    kept = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
     return Task(
-        dataset=made.dataset,
-        setup=made.setup,
-        solver=made.solver,
-        sandbox=made.sandbox,
-        scorer=made.scorer,
+        **{name: getattr(made, name) for name in kept},
         metrics=[mean(), stderr(), by_topic, by_platform],
         epochs=Epochs(epochs, reducers),
-        name=made.name,
-        version=made.version,
-        metadata=made.metadata,
     )

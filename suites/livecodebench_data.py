@@ -1,13 +1,9 @@
 """LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
 
-One pass over a file takes its sha256, checks every row's tests, and notes where each row lies; what
-it finds is kept in podium's cache folder, so later runs read neither the file nor its tests until a
-program is graded: then one row is read. A question carries only the digest of its tests (a log with
-tests would have gigabytes). `datasets` 4 and later refuse the hub's loading script, so the files
-themselves are fetched. Hidden tests come as base64 of zlib of a pickle that holds one string of
-JSON. Unpickling what was downloaded can run anything, so its opcodes are listed, and only those
-that spell a single string are read (LiveCodeBench/LiveCodeBench @28fef95,
-lcb_runner/benchmarks/code_generation.py, calls pickle.loads).
+One pass takes a file's sha256, checks every row's tests and notes where each row lies; that is kept
+in podium's cache folder. A question carries only the digest of its tests. `datasets` 4 and later
+refuse the hub's loading script, so the files themselves are fetched. Hidden tests are base64 of
+zlib of a pickle; unpickling can run anything, so only opcodes that spell one string are read.
 """
 
 import base64
@@ -25,10 +21,11 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from harness.errors import UserError
 from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
+from suites.code_checks import refuse_untold
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
 
@@ -59,10 +56,8 @@ AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 """Opcodes of a pickled string: the string itself, and what pickle writes around it."""
 
 
-class IndexedProblem(BaseModel):
+class IndexedProblem(BaseModel, frozen=True):
     """One problem without its hidden tests, and where its row lies."""
-
-    model_config = ConfigDict(frozen=True)
 
     question_id: str
     question_title: str
@@ -82,10 +77,8 @@ class IndexedProblem(BaseModel):
     length: int
 
 
-class RowIndex(BaseModel):
+class RowIndex(BaseModel, frozen=True):
     """What one pass over a file found."""
-
-    model_config = ConfigDict(frozen=True)
 
     format: int
     path: str
@@ -132,25 +125,20 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
 
 def read_index(path: Path, key: tuple[str, int, int], shown: Path | None = None) -> RowIndex:
     """Read a whole file once, a line at a time; `shown` is the name that messages give it."""
-    digest, entries, offset = hashlib.sha256(), list[IndexedProblem](), 0
-    seen = set[str]()
+    digest, entries, offset = hashlib.sha256(), dict[str, IndexedProblem](), 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             digest.update(line)
             if line.strip():
                 entry = _indexed_problem(line, offset, f"{shown or path}, line {number}")
-                if entry.question_id in seen:
+                if entry.question_id in entries:
                     raise UserError(f"{shown or path} has question {entry.question_id} twice.")
-                seen.add(entry.question_id)
-                entries.append(entry)
+                entries[entry.question_id] = entry
             offset += len(line)
+    (name, size, mtime_ns), found = key, tuple(entries.values())
+    sha256 = digest.hexdigest()
     return RowIndex(
-        format=FORMAT,
-        path=key[0],
-        size=key[1],
-        mtime_ns=key[2],
-        sha256=digest.hexdigest(),
-        entries=tuple(entries),
+        format=FORMAT, path=name, size=size, mtime_ns=mtime_ns, sha256=sha256, entries=found
     )
 
 
@@ -164,16 +152,14 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
     except ValueError as error:
         name = row["question_id"]
         raise UserError(f"{where}: question {name} cannot be used: {error}.") from error
-    return IndexedProblem.model_validate(
-        {
-            **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
-            "public": public,
-            "method": tests.method,
-            "tests": len(tests.cases),
-            "digest": digest_of_tests(row),
-            "offset": offset,
-            "length": len(line),
-        }
+    return IndexedProblem(
+        **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
+        public=public,
+        method=tests.method,
+        tests=len(tests.cases),
+        digest=digest_of_tests(row),
+        offset=offset,
+        length=len(line),
     )
 
 
@@ -184,9 +170,7 @@ def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise UserError(f"{where} is no JSON object.")
     found = cast(dict[str, Any], row)
-    for field in FIELDS:
-        if not isinstance(found.get(field), str):
-            raise UserError(f"{where} is no raw LiveCodeBench row: {field} is missing or no text.")
+    refuse_untold(found, FIELDS, f"{where} is no raw LiveCodeBench row")
     return found
 
 
@@ -256,8 +240,8 @@ def _downloaded(source: DataSource, wanted: Path) -> Path:
 def index_raw_rows(path: Path) -> RowIndex:
     """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
 
-    Only plain JSONL can be read at an offset; the other forms are first written out as that, to a
-    folder that lasts as long as the process. UserError when it has others or cannot be read.
+    Only plain JSONL can be read at an offset; the other forms are first written out as that.
+    UserError when it has others or cannot be read.
     """
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
@@ -398,12 +382,11 @@ def _read_json(text: str, what: str) -> object:
 def _cases(found: object, what: str) -> tuple[ProgramCase, ...]:
     if not isinstance(found, list):
         raise ValueError(f"its {what} are no list")
-    cases = list[ProgramCase]()
-    for one in cast(list[object], found):
-        if not isinstance(one, dict):
+    tests = cast(list[Any], found)
+    for test in tests:
+        if not isinstance(test, dict):
             raise ValueError(f"one of its {what} is no JSON object")
-        test = cast(dict[str, Any], one)
-        if not isinstance(test.get("input"), str) or not isinstance(test.get("output"), str):
+        given = cast(dict[str, Any], test)
+        if not isinstance(given.get("input"), str) or not isinstance(given.get("output"), str):
             raise ValueError(f"one of its {what} lacks an input or an output")
-        cases.append(ProgramCase(test["input"], test["output"]))
-    return tuple(cases)
+    return tuple(ProgramCase(test["input"], test["output"]) for test in tests)

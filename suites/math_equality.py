@@ -1,9 +1,8 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
-An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation or a
-relation, and only the key's own shape can equal the key. Values are compared as text and as
-numbers; math-verify is asked about what is left, one value at a time, and never about words: it
-takes an interval for a tuple, a set for a list and a multiple for an equation.
+Only the key's own shape (a list, an interval, a matrix ...) can equal the key. Values are compared
+as text and as numbers; math-verify is asked about the rest, one value at a time, and never about
+words: it takes an interval for a tuple, a set for a list and a multiple for an equation.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Ask math-verify in processes of its own, which may hang, crash or run out of memory.
 
-Each is a suites/math_verify_worker.py with no environment but PATH and no open file of ours. One is
-started when it is first needed and more when several threads wait. A fork of this process starts
-its own; all end with the process that started them.
+Each is a math_verify_worker.py with no environment but PATH and no open file of ours, started
+when it is first needed. A fork of this process starts its own; all end with who started them.
 """
 
 import atexit

@@ -17,7 +17,7 @@ from harness.extract import extract_program
 from harness.records import Question
 from harness.suite import Split
 from suites.base import user_errors
-from suites.code_checks import CheckCode, UnitTestedSuite, compiles
+from suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 from suites.inspect_box import boxed_task
 
 PROMPT = (
@@ -65,8 +65,7 @@ class Mbpp(UnitTestedSuite):
         text = "\n".join(tests)
         if not (compiles(text) and compiles(setup)):
             raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
-        names = names_called(text, setup)
-        check = CheckCode(text, names, setup=setup, by_text=number in BY_TEXT)
+        check = CheckCode(text, names_called(text, setup), setup, by_text=number in BY_TEXT)
         return Question(
             id=f"mbpp-{number}",
             text=PROMPT.format(text=str(row["text"]).strip(), tests=text),
@@ -130,8 +129,7 @@ def _number(row: Mapping[str, Any], where: str) -> int:
     number = str(row.get("task_id"))
     if not (number.isascii() and number.isdigit()):
         raise UserError(f"{where} is no raw MBPP row: its task_id {number!r} is no number.")
-    if not isinstance(row.get("text"), str):
-        raise UserError(f"{where} is no raw MBPP row: text is missing or no text.")
+    refuse_untold(row, ["text"], f"{where} is no raw MBPP row")
     return int(number)
 
 

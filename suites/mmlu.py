@@ -1,8 +1,7 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter.
+"""MMLU: four-way questions on 57 subjects, graded by the letter; options stand as published.
 
-Options stand as published, so the target of a question never moves. `eval` is the published test,
-`validation` the published val, `train` the auxiliary training questions, which are those of other
-suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
+`eval` is the published test, `validation` the published val, `train` the auxiliary questions, which
+are those of other suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
 """
 
 import csv
@@ -19,9 +18,16 @@ from inspect_ai import Task, task
 from harness.errors import UserError
 from harness.files import read_rows
 from harness.inspect_adapters import as_task
-from harness.records import Question
+from harness.records import Grade, Question
 from harness.suite import Split
-from suites.base import LETTERS, MultipleChoiceSuite, choice_metadata, choice_text, user_errors
+from suites.base import (
+    LETTERS,
+    DatasetSuite,
+    choice_metadata,
+    choice_text,
+    grade_choice,
+    user_errors,
+)
 from suites.data import check_rows, data_folder, fetch_rows, local_bytes, refuse_duplicates, sources
 
 SOURCES: Mapping[Split, str] = {
@@ -40,7 +46,7 @@ AUXILIARY = "auxiliary"
 
 
 @dataclass(frozen=True, slots=True)
-class Mmlu(MultipleChoiceSuite):
+class Mmlu(DatasetSuite):
     """The suite. The archive has no auxiliary questions: the split `train` is always the hub's."""
 
     name: str = "mmlu"
@@ -70,6 +76,10 @@ class Mmlu(MultipleChoiceSuite):
             raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Grade by the letter, for the order in which the question shows its options."""
+        return grade_choice(question, reply)
+
 
 MMLU = Mmlu()
 
@@ -91,8 +101,7 @@ def mmlu_questions(
     A row's own `id` is kept. UserError names the first row that lacks something; `unnamed` is the
     subject of rows without one.
     """
-    numbers: dict[str, Iterator[int]] = {}
-    made: list[Question] = []
+    numbers, made = dict[str, Iterator[int]](), list[Question]()
     for place, row in enumerate(rows, start=1):
         _refuse_malformed(row, f"{where}, row {place}")
         subject = str(row.get("subject") or unnamed)

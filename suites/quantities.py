@@ -1,9 +1,8 @@
 """Numbers read exactly, and quantities as references of RLPR state them.
 
-`same_quantity` compares as OpenBMB/RLPR does at 8490fca (`math_equal` of
-verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4), except that whole numbers
-must be equal, that factors of 100 are forgiven only beside a percent sign, and that two different
-units differ.
+As in `math_equal` of OpenBMB/RLPR at 8490fca (verl/utils/reward_score/prime_math/grader.py:
+relative tolerance 1e-4), except that whole numbers must be equal, factors of 100 are forgiven only
+beside a percent sign, and two different units differ.
 """
 
 import math

@@ -1,15 +1,11 @@
 r"""RLPR: 77 thousand questions with short references, graded by rules or by a model.
 
-The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A reference
-that is a number, a letter, a few words or an expression is compared by rules, prose is judged by a
-model in the role `grader`; `rlpr-rules` is the part that needs no judge, as a reward asks none.
-
-The rules follow OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
-verl/utils/reward_score/prime_math/__init__.py and, for letters, reward_score/multi_choice.py; its
-`math_equal` runs `eval` on a reply, ours are quantities.py and math_equality.py. On purpose only
-the last statement counts (there, the reference in any box is enough), prose without a marker
-(`<answer>`, `\boxed`, "answer is") is no answer, and of a box that was cut off nobody knows what it
-would have said.
+A reference that is a number, a letter, a few words or an expression is compared by rules, prose is
+judged by a model in the role `grader`; `rlpr-rules` is the part that needs no judge. The rules
+follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of
+verl/utils/reward_score/prime_math/__init__.py; reward_score/multi_choice.py for letters), without
+its `eval` of a reply. On purpose the last statement counts, prose without a marker (`<answer>`,
+`\boxed`, "answer is") is no answer, and a box that was cut off says nothing.
 """
 
 import hashlib
