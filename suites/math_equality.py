@@ -150,17 +150,16 @@ def compare(target: str, answer: str) -> Equality:
     if target.strip() == answer.strip() or ("\\text" in target and _bare(target) == _bare(answer)):
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
-    if (gold := parse_rational(target)) is not None and (
-        number := parse_rational(plain)
-    ) is not None:
+    gold = parse_rational(target)
+    number = None if gold is None else parse_rational(plain)
+    if gold is not None and number is not None:
         equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
-    asked = list[Pair]()
-    if not _agree(target, answer, lambda gold, said: _note(asked, gold, said)):
-        return Equality(False, "exact")
-    if not asked:
-        return Equality(True, "exact")
-    pairs = tuple(dict.fromkeys(asked))
+    asked = dict[Pair, bool]()
+    equal = _agree(target, answer, lambda gold, said: asked.setdefault(_pair(gold, said), True))
+    if not equal or not asked:
+        return Equality(equal, "exact")
+    pairs = tuple(asked)
     said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
     if said is None:
         return Equality(False, "math-verify", gave_up=True)
@@ -169,22 +168,10 @@ def compare(target: str, answer: str) -> Equality:
     return Equality(equal, "math-verify")
 
 
-def first_look(target: str, answer: str) -> bool | None:
-    """Return what can be said without algebra: equal, certainly not equal, or None."""
-    asked = list[Pair]()
-    equal = _agree(target, answer, lambda gold, said: _note(asked, gold, said))
-    return None if asked and equal else equal
-
-
 def is_list(answer: str) -> bool:
     r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
     shape = parse_shape(answer)
     return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
-
-
-def _note(asked: list[Pair], gold: str, said: str) -> bool:
-    asked.append(_pair(gold, said))
-    return True
 
 
 def _pair(gold: str, said: str) -> Pair:
@@ -247,15 +234,10 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
     if matrix and "\\begin" not in matrix[2]:
+        lines = split_outside_brackets(matrix[2], _ROW)
         if matrix[1] == "cases":
-            return AnswerShape(
-                "list", text, _parts(split_outside_brackets(matrix[2], _ROW), depth), name
-            )
-        rows = [
-            split_outside_brackets(row, _CELL)
-            for row in split_outside_brackets(matrix[2], _ROW)
-            if row
-        ]
+            return AnswerShape("list", text, _parts(lines, depth), name)
+        rows = [split_outside_brackets(line, _CELL) for line in lines if line]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
         return AnswerShape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
     opens = next((sign for sign in _BRACKETS if text.startswith(sign)), "")
@@ -275,10 +257,9 @@ def _related(text: str, depth: int) -> AnswerShape:
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
-        false = exact is not None and not rounds_to(exact, about[1])
-        return (
-            AnswerShape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
-        )
+        if not about[0] or (exact is not None and not rounds_to(exact, about[1])):
+            return AnswerShape("nothing", text)
+        return _shape(about[0], depth + 1)
     if builder := _BUILDER.fullmatch(text):
         text = builder[1]
     made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
@@ -337,8 +318,7 @@ def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
     if len(names) != len(shape.parts):
         return shape
     at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
-    parts = tuple(shape.parts[each] for each in at)
-    return AnswerShape(shape.kind, "", parts)
+    return AnswerShape(shape.kind, "", tuple(shape.parts[each] for each in at))
 
 
 def _rank(name: str) -> tuple[int, str]:
