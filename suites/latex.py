@@ -50,13 +50,8 @@ _SIGNS = {
         _VULGAR[0], _VULGAR[1].split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
-_RAISED = dict(
-    zip(
-        "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a",
-        "0123456789-+",
-        strict=True,
-    )
-)
+_POWERS_OF = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
+_RAISED = dict(zip(_POWERS_OF, "0123456789-+", strict=True))
 _POWER = re.compile(f"[{''.join(_RAISED)}]+")
 _INDEX = re.compile("[\u2080-\u2089]+")
 _ROOT_SIGN = re.compile(r"\u221a\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))")
@@ -203,7 +198,8 @@ def _signs(text: str) -> str:
 def _without_commands(text: str) -> str:
     """Return the text with one name for each command, and words of other fonts between marks."""
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
-    made = _DEGREES.sub("\u00abdeg\u00bb", _COMMAND.sub(_one_name, _SIZES.sub(" ", text)))
+    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), _SIZES.sub(" ", text))
+    made = _DEGREES.sub("\u00abdeg\u00bb", named)
     for _ in range(3):
         if "{" not in made:
             break
@@ -215,20 +211,13 @@ def _ascii(text: str) -> str:
     """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
     micro = _MICRO.sub("\u00b5", text)
     raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
-    lowered = _INDEX.sub(
+    low = _INDEX.sub(
         lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
     )
-    known = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", lowered).translate(
-        _TABLE
-    )
-    return "".join(
-        str(int(char))
-        if not char.isascii() and char.isdecimal()
-        else chr(ord(char) - 0xFEE0)
-        if "\uff01" <= char <= "\uff5e"
-        else char
-        for char in known
-    )
+    rooted = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", low)
+    known = rooted.translate(_TABLE)
+    narrow = (chr(ord(char) - 0xFEE0) if "\uff01" <= char <= "\uff5e" else char for char in known)
+    return "".join(str(int(char)) if char.isdecimal() else char for char in narrow)
 
 
 def _with_unit(found: re.Match[str]) -> str:
@@ -236,10 +225,6 @@ def _with_unit(found: re.Match[str]) -> str:
     unit = found[3].strip(" .")
     is_one = is_unit(unit) and (found[2] or _TIGHT.fullmatch(unit))
     return f"{found[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else found[0]
-
-
-def _one_name(command: re.Match[str]) -> str:
-    return _SAME.get(command[0], command[0])
 
 
 def _quoted(found: re.Match[str]) -> str:
@@ -310,21 +295,15 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     >>> split_outside_brackets(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
     ['(1;2)', '\\{3,4\\}', 'f(5,6)']
     """
-    ends = list(separator.finditer(text))
-    if not ends:
-        return [text]
     depth, at, parts, start = 0, 0, list[str](), 0
-    for end in ends:
-        depth += _depth(text[at : end.start()])
+    for end in separator.finditer(text):
+        brackets = _BRACKET.findall(text[at : end.start()])
+        depth += sum(1 if bracket in _OPENS else -1 for bracket in brackets)
         at = end.start()
         if depth == 0:
             parts.append(text[start:at])
             start = end.end()
     return [*parts, text[start:]]
-
-
-def _depth(text: str) -> int:
-    return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))
 
 
 def _table() -> dict[str, str]:

@@ -59,8 +59,9 @@ class MathVerifyProcess:
 
     def __init__(self, command: Sequence[str] = ()) -> None:
         """Start it and wait until it is ready; EqualityError when it is not."""
+        folders = [path for path in sys.path if Path(path).is_absolute()]
         self._process = subprocess.Popen(
-            command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *_import_folders()],
+            command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -126,10 +127,6 @@ class MathVerifyProcess:
         return self._process.pid
 
 
-def _import_folders() -> list[str]:
-    return [path for path in sys.path if Path(path).is_absolute()]
-
-
 class MathVerifyPool:
     """Processes for several threads: as many as there are cores, started when they are needed."""
 
@@ -146,32 +143,23 @@ class MathVerifyPool:
             return self._ask(line)
 
     def _ask(self, line: bytes) -> dict[str, Any]:
-        worker: MathVerifyProcess | None = self._take()
+        with self._changed:
+            self._changed.wait_for(lambda: self._free or self._running < self._most)
+            self._running += 1
+            worker = self._free.pop() if self._free else None
         try:
             worker = worker or MathVerifyProcess()
-            answer = worker.ask(line)
+            return worker.ask(line)
         except BaseException:
             if worker:
                 worker.end()
             worker = None
             raise
         finally:
-            self._give_back(worker)
-        return answer
-
-    def _take(self) -> MathVerifyProcess | None:
-        """Return a free process, or None where a new one may be started."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._free or self._running < self._most)
-            self._running += 1
-            return self._free.pop() if self._free else None
-
-    def _give_back(self, worker: MathVerifyProcess | None) -> None:
-        with self._changed:
-            self._running -= 1
-            if worker:
-                self._free.append(worker)
-            self._changed.notify()
+            with self._changed:
+                self._running -= 1
+                self._free += [worker] if worker else []
+                self._changed.notify()
 
     def pids(self) -> list[int]:
         """Return the processes that are waiting for work."""

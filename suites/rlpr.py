@@ -162,7 +162,8 @@ class Rlpr(DatasetSuite):
 
         Raises `JudgeError` when it says neither yes nor no, and whatever its provider raises.
         """
-        reply = _shown_to_judge(state.output.completion)
+        thinking, said, _ = parted(state.output.completion)
+        reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
         ruling = await judged_by_model(state, judge_case(question, reply))
@@ -220,12 +221,6 @@ def judge_case(question: Question, reply: str) -> JudgeCase:
     )
 
 
-def _shown_to_judge(reply: str) -> str:
-    """Return what was said after thinking, its end if it is long."""
-    thinking, said, _ = parted(reply)
-    return (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
-
-
 @lru_cache(maxsize=4096)
 def _equal(reference: str, answer: str) -> bool:
     return compare(reference, answer).equal
@@ -277,16 +272,14 @@ def matches_reference(reference: str, answer: str, equal: Equal) -> bool:
         return any(_bare_words(form) == _bare_words(reference) for form in [answer, *forms])
     if kind != "number" and any(_compact(form) == _compact(reference) for form in [answer, *forms]):
         return True
+    short = [form for form in forms if 0 < len(form) <= LONGEST_EXPRESSION]
+    gold = parse_quantity(reference)
     return any(
-        _same_answer(reference, form, equal)
-        for form in forms
-        if 0 < len(form) <= LONGEST_EXPRESSION
+        same_quantity(gold, said)
+        if gold and (said := parse_quantity(form))
+        else equal(reference, form)
+        for form in short
     )
-
-
-def _same_answer(reference: str, answer: str, equal: Equal) -> bool:
-    gold, said = parse_quantity(reference), parse_quantity(answer)
-    return same_quantity(gold, said) if gold and said else equal(reference, answer)
 
 
 def _leading_yes_or_no(answer: str) -> str | None:
@@ -301,10 +294,7 @@ def _leading_yes_or_no(answer: str) -> str | None:
 
 
 def _answer_forms(answer: str) -> list[str]:
-    """Return an answer as it stands and, where it is one statement, what comes after "x =".
-
-    `match_answer` cuts there, too, but also in "a=5, b=6, c=7", which states three answers.
-    """
+    """Return an answer as it stands and, where it is one statement, what comes after "x ="."""
     plain = answer.strip().rstrip(".").strip()
     cuts = list(_CUT.finditer(plain[: 2 * LONGEST_EXPRESSION]))
     if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
@@ -337,24 +327,20 @@ def _parsed_json(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
-class PromptMessage(BaseModel):
-    """One message of a prompt."""
-
+class _Message(BaseModel):
     role: str
     content: str
 
 
-class RewardModel(BaseModel):
-    """The column `reward_model`."""
-
+class _RewardModel(BaseModel):
     ground_truth: str | int | float
 
 
 class RlprRow(BaseModel):
     """One row; columns that grade nothing are left out."""
 
-    prompt: Annotated[list[PromptMessage], BeforeValidator(_parsed_json)]
-    reward_model: Annotated[RewardModel, BeforeValidator(_parsed_json)]
+    prompt: Annotated[list[_Message], BeforeValidator(_parsed_json)]
+    reward_model: Annotated[_RewardModel, BeforeValidator(_parsed_json)]
     ability: str = ""
     data_source: str = ""
 
@@ -366,12 +352,12 @@ class RlprRow(BaseModel):
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Question]:
     """Return the questions of rows, in order; rows that are alike are one question.
 
-    An id is the digest of question and answer, as the data has no ids of its own that are known to
-    be distinct. UserError names the row and the column that is missing or not as it should be.
+    An id is the digest of question and answer: the data's own may not be distinct. UserError names
+    the row and the column that is missing or not as it should be.
     """
-    made: dict[str, Question] = {}
+    made = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
-        question = _question(_checked_row(row, f"{where}, row {number}"), f"{where}, row {number}")
+        question = _question(row, f"{where}, row {number}")
         made.setdefault(question.id, question)
     return list(made.values())
 
@@ -395,7 +381,7 @@ def without_system_message(question: Question) -> str:
     return question.text[int(question.metadata.get(ASKED_AT, 0)) :]
 
 
-def _checked_row(row: Mapping[str, Any], where: str) -> RlprRow:
+def _checked(row: Mapping[str, Any], where: str) -> RlprRow:
     for column in ("prompt", "reward_model"):
         if column not in row:
             raise UserError(f"{where} has no column {column!r}.")
@@ -407,7 +393,8 @@ def _checked_row(row: Mapping[str, Any], where: str) -> RlprRow:
         raise UserError(f"{where}, column {column}: {first['msg']}.") from error
 
 
-def _question(row: RlprRow, where: str) -> Question:
+def _question(raw: Mapping[str, Any], where: str) -> Question:
+    row = _checked(raw, where)
     system, problem = row.said_by("system"), row.said_by("user")
     answer = str(row.reward_model.ground_truth).strip()
     if not problem:
