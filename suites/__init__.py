@@ -56,10 +56,10 @@ ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Suites that are listed, and `NAME@START..END` for those whose questions have dates.
+    """Suites that are listed, and `NAME@START..END` or `NAME@unseen` where a suite has such.
 
-    A practice suite has `NAME@unseen`. Iteration lists plain names only. A name that is understood
-    but wrong (no such date) is a UserError, any other unknown name a KeyError, as in a dictionary.
+    Iteration lists plain names. A name that is understood but wrong (no such date) is a UserError,
+    any other unknown name a KeyError, as in a dictionary.
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
@@ -124,8 +124,7 @@ def log_eval_access(
 ) -> None:
     """Append the opening of `n` questions, dated now, to a directory's access log.
 
-    `reason` is in the words of whoever opened them. A row without `prompt`, how they were put, is
-    older than that choice.
+    A row without `prompt`, how they were put, is older than that choice.
     """
     row = {
         "opened": datetime.now(UTC).isoformat(timespec="seconds"),

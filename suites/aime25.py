@@ -84,10 +84,7 @@ class Aime25(PromptedSuite):
         return aime25_questions(self.rows(), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the hub's rows, or of rows like those of the local file.
-
-        UserError unless they are the 30 problems in their order, with integer answers.
-        """
+        """Return the questions of rows; UserError unless they are 30, with integer answers."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != 2 * PROBLEMS:
             raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
@@ -112,10 +109,7 @@ AIME25 = Aime25()
 
 
 def _grade_sum(gold: int, reply: str) -> Grade:
-    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one.
-
-    EqualityError when the process that compares cannot be started.
-    """
+    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one."""
     said = extract_expressions(reply)
     sides = [side for one in said for side in one[:LONGEST].split("=")]
     sums = len(sides) <= MOST_SIDES and all(
@@ -147,10 +141,7 @@ def aime25(
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of 30 rows in the order I-1 ... II-15, the hub's own order.
-
-    The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
-    """
+    """Return the questions of 30 rows in the order I-1 ... II-15; ids name their paper."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for made, row in zip(ids, rows, strict=True):
         named = str(row.get("id", row.get("question_id", "")))

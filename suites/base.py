@@ -183,10 +183,9 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return what a system may see: the options as printed, and their permutation.
+    """Return what a system may see: the options, and the alphabetical rank of each as printed.
 
-    The permutation says which option, in alphabetical order, stands at each letter. It is a
-    function of what is printed, so it says nothing about which is right.
+    Both are functions of what is printed, so they say nothing about which is right.
     """
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {

@@ -101,10 +101,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published unit tests, in a box.
-
-        SandboxError when the box fails, and for a task that cannot run here.
-        """
+        """Grade by the published tests; SandboxError when box or task cannot run here."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")

@@ -60,10 +60,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return what makes one call of the program and tells what it returned, or what it raised.
-
-    With a `setup`, that is executed in the program, and what is called is given as text.
-    """
+    """Return what makes one call and tells what came of it; as text, after any `setup`."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)

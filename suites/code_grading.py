@@ -61,8 +61,7 @@ class CaseResult:
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
     """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
 
-    A wrong answer is one however long it took; so a `time limit` might pass when it is run again.
-    A program that ends with an exit code other than 0 failed, whatever it printed before.
+    A wrong answer is one however long it took, so a `time limit` might pass another time.
     """
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
@@ -119,13 +118,12 @@ def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, 
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
-    """Read what the published evaluator's way came to."""
     if not result:
         return "runtime error", "the program ended the evaluator's process"
-    report = dict[str, Any]()
+    found: object = None
     with suppress(ValueError):
         found = read_json(result)
-        report = cast("dict[str, Any]", found) if isinstance(found, dict) else report
+    report = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if "error" in report:
         slow = report.get("code") == SLOW
         return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
@@ -235,21 +233,21 @@ def judge_program(
 ) -> ProgramResult:
     """Run a program on its tests and compare; see the module for the two rules.
 
-    With `stop_early` the longest inputs come first and the first failure is the last test run; the
-    official rules keep the order and always stop. Raises SandboxError when the box fails, and
-    ValueError when the problem is at fault: it has no tests, or an expected value is no JSON.
+    With `stop_early` the longest inputs come first and the first failure is the last run; official
+    rules keep the order and always stop. SandboxError when the box fails, ValueError when the
+    problem is at fault: no tests, or an expected value is no JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
     longest = max(len(case.output.encode()) for case in tests.cases)
     room = max(limits.output_bytes, 2 * longest + ROOM_BYTES)
-    exam = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
-    return exam.officially(image) if rules == "official" else exam.really(image, stop_early)
+    run = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
+    return run.officially(image) if rules == "official" else run.really(image, stop_early)
 
 
 @dataclass(frozen=True, slots=True)
 class _ProgramRun:
-    """A program that sits its tests."""
+    """A program before its tests."""
 
     source: str
     tests: ProgramTests
@@ -258,17 +256,16 @@ class _ProgramRun:
 
     def really(self, image: str, stop_early: bool) -> ProgramResult:
         """Run a process per test; what came near the time limit is settled alone, at the end."""
-        program = Program(
-            self.source, "call" if self.tests.method else "script", self.tests.method, image
-        )
+        runner = "call" if self.tests.method else "script"
+        program = Program(self.source, runner, self.tests.method, image)
         order = list(range(len(self.tests.cases)))
         if stop_early:
             order.sort(key=lambda index: -len(self.tests.cases[index].input))
-        found = self._sit(program, order, stop_early, alone=False)
+        found = self._run_tests(program, order, stop_early, alone=False)
         near = [index for index in order if index in found and self._near(found[index])]
         if stop_early and any(self._failed(result) for result in found.values()):
             near = []
-        again = self._sit(program, near, stop_early, alone=True)
+        again = self._run_tests(program, near, stop_early, alone=True)
         settled = found | again
         return ProgramResult(
             results=self._in_order(settled),
@@ -280,15 +277,13 @@ class _ProgramRun:
     def officially(self, image: str) -> ProgramResult:
         """Run all tests in one process, in their order, until one fails.
 
-        The process keeps its own time per test. Where a program catches the alarm, the published
-        evaluator's limit for all tests together ends it.
+        A program may catch the alarm of one test; then the limit for all together ends it.
         """
         program = Program(self.source, "official", self.tests.method, image)
         cases = self.tests.cases
         most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
         limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
-        found: dict[int, CaseResult] = {}
-        used_s = 0.0
+        found, used_s = dict[int, CaseResult](), 0.0
         with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
             for index, outcome in zip(range(len(cases)), outcomes, strict=False):
                 used_s += outcome.wall_s
@@ -298,7 +293,7 @@ class _ProgramRun:
         slowest_s = max(result.wall_s for result in found.values())
         return ProgramResult(self._in_order(found), margin=slowest_s / OFFICIAL_S)
 
-    def _sit(
+    def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
         """Run the tests in this order; early on, a near miss is no reason to stop."""
@@ -306,8 +301,7 @@ class _ProgramRun:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
         found: dict[int, CaseResult] = {}
-        outcomes = self.box.run(program, self._inputs(order), limits, alone=alone)
-        with closing(outcomes):
+        with closing(self.box.run(program, self._inputs(order), limits, alone=alone)) as outcomes:
             for index, outcome in zip(order, outcomes, strict=False):
                 expected, method = self.tests.cases[index].output, self.tests.method is not None
                 found[index] = real_result(outcome, expected, method, self.limits.cpu_s)
@@ -348,8 +342,6 @@ def same_output(got: str, expected: str) -> bool:
     >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
     (True, False, False)
     """
-    if got == expected:
-        return True
     mine, theirs = got.strip(), expected.strip()
     if mine == theirs:
         return True
@@ -362,8 +354,7 @@ def same_output(got: str, expected: str) -> bool:
 def same_value(got: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
-    A tuple stands for a list at the top and nowhere else; True equals 1 and 2 equals 2.0. Raises
-    ValueError when the expected value is no JSON: then the problem is at fault.
+    A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
     """
     mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
     theirs = read_json(expected)
@@ -420,10 +411,9 @@ def starter_method(starter: str) -> str | None:
 
 
 def grade_on_shown_tests(question: Question, program: str | None, box: Box | None) -> Grade:
-    """Return how a program does on the tests that its question shows: the share that passes.
+    """Return the share of the shown tests that a program passes; 0 without either.
 
-    They come from the question's visible metadata, never from its target, so nobody learns here
-    what the question does not say. 0 without a program, and where no test is shown.
+    They come from visible metadata, so nobody learns what the question does not say.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
     if tests is None:
@@ -441,7 +431,6 @@ def grade_on_shown_tests(question: Question, program: str | None, box: Box | Non
 
 
 def _first_failure(result: ProgramResult, tests: ProgramTests) -> str:
-    """Say which of the shown tests fails first, and what it wants."""
     if result.first_failure is None:
         return result.summary()
     case = tests.cases[result.first_failure]

@@ -127,10 +127,7 @@ def cache_folder() -> Path:
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, from the local file where there is one, else from the hub.
-
-    UserError when the file is not the pinned one, or when neither can be had.
-    """
+    """Return a source's rows, local or the hub's; UserError when they cannot be had or differ."""
     source = sources()[name]
     if (data_folder(data) / source.file).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -138,10 +135,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return checked rows of a source's dataset, from the hub's cache or else downloaded.
-
-    UserError, with the way without the hub, when they cannot be had or are others.
-    """
+    """Return checked rows of a dataset, cached or downloaded; UserError says how to do without."""
     asked = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*asked)
     if rows is None or source.rows not in (None, len(rows)):
@@ -289,10 +283,7 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
 
 
 def hub_file(hub: str, file: str, revision: str | None) -> Path:
-    """Return a file of a dataset in the hub's cache, downloaded once; raises what the hub raises.
-
-    A cached file at a commit is returned without a request.
-    """
+    """Return a file of a dataset, cached or downloaded once; raises what the hub raises."""
     cached = cached_file(hub, file, revision)
     if cached:
         return cached

@@ -77,10 +77,7 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what is right, absent and wrong of these suites (all of them); return 1 for a wrong one.
-
-    UserError for a name that nobody knows.
-    """
+    """Say what is right, absent and wrong of these suites (or all); return 1 for a wrong one."""
     found: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)

@@ -78,10 +78,7 @@ class GpqaDiamond(PromptedSuite):
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of a file in the official columns; where letters stand is its own.
-
-        UserError for rows without these columns.
-        """
+        """Return the questions of a file; UserError for rows without the official columns."""
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
@@ -133,11 +130,7 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return where each question's right option stands in epoch 1, from 0.
-
-    It is (rank of the id's sha256 among all ids, from 0, + 1) modulo 4, so the letters are as even
-    as the number of questions allows.
-    """
+    """Return where each question's right option stands in epoch 1: by its id's rank, modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
@@ -225,10 +218,7 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 @lru_cache(maxsize=1)
 def decrypt_archive(archive: bytes, password: str) -> bytes:
-    """Return the CSV in the authors' archive, once a process: decrypting it takes a while.
-
-    UserError for a wrong password.
-    """
+    """Return the CSV in the authors' archive, once a process; UserError for a wrong password."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             content = opened.read(MEMBER, pwd=password.encode())

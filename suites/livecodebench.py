@@ -82,10 +82,7 @@ ERROR_TYPE = re.compile(
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return the program by the official rule: the text between the last two lines with a fence.
-
-    None where there are fewer than two, or nothing between them.
-    """
+    """Return the official program: what stands between the last two lines with a fence, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -170,10 +167,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, as the official code compares them.
+    """Contest dates, both ends included, as the official code compares them: with midnight.
 
-    Contest times are compared with midnight, so of the last day only contests dated to the day
-    (`T00:00:00`) are in.
+    So of the last day only contests dated to the day (`T00:00:00`) are in.
     """
 
     start: str = ""
@@ -310,8 +306,7 @@ class LiveCodeBench:
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by running the reply's program on all tests in a box.
 
-        Raises SandboxError when the box fails, and UserError when the data file that has the
-        question's tests is absent or another one.
+        SandboxError when the box fails, UserError when the tests' file is absent or another.
         """
         box, tests = required_box(box, self.name), self._tests(question)
         known = ("platform", "difficulty", "contest_date", "errata")

@@ -104,10 +104,7 @@ def index_file(path: Path) -> RowIndex:
 
 
 def find_tests(digest: str, question_id: str) -> ProgramTests | None:
-    """Return the tests with this digest, None when no indexed file has them.
-
-    UserError when the file has changed since it was indexed.
-    """
+    """Return the tests with this digest, or None; UserError for a file changed since indexed."""
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
@@ -288,10 +285,7 @@ def _csv_lines(path: Path) -> Iterator[bytes]:
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return what stands for a row's tests in a question's target: `sha256:` and 64 hex digits.
-
-    Taken over the fields as they lie on the hub, so that no test has to be decoded to compare it.
-    """
+    """Return what stands for a row's tests in a question's target, of fields as on the hub."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")
@@ -301,10 +295,7 @@ def digest_of_tests(row: Mapping[str, Any]) -> str:
 
 
 def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
-    """Return a row's tests, public ones first as the official evaluator runs them.
-
-    Raises ValueError, with a reason fit for a sentence, when they cannot be read or there are none.
-    """
+    """Return a row's tests, public ones first; ValueError, fit for a sentence, without any."""
     cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
     if not cases:
         raise ValueError("the problem has no tests")

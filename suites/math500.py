@@ -59,10 +59,7 @@ class Math500(DatasetSuite):
         return [question for question in every if question.id in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the hub's rows, or of rows like those of the local file.
-
-        UserError unless they are 500 rows with the hub's columns and ids that differ.
-        """
+        """Return the questions of rows; UserError unless they are 500 with the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
             raise UserError(f"{path} has {len(rows)} rows; MATH-500 has 500.")
@@ -72,10 +69,7 @@ class Math500(DatasetSuite):
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of expressions; `look` in the metadata says what decided.
-
-        EqualityError when the process that compares cannot be started.
-        """
+        """Grade a reply by equality of expressions; `look` in the metadata says what decided."""
         target, said = unsealed(question), extract_expressions(reply)
         if not said:
             return Grade(0.0, None, f"No answer was found; the target is {target}.")

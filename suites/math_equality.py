@@ -226,10 +226,7 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    r"""Return a tuple, an interval, a set, a matrix or what parentheses alone enclose.
-
-    `]2,3[` is how some write `(2,3)`.
-    """
+    """Return a tuple, an interval (`]2,3[` is `(2,3)`), a set, a matrix or what () enclose."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)

@@ -36,20 +36,14 @@ class EqualityError(PodiumError):
 
 
 def math_verify_says(target: str, answer: str, places: int) -> bool | None:
-    """Return whether math-verify calls two LaTeX answers equal; None where it came to no end.
-
-    EqualityError when no process can be started.
-    """
+    """Return whether math-verify calls two LaTeX answers equal; None where it came to no end."""
     said = math_verify_all(((target, answer, places),))
     return said[0] if said else None
 
 
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return what math-verify says of each pair; None where all together took too long.
-
-    The last 4,096 verdicts are kept. EqualityError when no process can be started.
-    """
+    """Return what math-verify says of each pair; None where all together took too long."""
     said = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, said["equal"])) if "equal" in said else None
 

@@ -104,10 +104,7 @@ def _running() -> str:
 
 
 def _checker() -> Any:
-    """Return the function that compares, with math-verify's own time limits off.
-
-    They use SIGALRM; the caller of this process has limits of its own.
-    """
+    """Return the function that compares, with math-verify's own time limits (SIGALRM) off."""
     import math_verify  # pyright: ignore[reportMissingTypeStubs]
     import sympy  # pyright: ignore[reportMissingTypeStubs]
     from sympy.parsing import sympy_parser  # pyright: ignore[reportMissingTypeStubs]

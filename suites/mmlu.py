@@ -67,8 +67,7 @@ class Mmlu(DatasetSuite):
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
 
-        UserError for a row without question, four choices or answer, and for other numbers of rows
-        without ids, since their places would name other questions than the suite does.
+        UserError for others: their places would name other questions than the suite does.
         """
         rows = [row for _, row in read_rows(path)]
         whole = {sources()[name].rows for name in SOURCES.values()}
@@ -98,8 +97,7 @@ def mmlu_questions(
 ) -> list[Question]:
     """Return the questions of rows in the hub's schema, numbered from 1 within their subject.
 
-    A row's own `id` is kept. UserError names the first row that lacks something; `unnamed` is the
-    subject of rows without one.
+    UserError names a row that lacks something; `unnamed` is the subject of rows without one.
     """
     numbers, made = dict[str, Iterator[int]](), list[Question]()
     for place, row in enumerate(rows, start=1):
@@ -133,11 +131,7 @@ def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the published archive in the hub's schema, subject after subject.
-
-    A file has no header: question, four options, letter. Raises what zipfile and csv raise; the
-    archive's digest was checked before.
-    """
+    """Yield the rows of the published archive in the hub's schema, subject after subject."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for path in sorted(opened.namelist()):
             if path.startswith(f"data/{folder}/") and path.endswith(".csv"):

@@ -134,10 +134,7 @@ class Rlpr(DatasetSuite):
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the reference's kind; JudgeError where it has none.
-
-        A reply that says nothing needs no judge: it is wrong.
-        """
+        """Grade by the rules for the reference's kind; JudgeError where it has none."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -158,10 +155,7 @@ class Rlpr(DatasetSuite):
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Ask the role `grader` whether the reply agrees with the reference.
-
-        Raises `JudgeError` when it says neither yes nor no, and whatever its provider raises.
-        """
+        """Ask the role `grader`; JudgeError when it says neither yes nor no."""
         thinking, said, _ = parted(state.output.completion)
         reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
         if not reply:
@@ -249,10 +243,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
-    """Return what a reply gives as its answer to a question of a kind.
-
-    Several where they stand together, none where there is no answer.
-    """
+    """Return what a reply gives as its answer; several where they stand together."""
     if kind != "choice":
         return extract_expressions(reply)
     found = extract_choice(reply, letters=RLPR_LETTERS)
@@ -350,11 +341,7 @@ class RlprRow(BaseModel):
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Question]:
-    """Return the questions of rows, in order; rows that are alike are one question.
-
-    An id is the digest of question and answer: the data's own may not be distinct. UserError names
-    the row and the column that is missing or not as it should be.
-    """
+    """Return the questions of rows; rows that are alike are one. UserError names row and column."""
     made = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
         question = _question(row, f"{where}, row {number}")
@@ -363,10 +350,7 @@ def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Questi
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return the questions of a split: a fixed 60, 20 and 20 % of the different question texts.
-
-    By rank of the text's digest, so that a text with two answers is not in two splits.
-    """
+    """Return the 60, 20 or 20 % of a split, by rank of the text's digest: no text is in two."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [

@@ -63,10 +63,7 @@ class Problem:
     """Draws the arguments of one test."""
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the question that sets it in one of the two ways; None for a dull problem.
-
-        `statement` says what is wanted, naming the inputs, in one paragraph.
-        """
+        """Return the question in one of its two ways; None for a dull problem."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
