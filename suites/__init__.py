@@ -38,9 +38,8 @@ from suites.rlpr import RLPR, RLPR_RULES, without_system_message
 
 INSTRUCTIONS = (
     CHOICE_INSTRUCTION,
-    aime25.SUFFIX,
+    aime25.SUFFIX,  # of practice suites, too
     aime25.PREFIX,  # Lighteval's, which MATH-500 has too
-    integer.INSTRUCTION,
     humaneval.INSTRUCTION.strip(),
     bigcodebench.INSTRUCTION,
     mbpp.PROMPT.partition("{text}")[0].strip(),

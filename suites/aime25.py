@@ -51,9 +51,8 @@ MOST_SIDES = 4
 """Characters and sides of a sum that is compared; each side may take a second."""
 _WHOLE = re.compile(r"[\d\s$]*")
 """What the first look reads: it was refused for what stands behind it."""
-# Real replies of four models, one a problem, with token counts. The source kept no prompts, so a
-# reply is filed under the canonical requests of our suite, one for each prompt, and marked so. Its
-# MATH-500 rows did keep theirs: Lighteval's, our `paper` prompt, which the input tokens fit.
+# Real replies of four models, one a problem. The source kept no prompts, so a reply is filed under
+# our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
 SATURN = "saturn-aime25"
 """The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
 SATURN_WORKERS = {
@@ -63,8 +62,7 @@ SATURN_WORKERS = {
     "Saturn-7B": "saturn-7b",
 }
 SATURN_IMPORT = "3"
-"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
-files each reply under both prompts."""
+"""Raise when rows are made differently."""
 SATURN_NOTE = (
     "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
 )
@@ -190,12 +188,8 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
         rows = [_cassette_row(row, each) for each in digests for row in local_rows(SATURN, data)]
-        header = CassetteHeader(
-            created_from=(source.file,),
-            source_sha256=(source.sha256,),
-            source_label="live",
-            note=SATURN_NOTE,
-        )
+        made: dict[str, Any] = {"created_from": (source.file,), "source_sha256": (source.sha256,)}
+        header = CassetteHeader(**made, source_label="live", note=SATURN_NOTE)
         write_cassette(path, header, rows)
     return path
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -145,9 +145,8 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [f"{source.rows:,} rows"] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
-    if source.url or source.hub:
-        here = f"podium data fetch {suite_of_source(name) or name}, or {here}"
-    return DataFinding("absent", f"{name}: {here}")
+    fetch = f"podium data fetch {suite_of_source(name) or name}, or "
+    return DataFinding("absent", f"{name}: {fetch if source.url or source.hub else ''}{here}")
 
 
 def _check_file(source: DataSource, path: Path) -> DataFinding:
@@ -195,7 +194,7 @@ def _check_questions(
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
     """Return how many questions a split has; UserError for an id twice or another number."""
-    if data is not None and is_dataclass(suite) and "data" in {one.name for one in fields(suite)}:
+    if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
     promised = suite.card.sizes.get(split, size)
@@ -232,9 +231,9 @@ def _fetch_item(
     found = list[DataFinding]()
     for name in item.sources:
         here = check_source(name, data)
-        if here.state == "absent" and sources()[name].instead_of:
-            continue
         if here.state == "absent":
+            if sources()[name].instead_of:
+                continue
             try:
                 download_source(sources()[name], data)
                 here = check_source(name, data)

@@ -19,16 +19,12 @@ from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
+from suites.aime25 import PREFIX
 from suites.base import DatasetSuite, unsealed, user_errors
 from suites.data import refuse_duplicates, sources
 from suites.math_equality import Equality, compare, is_list
 
-PROMPT = (
-    "Solve the following math problem efficiently and clearly.  The last line of your response "
-    "should be of the following format: 'Therefore, the final answer is: $\\boxed{ANSWER}$. I hope "
-    "it is correct' (without quotes) where ANSWER is just the final number or expression that "
-    "solves the problem. Think step by step before answering.\n\n"
-)
+PROMPT = f"{PREFIX}\n\n"
 """huggingface/lighteval at 01e73a4, default_prompts.py, `math_500`; MATH itself has no prompt."""
 
 SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}

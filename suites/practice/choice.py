@@ -41,9 +41,8 @@ def _element_symbol(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.symbol for e in ELEMENTS if e.symbol[0] == element.symbol[0]]
     made_up = [element.name[:2].title(), element.name[0].upper() + element.name[2]]
-    key = f"symbol {element.name}"
     wrong = [*alike, *made_up, *(e.symbol for e in rng.sample(ELEMENTS, 2))]
-    return ChoiceProblem(rng, key, element.symbol, wrong).worded(
+    return ChoiceProblem(rng, f"symbol {element.name}", element.symbol, wrong).worded(
         f"What is the chemical symbol of {element.name}?",
         f"Which symbol stands for the element {element.name} in the periodic table?",
     )
@@ -52,9 +51,8 @@ def _element_symbol(rng: Random) -> Draft | None:
 def _element_name(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.name for e in ELEMENTS if e.name[0] == element.symbol[0].lower()]
-    key = f"name {element.symbol}"
     wrong = [*alike, *(e.name for e in rng.sample(ELEMENTS, 3))]
-    return ChoiceProblem(rng, key, element.name, wrong).worded(
+    return ChoiceProblem(rng, f"name {element.symbol}", element.name, wrong).worded(
         f"Which element has the symbol {element.symbol}?",
         f"The symbol {element.symbol} stands for which chemical element?",
     )
@@ -203,9 +201,8 @@ def _density(rng: Random) -> Draft | None:
     rho, volume = rng.randint(2, 21), rng.randint(3, 40)
     mass = rho * volume
     if rng.random() < 0.5:
-        key = f"density {mass} {volume}"
         values = [rho, mass * volume, mass - volume, mass + volume, 2 * rho]
-        return _quantity(rng, key, values, "g/cm^3").worded(
+        return _quantity(rng, f"density {mass} {volume}", values, "g/cm^3").worded(
             f"A block has a mass of {mass} g and a volume of {volume} cm^3. What is its density?"
         )
     key = f"mass {rho} {volume}"
@@ -244,9 +241,8 @@ def _acid(rng: Random) -> Draft | None:
     power = rng.randint(1, 5)
     name, is_acid = rng.choice((("HCl", True), ("HNO3", True), ("HBr", True), ("NaOH", False)))
     molar = number(Decimal(10) ** -power)
-    key = f"pH {name} {power}"
     values = [power, 14 - power, 7, power + 1] if is_acid else [14 - power, power, 7, 13 - power]
-    return _quantity(rng, key, values, "").worded(
+    return _quantity(rng, f"pH {name} {power}", values, "").worded(
         f"What is the pH of a {molar} mol/L solution of {name} at 25 degrees Celsius?",
         f"{name} dissociates completely in water. What pH does a {molar} M solution have?",
     )

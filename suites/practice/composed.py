@@ -280,9 +280,8 @@ def _neighbour(rng: Random) -> Draft | None:
     if element.symbol in TWO_SPELLINGS:
         return None
     factor = rng.randint(3, 60)
-    key = f"neighbour {start.symbol} {planet} {factor}"
     answer = digit_sum((factor * len(element.name)) ** element.period)
-    return IntegerProblem(rng, key, answer).worded(
+    return IntegerProblem(rng, f"neighbour {start.symbol} {planet} {factor}", answer).worded(
         f"Start at {start.name} in the periodic table and go forward by as many elements as the "
         f"position of {planet} from the Sun (nearest planet: 1). Let L be the number of letters in "
         f"the English name of the element you reach and p its period. What is the sum of the "

@@ -11,6 +11,7 @@ from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import Box
+from suites.aime25 import SUFFIX
 from suites.base import user_errors
 from suites.practice import Draft, IntegerProblem, PracticeSuite, any_of
 
@@ -20,10 +21,7 @@ ONES = (
     "nineteen",
 )  # fmt: skip
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-INSTRUCTION = (
-    "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
-)
-"""MathArena's suffix for AIME 2025 (github.com/eth-sri/matharena @e927660), as in `aime25`."""
+INSTRUCTION = SUFFIX
 
 
 def divisors(n: int) -> list[int]:
