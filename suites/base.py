@@ -160,8 +160,9 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
 
 def _card(name: str, table: object, path: Path) -> Card:
     try:
-        facts = CardTable.model_validate(table).model_dump()
-        return Card(**{**facts, "about": " ".join(facts["about"].split())})
+        facts: dict[str, Any] = CardTable.model_validate(table).model_dump()
+        facts["about"] = " ".join(facts["about"].split())
+        return Card(**facts)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the table"

@@ -157,7 +157,14 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     failed = dict[str, str](report["failed"]) if report else {}
     ran = int(report["ran"]) if report else 0
     passed = report is not None and ran == total and not failed
-    reason = _reason(outcome, failed, ran, total)
+    reason = f"all {total} tests passed"
+    if outcome.status != "exited":
+        reason = end_reason(outcome)
+    elif failed:
+        name, line = next(iter(failed.items()))
+        reason = f"{len(failed)} of {total} tests failed, {name}: {line}"
+    elif ran != total:
+        reason = f"{ran} of {total} tests ran: {end_reason(outcome, 'it ended early')}"
     facts = {
         "tests_passed": total if passed else min(max(0, ran - len(failed)), total),
         "tests_total": total,
@@ -169,7 +176,6 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 
 
 def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
-    """Return what the runner reported, None unless it came to its end and is the runner's."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
     try:
@@ -178,16 +184,6 @@ def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
         return report if whole and isinstance(report["ran"], int) else None
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
-
-
-def _reason(outcome: ProgramOutcome, failed: Mapping[str, str], ran: int, total: int) -> str:
-    if outcome.status != "exited":
-        return end_reason(outcome)
-    for name, line in failed.items():
-        return f"{len(failed)} of {total} tests failed, {name}: {line}"
-    if ran == total:
-        return f"all {total} tests passed"
-    return f"{ran} of {total} tests ran: {end_reason(outcome, 'it ended early')}"
 
 
 def _count_tests(text: str) -> int:

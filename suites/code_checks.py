@@ -114,7 +114,6 @@ class _CheckRun:
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
 
     def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
-        """Run the check's process on what it is told."""
         program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
         run = self.box.run(program, [order.encode()], CHECK_LIMITS, alone=alone)
         with closing(run) as outcomes:
@@ -149,7 +148,6 @@ class _CheckRun:
             return self.learn(call, next(outcomes))
 
     def learn(self, call: str, outcome: ProgramOutcome) -> str:
-        """Keep what a call came to; return why that fails the program, or nothing."""
         self.cpu_s += outcome.cpu_s
         result = _returned(outcome)
         if result is None:
@@ -243,7 +241,6 @@ def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
 
 
 def _returned(outcome: ProgramOutcome) -> Any | None:
-    """Return what the program's process reported, if it is what `called` makes; else None."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
     try:

@@ -226,7 +226,8 @@ class Check:
             return Unknown()
 
         with suppress(BaseException):  # a guess may go wrong in any way; the real check decides
-            self.execute(unasserted(self.tree), guess)
+            calm = ast.fix_missing_locations(Unasserted().visit(copy.deepcopy(self.tree)))
+            self.execute(calm, guess)
         return calls if calls[:1] == [first] else [first]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
@@ -237,17 +238,12 @@ class Check:
         os._exit(0)
 
 
-class _Unasserted(ast.NodeTransformer):
+class Unasserted(ast.NodeTransformer):
     """Turns assertions into expressions: what they assert is evaluated, and passes."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""
         return ast.copy_location(ast.Expr(node.test), node)
-
-
-def unasserted(tree: ast.Module) -> ast.Module:
-    """Return the check without its assertions, their calls kept."""
-    return ast.fix_missing_locations(_Unasserted().visit(copy.deepcopy(tree)))
 
 
 def as_text(tree: ast.Module, names: list[str]) -> ast.Module:

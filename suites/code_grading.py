@@ -86,7 +86,6 @@ def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseR
 
 
 def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
-    """Return what the way a process ended says about its program, before any comparison."""
     last = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
         return cast("Verdict", f"{outcome.status} limit"), ""
@@ -255,7 +254,6 @@ class _ProgramRun:
     limits: Limits
 
     def really(self, image: str, stop_early: bool) -> ProgramResult:
-        """Run a process per test; what came near the time limit is settled alone, at the end."""
         runner = "call" if self.tests.method else "script"
         program = Program(self.source, runner, self.tests.method, image)
         order = list(range(len(self.tests.cases)))

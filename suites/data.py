@@ -76,7 +76,7 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         lines = io.StringIO(text.decode("utf-8-sig"), newline="")
         return [row for _, row in dicts_of_csv(lines)]
     if suffix == ".json":
-        made: object = parse_json(text)
+        made = parse_json(text)
         return cast(list[object], made) if isinstance(made, list) else [made]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 

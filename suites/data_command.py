@@ -150,7 +150,6 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
 
 
 def _check_file(source: DataSource, path: Path) -> DataFinding:
-    """Check size and digest; of a file that is not pinned, say the digest."""
     try:
         size = path.stat().st_size
         if source.size not in (None, size):
@@ -314,7 +313,6 @@ def _part_of(path: Path) -> Generator[IO[bytes]]:
 
 
 def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, int]:
-    """Return sha256 and number of bytes of what came; UserError when nothing could be had."""
     digest, got = hashlib.sha256(), 0
     with _reaching(url, path):
         answer: Any = urlopen(Request(url, headers={"User-Agent": "podium"}), timeout=TIMEOUT_S)
@@ -333,7 +331,6 @@ def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, 
 
 @contextmanager
 def _reaching(url: str, path: Path) -> Generator[None]:
-    """Raise UserError for what goes wrong on the other side."""
     try:
         yield
     except HTTPError as error:
@@ -352,7 +349,6 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 
 @contextmanager
 def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
-    """Show how much came, on a terminal only."""
     console = Console(file=sys.stderr)
     named = TextColumn("{task.description}")
     columns = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())

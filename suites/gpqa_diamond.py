@@ -13,6 +13,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -235,11 +236,9 @@ def decrypt_archive(archive: bytes, password: str) -> bytes:
 @lru_cache(maxsize=1)
 def _parsed_csv(content: bytes, where: str) -> Rows:
     rows: Rows | None = None
-    try:
+    with suppress(UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         rows = cast(Rows, list(csv.DictReader(text, strict=True)))
-    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
-        pass
     if rows is None:
         raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)

@@ -152,7 +152,6 @@ def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  #
 
 
 def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
-    """Return the packages of an image of ours that are not among these, as `name==version`."""
     present = {_package_name(one) for one in packages}
     files = (recipe.requirements for recipe in RECIPES.values() if recipe.image == image)
     wanted = (pin for file in files for pin in pinned_packages(file))
@@ -160,14 +159,12 @@ def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
 
 
 def _package_name(pin: str) -> str:
-    """Return the name in a pin, written as package indexes compare names."""
     return re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower()
 
 
 def _open_checked_box(
     name: str, suite: Suite[Any], max_sandboxes: int | None
 ) -> tuple[Box, dict[str, Any]]:
-    """Return a box of ours, asked before any model is, and what a log says of it."""
     try:
         box = open_own_box(name, max_sandboxes)
         facts = BoxRecord.model_validate(box.facts(suite.image))
@@ -298,7 +295,6 @@ class InspectBox:
             return [TWICE.outcome]
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
-        """Run the judge once; return the facts it says and its answers."""
         result = anyio.from_thread.run(partial(_execute, self.name, job, inputs))
         if not result.success:
             raise _failure(self.name, result)
@@ -309,7 +305,6 @@ class InspectBox:
 
 
 async def _execute(name: str, job: _Job, inputs: list[bytes]) -> util.ExecResult[str]:
-    """Execute the judge in the sample's sandbox; SandboxError for whatever the provider raises."""
     data, timeout_s = job.frames(inputs), job.timeout_s(len(inputs))
     try:
         with util.override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # it comes in base64
@@ -323,7 +318,6 @@ async def _execute(name: str, job: _Job, inputs: list[bytes]) -> util.ExecResult
 
 
 def _failure(name: str, result: util.ExecResult[str]) -> Exception:
-    """Return what a command that failed stands for."""
     said = (result.stderr or result.stdout).strip()
     if result.returncode in (126, 127) or "option -P" in said or "option: -P" in said:
         return SandboxError(NO_PYTHON.format(name=name))
@@ -334,7 +328,6 @@ def _failure(name: str, result: util.ExecResult[str]) -> Exception:
 
 
 def _answers(name: str, text: str, most: int) -> bytes:
-    """Return the answers that the judge's output stands for."""
     head, _, rest = text.partition("\n")
     try:
         order = json.loads(head)
@@ -349,7 +342,6 @@ def _answers(name: str, text: str, most: int) -> bytes:
 
 
 def _outcomes(answers: bytes) -> list[ProgramOutcome]:
-    """Return the outcomes in the judge's answers."""
     found, stream = list[ProgramOutcome](), BytesIO(answers)
     while line := stream.readline():
         header = json.loads(line)

@@ -184,7 +184,6 @@ def normalise_answer(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    """Return the text with Unicode and the signs of plain text as LaTeX."""
     made = _COUNT.sub(lambda found: str(_COUNTS.index(found[1].lower()) + 1), text)
     made = made if made.isascii() else _ascii(made)
     made = _PLAIN_FUNCTION.sub(r"\\\1 ", made)
@@ -196,7 +195,6 @@ def _signs(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
-    """Return the text with one name for each command, and words of other fonts between marks."""
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
     named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), _SIZES.sub(" ", text))
     made = _DEGREES.sub("\u00abdeg\u00bb", named)
@@ -251,7 +249,6 @@ def _delimited(text: str) -> str:
 
 
 def _named(text: str) -> str:
-    """Return the text with its bare words marked, and names of signs as commands."""
     parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
     made = list[str]()
     for part in parts:
@@ -273,16 +270,13 @@ def _braced(text: str) -> str:
     if "\\\\[" in text:
         text = _ROW_SPACE.sub(r"\1", text)
     if "_" in text and "\u00ab" in text:
-        text = _BASE_WORD.sub(_base, text)
+        known = {name: f"{{{at + 2}}}" for at, name in enumerate(_BASES)}
+        text = _BASE_WORD.sub(lambda word: known.get(word[1], word[0]), text)
     if "{" in text:
         text = _ONE.sub(r"\1\2", text)
     if "\\frac" in text:
         text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
-
-
-def _base(word: re.Match[str]) -> str:
-    return f"{{{_BASES.index(word[1]) + 2}}}" if word[1] in _BASES else word[0]
 
 
 def _in_braces(found: re.Match[str]) -> str:
@@ -307,7 +301,6 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
 
 
 def _table() -> dict[str, str]:
-    """Return the symbol by name and by symbol, plural names included."""
     found = dict[str, str]()
     for units, prefixes in ((_SI, _PREFIXES), (_EVERYDAY, {"": ""})):
         for symbol, names in units.items():
@@ -379,15 +372,12 @@ def _tokens(unit: str) -> list[str]:
         elif word.startswith("^-") and made:
             made[-1:] = ["/", made[-1]] + ([] if word == "^-1" else [f"^{word[2:]}"])
         else:
-            made.append(_BEHIND.get(word) or _symbol(word))
+            known = SYMBOLS.get(word) or (SYMBOLS.get(word.lower()) if len(word) > 3 else None)
+            made.append(_BEHIND.get(word) or known or word)
             if power and made[-1] != "/":
                 made.append(power)
                 power = ""
     return made
-
-
-def _symbol(word: str) -> str:
-    return SYMBOLS.get(word) or (SYMBOLS.get(word.lower(), word) if len(word) > 3 else word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ with earlier dates, so a name has both: `livecodebench-v5@2024-08-01..2025-02-01
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -224,7 +225,10 @@ def named_release(name: str) -> Release | None:
 def window_of(start: str | None, end: str | None) -> Window:
     """Return a checked window; UserError for what is no date, or for an end before its start."""
     for day in filter(None, (start, end)):
-        if not _is_day(day):
+        found = None
+        with suppress(ValueError):
+            found = re.fullmatch(r"\d{4}-\d\d-\d\d", day) and datetime.fromisoformat(day)
+        if not found:
             raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
     if start and end and end < start:
         raise UserError(f"The window {start}..{end} ends before it starts.")
@@ -237,13 +241,6 @@ def read_window(text: str) -> Window:
     if not dots or not (start or end):
         raise UserError(f"{text!r} is no window: write it as 2024-08-01..2025-02-01.")
     return window_of(start, end)
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and datetime.fromisoformat(text))
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +337,6 @@ class LiveCodeBench:
         return [pinned_index(name, self.pinned, self.data) for name in self.release.files]
 
     def _tests(self, question: Question) -> ProgramTests:
-        """Return the tests that a question's target stands for, read from where its row lies."""
         target = unsealed(question)
         if tests := find_tests(target, question.id):
             return tests

@@ -242,46 +242,40 @@ def index_raw_rows(path: Path) -> RowIndex:
     """
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    if plain.suffix == ".csv":
-        index = _index_written_out(path, _csv_lines(path))
-    elif path.suffix == ".gz":
-        index = _index_written_out(path, _unzipped(path))
-    else:
-        index = index_file(path)
+    is_plain = path.suffix != ".gz" and path.suffix != ".csv"
+    index = index_file(path) if is_plain else _index_written_out(path)
     if not index.entries:
         raise UserError(f"{path} has no rows.")
     return index
 
 
-def _index_written_out(path: Path, lines: Iterator[bytes]) -> RowIndex:
+def _index_written_out(path: Path) -> RowIndex:
     spool = TemporaryDirectory(prefix="podium-rows-")
     _SPOOLS.append(spool)
     plain = Path(spool.name) / "rows.jsonl"
     with plain.open("wb") as file:
-        file.writelines(lines)
+        file.writelines(_json_lines(path))
     stat = path.stat()
     index = read_index(plain, (str(path), stat.st_size, stat.st_mtime_ns), path)
     note_locations(index, plain)
     return index
 
 
-def _unzipped(path: Path) -> Iterator[bytes]:
+def _json_lines(path: Path) -> Iterator[bytes]:
+    is_csv = path.name.removesuffix(".gz").endswith(".csv")
     try:
+        if is_csv:
+            with open_text(path) as text:
+                yield from (
+                    json.dumps(row).encode() + b"\n" for _, row in dicts_of_csv(lines_of(text))
+                )
+            return
         with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
             while block := file.read(BLOCK):
                 yield block
     except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise UserError(f"{path} cannot be unzipped ({error}).") from error
-
-
-def _csv_lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open_text(path) as file:
-            for _, row in dicts_of_csv(lines_of(file)):
-                yield json.dumps(row).encode() + b"\n"
-    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise UserError(f"{path} cannot be read as CSV ({error}).") from error
+        how = "read as CSV" if is_csv else "unzipped"
+        raise UserError(f"{path} cannot be {how} ({error}).") from error
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:

@@ -131,7 +131,6 @@ class AnswerShape:
 
 
 def _bare(text: str) -> str:
-    """Return a text without spaces and what only sets it in roman type."""
     return _WRAPPERS.sub(r"\1", text).replace(" ", "")
 
 
@@ -268,7 +267,6 @@ def _related(text: str, depth: int) -> AnswerShape:
 
 
 def _interval(text: str) -> tuple[str, str] | None:
-    """Return the variable of one inequality, and its interval."""
     pieces = [piece.strip() for piece in _ORDER.split(text)]
     if len(pieces) == 3:
         left, sign, right = pieces
@@ -276,21 +274,17 @@ def _interval(text: str) -> tuple[str, str] | None:
     if len(pieces) != 5 or not _NAMED.fullmatch(pieces[2]):
         return None
     low, one, name, other, high = pieces
-    if not _less(one):
+    less = [sign.startswith(("<", "\\leq")) for sign in (one, other)]
+    if not less[0]:
         low, one, other, high = high, other, one, low
-    if _less(pieces[1]) != _less(pieces[3]) or any(_UNKNOWN.search(end) for end in (low, high)):
+    if less[0] != less[1] or any(_UNKNOWN.search(end) for end in (low, high)):
         return None
     left = "[" if low and one in ("<=", ">=", "\\leq", "\\geq") else "("
     right = "]" if high and other in ("<=", ">=", "\\leq", "\\geq") else ")"
     return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
 
 
-def _less(sign: str) -> bool:
-    return sign.startswith(("<", "\\leq"))
-
-
 def _equated(text: str, name: str, depth: int) -> AnswerShape:
-    """Return a value, with its name where it has one, or an equation."""
     sides = split_outside_brackets(text, _EQUALS)
     if len(sides) == 1:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
@@ -356,7 +350,7 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
 
 def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
     """Return whether one is the value of x, the other that of y; a function is what its y is."""
-    names = {gold.name, said.name} - {""}
+    names = {gold.name, said.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
@@ -404,7 +398,6 @@ def _in_order(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask
 
 
 def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
-    """Return whether each part of one is a part of the other, in any order."""
     if len(gold) != len(said) or len(gold) > MOST_PARTS:
         return False
     same = [[_same_shape(one, other, ask) for other in said] for one in gold]
@@ -485,7 +478,6 @@ def _same_text(gold: str, said: str) -> bool | None:
 
 
 def _letters(text: str) -> str:
-    """Return words without marks, an article and spaces, in small letters."""
     words = re.sub("[\u00ab\u00bb_ ]+", " ", text).strip().lower()
     return _ARTICLE.sub("", words, count=1).replace(" ", "").rstrip(".")
 
@@ -500,13 +492,9 @@ def _cannot_be(gold: str, said: str) -> bool:
         sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
         if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
             return True
-    others = _variables(said) - _variables(gold) - {"e", "i"}
+    # math-verify takes r for R
+    others = set(_VARIABLE.sub("", said)) - set(_VARIABLE.sub("", gold)) - {"e", "i"}
     return bool(others) or not re.search(r"[0-9A-Za-z]", said)
-
-
-def _variables(text: str) -> set[str]:
-    """Return the letters of an expression; math-verify takes r for R."""
-    return set(_VARIABLE.sub("", text))
 
 
 def stated_choice(text: str) -> str | None:

@@ -98,7 +98,6 @@ def _refuse(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _running() -> str:
-    """Return the file of the code that asked for what the hook was told."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # there is no public way
     return frame.f_code.co_filename
 

@@ -7,6 +7,7 @@ task 11-510 is the suite, 511-600 validation, 601-974 train; 1-10 were its examp
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -137,10 +138,8 @@ def _tests(row: Mapping[str, Any], where: str) -> list[str]:
     """Return the assertions; CSV has them as the text of a Python list."""
     found = row.get("test_list")
     if isinstance(found, str):
-        try:
+        with suppress(SyntaxError, ValueError):
             found = ast.literal_eval(found)
-        except (SyntaxError, ValueError):
-            found = None
     if not isinstance(found, list) or not found:
         raise UserError(f"{where} is no raw MBPP row: test_list is missing or no list of tests.")
     return [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]

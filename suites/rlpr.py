@@ -199,7 +199,6 @@ def rlpr_rules(
 
 @lru_cache(maxsize=2)
 def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Question, ...]:
-    """Return every question, read once a process."""
     return tuple(rlpr_questions(fetch_rows("rlpr", data), data_revision))
 
 
@@ -294,7 +293,6 @@ def _answer_forms(answer: str) -> list[str]:
 
 
 def _plain_text(text: str) -> str:
-    """Return a text without markup, escapes of signs and a full stop at its end."""
     plain = without_markup(text[: 4 * LONGEST_EXPRESSION].replace("\\$", "").replace("\\%", "%"))
     return plain.removesuffix(".").strip() or text.strip()
 

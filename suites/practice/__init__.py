@@ -112,7 +112,6 @@ def split_of_key(key: str) -> Split:
 def _drafts(
     topics: tuple[tuple[str, Topic], ...], split: Split, size: int, seed: str
 ) -> Sequence[tuple[str, Draft]]:
-    """Draw from the topics in turn, leaving out those that have nothing new for this split."""
     rng, open_topics, drafts = Random(seed), dict(topics), dict[str, tuple[str, Draft]]()
     while len(drafts) < size:
         if not open_topics:

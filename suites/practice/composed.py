@@ -94,13 +94,12 @@ class Element:
     """None where textbooks differ; such elements are asked about in other ways."""
 
 
-def _element(row: str) -> Element:
-    name, symbol, number, period, *words = row.split()
-    known: dict[str, Category] = {category: category for category in CATEGORIES}
-    return Element(name, symbol, int(number), int(period), known.get(" ".join(words)))
+def _element(name: str, symbol: str, number: str, period: str, *words: str) -> Element:
+    category = next((one for one in CATEGORIES if one.split() == [*words]), None)
+    return Element(name, symbol, int(number), int(period), category)
 
 
-ELEMENTS = tuple(_element(row) for row in _ROWS.split(";"))
+ELEMENTS = tuple(_element(*row.split()) for row in _ROWS.split(";"))
 BY_SYMBOL = {element.symbol: element for element in ELEMENTS}
 BY_NUMBER = {element.number: element for element in ELEMENTS}
 

@@ -21,7 +21,6 @@ ONES = (
     "nineteen",
 )  # fmt: skip
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-INSTRUCTION = SUFFIX
 
 
 def divisors(n: int) -> list[int]:
@@ -391,7 +390,7 @@ def _next_prime(rng: Random) -> Draft | None:
 
 def integer_question(id: str, draft: Draft) -> Question:
     """Return the question with its answer-format instruction."""
-    return Question(id, f"{draft.text}\n\n{INSTRUCTION}", "integer", draft.target)
+    return Question(id, f"{draft.text}\n\n{SUFFIX}", "integer", draft.target)
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.records import Question
 from harness.suite import Card, Split
+from suites.aime25 import SUFFIX
 from suites.base import choice_text
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
@@ -29,7 +30,6 @@ from suites.practice.composed import (
     of_number,
     sum_or_product,
 )
-from suites.practice.integer import INSTRUCTION as BOXED
 
 UNSEEN = "unseen"
 REVISION = "unseen-1"
@@ -179,7 +179,7 @@ def paraphrases() -> dict[str, Sequence[Question]]:
 
 
 def _integer(kind: str, at: int, row: _Integer) -> Question:
-    text = f"{row.text}\n\n{BOXED}"
+    text = f"{row.text}\n\n{SUFFIX}"
     return Question(f"paraphrase-{kind}-{at}", text, "integer", str(row.answer), topic=kind)
 
 
