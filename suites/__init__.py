@@ -44,7 +44,6 @@ INSTRUCTIONS = (
     bigcodebench.INSTRUCTION,
     mbpp.PROMPT.partition("{text}")[0].strip(),
 )
-"""What suites put before or after all their questions."""
 
 _CONTEST = re.compile(r".*### Question:\n(.*)\n\n### Format: .*", re.S)
 _FIRST_OPTION = "\n\nA) "

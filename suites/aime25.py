@@ -40,7 +40,6 @@ PREFIX = (
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
-"""Problems of one paper."""
 
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
@@ -62,7 +61,6 @@ SATURN_WORKERS = {
     "Saturn-7B": "saturn-7b",
 }
 SATURN_IMPORT = "3"
-"""Raise when rows are made differently."""
 SATURN_NOTE = (
     "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
 )

@@ -23,11 +23,9 @@ from sandbox import Box
 from suites.data import Rows, data_revision, fetch_rows
 
 CARDS = Path(__file__).parent / "cards.toml"
-
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Change = Annotated[str, StringConstraints(pattern=r"^\d+-[A-Z] \(\d{4}-\d\d-\d\d\): \S")]
 Params = ParamSpec("Params")
-
 LETTERS = "ABCD"
 CHOICE_INSTRUCTION = (
     "Answer the following multiple choice question. The last line of your response should be of "
@@ -51,7 +49,6 @@ class DatasetSuite:
     needs_box: bool = False
     image: str = ""
     source: ClassVar[str]
-    """Its table of sources.toml."""
 
     @property
     def card(self) -> Card:

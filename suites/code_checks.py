@@ -54,9 +54,7 @@ class CheckCode:
     """A data set's check of one problem."""
 
     text: str
-    """Code that calls the program and asserts."""
     names: Sequence[str]
-    """The program's functions that it calls."""
     setup: str = ""
     """The data set's code that it needs: helpers of the prompt, imports."""
     by_text: bool = False

@@ -25,7 +25,6 @@ FRAMES = 20
 """Calls below the program here: Python counts them as its recursion."""
 
 Space: TypeAlias = dict[str, Any]
-"""The names of a module."""
 
 KINDS: dict[str, Callable[[Any], Any]] = {
     "list": list,

@@ -25,9 +25,7 @@ Verdict = Literal[
 ]
 
 NOTE_CHARS = 200
-
 NOT_PLAIN = "returned a value that is no plain builtin"
-
 SLOW = -3
 """The published evaluator's code for a test that ran out of time."""
 
@@ -44,7 +42,6 @@ OFFICIAL_S = 6
 ROOM_BYTES = 1 << 16
 """What a program may print beyond twice what is expected, where that passes the output limit."""
 SHOWN_CHARS = 600
-"""A failed test's input and output are told up to here each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,6 @@ class ProgramResult:
     reruns: int = 0
     """Tests that came near the time limit and were run again, alone; the second time counts."""
     rerun_s: float = 0.0
-    """Real time of the reruns, in seconds."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -28,21 +28,16 @@ from harness.files import dicts_of_csv, parse_json, unpack_gzip
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
-
 PLAIN = (".jsonl", ".json", ".csv")
 SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
-"""How the local file of a source may end."""
-
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """Where the data lies beside a checkout; PODIUM_DATA names another folder."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
-"""Characters of what a client says; of a longer message only the error's name is told."""
 REACH_S = 10.0
 """Seconds in which the hub's address must answer, as long as its client waits."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
-"""Whether the hub is not to be asked in this context; see `hub_left_alone`."""
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
@@ -88,16 +83,13 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     sha256: str = ""
     """Empty where nobody could read the file to pin it: its digest then is the data's revision."""
     rows: int | None = None
-    """None where nobody could count them."""
     size: int | None = None
     """Bytes, for files so large that a download cut off should be told before all is read."""
     licence: str
     hub: str | None = None
-    """Dataset on the hub; None when it was never published there."""
     revision: str | None = None
     split: str = "test"
     config: str | None = None
-    """The dataset's configuration (subset) on the hub, where it has several."""
     hub_file: str | None = None
     """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
     url: str | None = None
@@ -105,7 +97,6 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     instead_of: str | None = None
     """Another table whose questions this one has too: one of the two will do."""
     columns: tuple[str, ...] = ()
-    """Columns that every row must have; a missing one is named."""
 
 
 @cache

@@ -43,14 +43,10 @@ from suites.livecodebench import LiveCodeBench
 from suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
-
 NOBODY = "which nobody has pinned"
-
 TIMEOUT_S = 30
-"""Without a byte for so long, the other side counts as gone."""
 CHUNK = 1 << 16
 MOST = 8 << 30
-"""Bytes after which a file of unknown size is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,6 @@ class DataFinding:
 
     state: DataState
     said: str
-    """Where it is, what is wrong with it, or which file to put where."""
 
     def __str__(self) -> str:
         return f"  {self.state:<7} {self.said}"

@@ -43,7 +43,6 @@ ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
 
 MEMBER = "dataset/gpqa_diamond.csv"
-
 PASSWORD = "deserted-untie-orchid"
 """As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
 PODIUM_GPQA_PASSWORD overrides it."""

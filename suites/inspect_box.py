@@ -37,7 +37,6 @@ from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES, pinned_packages
 
 COMPOSE = str(resources.files("sandbox") / "compose.yaml")
-"""The compose file that gives Inspect's docker sandbox the limits of our docker box."""
 
 LACKS_PACKAGES = (
     "The {} sandbox lacks {} packages that programs may import, such as {}: use the image {}, as "
@@ -48,11 +47,9 @@ FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
 further one: a program that fails its first tests costs little more than these."""
 GRACE_S = 60.0
-"""How long a command may take beyond what its runs may."""
 INPUT_BYTES = 16 << 20
 """Inputs that one command is given, unless a single one is larger."""
 ANSWER_BYTES = 16 << 20
-"""A command stops when its answers have this size."""
 _BATCH_BOOT = cells.BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
 _FLAGS = (_BATCH_BOOT if flag is cells.BOOT else flag for flag in cells.PYTHON_FLAGS)
 COMMAND = ["python3", *_FLAGS]

@@ -92,7 +92,6 @@ _ONE = re.compile(r"([_^])\{(\w)\}")
 _PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
 _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
 _SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
-
 _WORDY = re.compile("[A-Za-z]{2}")
 _UNIT_OF = re.compile(
     r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
@@ -141,7 +140,6 @@ SCALES = {
     "thousands": 1000, "million": 10**6, "millions": 10**6, "billion": 10**9, "billions": 10**9,
     "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
-"""Words that multiply the number before them."""
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
 _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
 _CHANGING_WORDS = (
@@ -314,7 +312,6 @@ def _table() -> dict[str, str]:
 
 
 SYMBOLS = _table()
-"""The symbol of a unit by its name, singular or plural, and by itself."""
 
 
 @lru_cache(maxsize=4096)
@@ -388,7 +385,6 @@ class Measured:
     unit: str = ""
     """In symbols, where the table has it."""
     words: str = ""
-    """Words that may not be left out."""
     scale: int = 1
     percent: bool = False
     counted: bool = False

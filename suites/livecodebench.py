@@ -66,17 +66,14 @@ NO_STARTER = "# YOUR CODE HERE"
 """The official user message for chat models, same file."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
-
 COUNTS = (400, 111, 101, 101, 167, 175)
 """Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
 LAST = len(COUNTS)
 UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
 """Last contest month of release_v1 ... release_v6, as the official README gives them."""
 NEWEST_DATES = "2025-01..2025-04"
-"""Contest months of the 175 problems that v6 added."""
 _TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
 PASS_AT = (5, 10)
-"""The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
 ERROR_TYPE = re.compile(
     r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
 )
@@ -174,7 +171,6 @@ class Window:
     """
 
     start: str = ""
-    """YYYY-MM-DD, or empty for no bound."""
     end: str = ""
 
     def __bool__(self) -> bool:
@@ -358,7 +354,6 @@ def _progress(result: ProgramResult) -> str:
 
 
 LIVECODEBENCH = LiveCodeBench()
-
 LIVECODEBENCH_TRAIN = LiveCodeBench(release_of("release_v1"), splits=("train",))
 """The 400 problems of V1 in the role that the conductor paper gave them: to learn from."""
 

@@ -33,18 +33,14 @@ FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),
     *("starter_code", "difficulty", "public_test_cases", "private_test_cases", "metadata"),
 )
-"""What a raw row has and podium reads; all are strings."""
 
 FORMAT = 1
-"""Version of the remembered indexes."""
-
 LOCATIONS: dict[str, tuple[Path, int, int]] = {}
 """File, offset and length of the row whose tests have a digest, for every file that this process
 has indexed; by digest, so an entry of one file can never serve another's tests."""
 _ONE_PASS = Lock()
 """Grading threads that need the same file wait for one pass instead of each making its own."""
 BLOCK = 1 << 20
-"""Bytes unzipped at a time."""
 _SPOOLS: list[TemporaryDirectory[str]] = []
 """Kept until the process ends, when each removes itself."""
 LARGEST = 1 << 30
@@ -68,10 +64,8 @@ class IndexedProblem(BaseModel, frozen=True):
     starter_code: str
     difficulty: str
     public: tuple[tuple[str, str], ...]
-    """Input and output of each test that the statement shows."""
     method: str | None
     tests: int
-    """How many there are, public and private."""
     digest: str
     offset: int
     length: int
@@ -83,7 +77,6 @@ class RowIndex(BaseModel, frozen=True):
     format: int
     path: str
     size: int
-    """Bytes."""
     mtime_ns: int
     sha256: str
     entries: tuple[IndexedProblem, ...]

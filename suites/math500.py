@@ -31,9 +31,7 @@ SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
 """Questions of each split, taken in this order by the rank of the id's sha256."""
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
-
 SHOWN = 200
-"""Characters of an answer that a grade shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,8 @@ from suites.quantities import (
 )
 
 Look = Literal["exact", "math-verify"]
-
 SHORT = 40
 MOST_PAIRS = 64
-"""Pairs of values about which math-verify is asked for one answer."""
-
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]

@@ -26,7 +26,6 @@ WALL_S = 60.0
 """Seconds without any word after which a process counts as broken: ours to repair, no verdict."""
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
-
 Pair = tuple[str, str, int]
 """The target, an answer, and the decimal places to which decimals are compared."""
 

@@ -31,7 +31,6 @@ SPLITS: Mapping[Split, range] = {
     "validation": range(511, 601),
     "train": range(601, 975),
 }
-"""Task ids, as published."""
 
 BY_TEXT: Mapping[int, str] = {
     367: "its tests build trees of the program's own class Node",

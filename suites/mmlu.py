@@ -35,14 +35,12 @@ SOURCES: Mapping[Split, str] = {
     "validation": "mmlu-validation",
     "train": "mmlu-train",
 }
-"""The table of sources.toml that each split is read from."""
 
 FOLDERS: Mapping[Split, str] = {"eval": "test", "validation": "val"}
 """Where a split lies in the published archive: data/test/SUBJECT_test.csv."""
 
 COLUMNS = ("question", "choices", "answer")
 AUXILIARY = "auxiliary"
-"""Stands for a subject where the rows have none."""
 
 
 @dataclass(frozen=True, slots=True)

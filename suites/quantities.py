@@ -22,8 +22,6 @@ PLACES = 6
 TOLERANCE = 1e-4
 """Relative, between decimals: RLPR's own."""
 LONGEST_TEXT = 200
-"""Characters of a text that may be a quantity."""
-
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
 _RATIONALS = (

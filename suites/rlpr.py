@@ -73,10 +73,7 @@ VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\
 """
 
 LONGEST_JUDGED = 8000
-"""Characters of a reply, its end, that the judge is shown."""
-
 LONGEST_SHOWN = 200
-"""Characters of an answer that go into a grade."""
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
 """Whether two expressions, the reference first, are mathematically equal."""

@@ -22,14 +22,12 @@ GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
 
 SEED = 20251
-
 SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
 SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 60}
 
 RESIDUES: tuple[Split, ...] = (
     *("train", "train", "train", "train", "validation", "validation", "eval", "eval"),
 )
-"""The split of each residue of a key's hash, modulo eight."""
 
 PATIENCE = 400
 """Draws without a new question after which a topic counts as used up for a split."""
@@ -59,7 +57,6 @@ class PracticeSuite:
     name: str
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
-    """Turns an id and a draft into a question, with the answer-format instruction."""
     judge: Callable[[Question, str, Box | None], Grade]
     version: str = "1-A"
     needs_box: bool = False

@@ -19,7 +19,6 @@ Category = Literal[
 ]
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-
 _ROWS = """
 hydrogen H 1 1; helium He 2 1 noble gas; lithium Li 3 2 alkali metal;
 beryllium Be 4 2 alkaline earth metal; boron B 5 2; carbon C 6 2; nitrogen N 7 2; oxygen O 8 2;
@@ -52,7 +51,6 @@ UNITS = {
     "radioactivity": "becquerel", "luminous intensity": "candela", "amount of substance": "mole",
     "thermodynamic temperature": "kelvin", "electric current": "ampere",
 }  # fmt: skip
-"""Quantity and SI unit."""
 CONSTANTS = {
     "the speed of light in vacuum": ("3.00", 8, "m/s"),
     "the Planck constant": ("6.63", -34, "J s"),
@@ -88,7 +86,6 @@ class Element:
     name: str
     symbol: str
     number: int
-    """Atomic number."""
     period: int
     category: Category | None = None
     """None where textbooks differ; such elements are asked about in other ways."""

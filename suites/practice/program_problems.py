@@ -43,7 +43,6 @@ WRITE: dict[Shape, str] = {
 PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
-
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
 """Method, what is wanted of n, shape of the result, largest n of a test, reference."""
 Grid = list[list[int]]
@@ -60,7 +59,6 @@ class Problem:
     inputs: Mapping[str, Shape]
     """Names and shapes of the arguments, in order."""
     draw: Callable[[Random], tuple[Any, ...]]
-    """Draws the arguments of one test."""
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
         """Return the question in one of its two ways; None for a dull problem."""

@@ -33,7 +33,6 @@ from suites.practice.composed import (
 
 UNSEEN = "unseen"
 REVISION = "unseen-1"
-"""Raised by a change to any question below, or to a written one."""
 COMBINED = 51
 """Composed questions of new combinations, beside the nine that are written."""
 
