@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
 from harness.records import Grade, Question
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
+from sandbox import Box, Limits, Program, ProgramOutcome
 from sandbox.box import decode, read_json, untagged
 from suites.base import required_box
 
@@ -224,7 +224,6 @@ def judge_program(
     *,
     rules: Rules = "real",
     stop_early: bool = True,
-    image: str = IMAGE,
 ) -> ProgramResult:
     """Run a program on its tests and compare; see the module for the two rules.
 
@@ -237,7 +236,7 @@ def judge_program(
     longest = max(len(case.output.encode()) for case in tests.cases)
     room = max(limits.output_bytes, 2 * longest + ROOM_BYTES)
     run = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
-    return run.officially(image) if rules == "official" else run.really(image, stop_early)
+    return run.officially() if rules == "official" else run.really(stop_early)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +248,9 @@ class _ProgramRun:
     box: Box
     limits: Limits
 
-    def really(self, image: str, stop_early: bool) -> ProgramResult:
+    def really(self, stop_early: bool) -> ProgramResult:
         runner = "call" if self.tests.method else "script"
-        program = Program(self.source, runner, self.tests.method, image)
+        program = Program(self.source, runner, self.tests.method)
         order = list(range(len(self.tests.cases)))
         if stop_early:
             order.sort(key=lambda index: -len(self.tests.cases[index].input))
@@ -268,12 +267,12 @@ class _ProgramRun:
             rerun_s=sum((result.wall_s for result in again.values()), 0.0),
         )
 
-    def officially(self, image: str) -> ProgramResult:
+    def officially(self) -> ProgramResult:
         """Run all tests in one process, in their order, until one fails.
 
         A program may catch the alarm of one test; then the limit for all together ends it.
         """
-        program = Program(self.source, "official", self.tests.method, image)
+        program = Program(self.source, "official", self.tests.method)
         cases = self.tests.cases
         most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
         limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)

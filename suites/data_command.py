@@ -60,6 +60,9 @@ class DataFinding:
         return f"  {self.state:<7} {self.said}"
 
 
+GENERATED = DataFinding("ok", "generated; there is nothing to fetch")
+
+
 @dataclass(frozen=True, slots=True)
 class DataItem:
     """A suite with its sources, or a source that no suite has as its questions."""
@@ -107,7 +110,7 @@ def _item(name: str) -> DataItem:
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
     """Yield what is found of each source, then of the questions they make."""
     if item.suite is not None and not item.sources:
-        yield DataFinding("ok", "generated; there is nothing to fetch")
+        yield GENERATED
         return
     seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
     found = [one for one, instead in seen if not (instead and one.state == "absent")]
@@ -221,7 +224,7 @@ def _fetch_item(
     item: DataItem, data: str | Path | None, refused: list[UserError]
 ) -> list[DataFinding]:
     if not item.sources:
-        return [DataFinding("ok", "generated; there is nothing to fetch")]
+        return [GENERATED]
     found = list[DataFinding]()
     for name in item.sources:
         here = check_source(name, data)

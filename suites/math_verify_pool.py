@@ -34,12 +34,6 @@ class EqualityError(PodiumError):
     """We failed: the process that compares cannot be started or says nothing."""
 
 
-def math_verify_says(target: str, answer: str, places: int) -> bool | None:
-    """Return whether math-verify calls two LaTeX answers equal; None where it came to no end."""
-    said = math_verify_all(((target, answer, places),))
-    return said[0] if said else None
-
-
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
     """Return what math-verify says of each pair; None where all together took too long."""
