@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, ParamSpec, Self
 
 from inspect_ai import Task
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, PositiveInt, StringConstraints, ValidationError
 
 from harness.errors import UserError
 from harness.extract import extract_choice
@@ -126,10 +126,8 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
     return made
 
 
-class CardTable(BaseModel):
+class CardTable(BaseModel, extra="forbid", frozen=True):
     """One table of cards.toml; its fields are those of harness.suite.Card."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: Text
     paper: Text

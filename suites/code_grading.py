@@ -380,9 +380,8 @@ def shown_tests(question: Question) -> ProgramTests | None:
     """Return the tests that a question shows; None when it shows none."""
     shown: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
-    if not cases:
-        return None
-    return ProgramTests(cases, starter_method(str(question.metadata.get("starter_code") or "")))
+    starter = str(question.metadata.get("starter_code") or "")
+    return ProgramTests(cases, starter_method(starter)) if cases else None
 
 
 def starter_method(starter: str) -> str | None:
@@ -397,8 +396,8 @@ def starter_method(starter: str) -> str | None:
         found = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
     except (SyntaxError, ValueError):
         return None
-    solutions = [node for node in found if isinstance(node, ast.ClassDef)]
-    inside = [one for node in solutions if node.name == "Solution" for one in node.body]
+    classes = (node for node in found if isinstance(node, ast.ClassDef))
+    inside = (one for node in classes if node.name == "Solution" for one in node.body)
     names = [one.name for one in inside if isinstance(one, ast.FunctionDef)]
     return names[-1] if names else None
 
@@ -414,21 +413,12 @@ def grade_on_shown_tests(question: Question, program: str | None, box: Box | Non
     if program is None:
         return Grade(0.0, None, "no program found")
     judgement = judge_program(program, tests, box, stop_early=False)
-    passed, total = judgement.verdicts.count("pass"), len(tests.cases)
-    return Grade(
-        value=passed / total,
-        extracted=program,
-        explanation=_first_failure(judgement, tests),
-        metadata={"tests_passed": passed, "tests_total": total},
-    )
-
-
-def _first_failure(result: ProgramResult, tests: ProgramTests) -> str:
-    if result.first_failure is None:
-        return result.summary()
-    case = tests.cases[result.first_failure]
-    wanted = f"input:\n{_shortened(case.input)}\nexpected output:\n{_shortened(case.output)}"
-    return f"{result.summary()}\n{wanted}"
+    passed, total, why = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
+    if judgement.first_failure is not None:
+        case = tests.cases[judgement.first_failure]
+        given, wanted = _shortened(case.input), _shortened(case.output)
+        why = f"{why}\ninput:\n{given}\nexpected output:\n{wanted}"
+    return Grade(passed / total, program, why, {"tests_passed": passed, "tests_total": total})
 
 
 def _shortened(text: str) -> str:

@@ -60,7 +60,11 @@ class Mbpp(UnitTestedSuite):
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row; UserError if bad."""
-        number, tests = _number(row, where), _tests(row, where)
+        task = str(row.get("task_id"))
+        if not (task.isascii() and task.isdigit()):
+            raise UserError(f"{where} is no raw MBPP row: its task_id {task!r} is no number.")
+        refuse_untold(row, ["text"], f"{where} is no raw MBPP row")
+        number, tests = int(task), _tests(row, where)
         setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
         text = "\n".join(tests)
         if not (compiles(text) and compiles(setup)):
@@ -123,14 +127,6 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     unknown = tuple(dict.fromkeys(name.id for name in names if name.id not in known))
     called = [node.func for node in nodes if isinstance(node, ast.Call)]
     return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
-
-
-def _number(row: Mapping[str, Any], where: str) -> int:
-    number = str(row.get("task_id"))
-    if not (number.isascii() and number.isdigit()):
-        raise UserError(f"{where} is no raw MBPP row: its task_id {number!r} is no number.")
-    refuse_untold(row, ["text"], f"{where} is no raw MBPP row")
-    return int(number)
 
 
 def _tests(row: Mapping[str, Any], where: str) -> list[str]:

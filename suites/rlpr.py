@@ -158,12 +158,9 @@ class Rlpr(DatasetSuite):
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
         ruling = await judged_by_model(state, judge_case(question, reply))
-        return Grade(
-            value=float(ruling.verdict.upper() == "Y"),
-            extracted=(*stated_answers(reply), reply)[0][-LONGEST_SHOWN:],
-            explanation=ruling.said,
-            metadata={"rule": "text", "judge": ruling.judge},
-        )
+        stated = (*stated_answers(reply), reply)[0][-LONGEST_SHOWN:]
+        facts = {"rule": "text", "judge": ruling.judge}
+        return Grade(float(ruling.verdict.upper() == "Y"), stated, ruling.said, facts)
 
     def _kept(self, made: list[Question]) -> list[Question]:
         return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]

@@ -264,13 +264,8 @@ def choice_question(id: str, draft: Draft) -> Question:
     """Return the question with its options shuffled by a generator seeded with its id."""
     options = sorted((draft.target, *draft.options))
     printed = [options[at] for at in Random(f"{id}/choices").sample(range(4), 4)]
-    return Question(
-        id=id,
-        text=choice_text(draft.text, printed),
-        kind="choice",
-        target=LETTERS[printed.index(draft.target)],
-        metadata=choice_metadata(printed),
-    )
+    target, metadata = LETTERS[printed.index(draft.target)], choice_metadata(printed)
+    return Question(id, choice_text(draft.text, printed), "choice", target, metadata=metadata)
 
 
 SUITE = PracticeSuite(

@@ -53,17 +53,6 @@ def numbers(rng: Random) -> list[int]:
     return [rng.randint(low, high) for _ in range(rng.randint(1, 14))]
 
 
-def second_largest(values: Sequence[int]) -> int:
-    """Return the second largest distinct value, the largest when there is only one."""
-    ranked = sorted(set(values), reverse=True)
-    return ranked[min(1, len(ranked) - 1)]
-
-
-def mode(values: Sequence[int]) -> int:
-    """Return the most frequent value, the smallest one on ties."""
-    return min(values, key=lambda value: (-values.count(value), value))
-
-
 def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
     """Return the length of the longest stretch in which neighbours fit."""
     best = length = 1
@@ -73,25 +62,16 @@ def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
     return best
 
 
-def best_stretch(values: Sequence[int]) -> int:
-    """Return the largest sum of a non-empty stretch."""
-    best = here = values[0]
-    for value in values[1:]:
-        here = max(value, here + value)
-        best = max(best, here)
-    return best
-
-
 FOLDS: tuple[Fold, ...] = (
     ("totalSum", "the sum of all values", sum),
     ("largest", "the largest value", max),
     ("smallest", "the smallest value", min),
     ("secondLargest", "the second largest distinct value (the largest if there is only one "
-     "distinct value)", second_largest),
+     "distinct value)", lambda values: sorted(set(values))[-2:][0]),
     ("valueRange", "the difference between the largest and the smallest value",
      lambda values: max(values) - min(values)),
     ("mostFrequent", "the most frequent value; if several are equally frequent, the smallest of "
-     "them", mode),
+     "them", lambda values: min(values, key=lambda value: (-values.count(value), value))),
     ("countDistinct", "the number of different values", lambda values: len(set(values))),
     ("commonDivisor", "the greatest common divisor of the absolute values (0 if all are 0)",
      lambda values: gcd(*values)),
@@ -100,7 +80,8 @@ FOLDS: tuple[Fold, ...] = (
      lambda values: longest_run(values, lambda a, b: a < b)),
     ("longestEqual", "the length of the longest run of equal consecutive elements",
      lambda values: longest_run(values, lambda a, b: a == b)),
-    ("bestStretch", "the largest sum of a non-empty run of consecutive elements", best_stretch),
+    ("bestStretch", "the largest sum of a non-empty run of consecutive elements",
+     lambda values: max(accumulate(values, lambda here, value: max(value, here + value)))),
     ("inversions", "the number of pairs of positions i < j whose values are in strictly "
      "decreasing order", lambda values: sum(
          a > b for at, a in enumerate(values) for b in values[at + 1 :])),
@@ -235,11 +216,6 @@ def balanced(text: str) -> bool:
     return not opened
 
 
-def run_lengths(text: str) -> str:
-    """Return the run-length encoding, e.g. a3b1."""
-    return "".join(f"{sign}{len(list(run))}" for sign, run in groupby(text))
-
-
 def _text_draft(
     rng: Random, entry: Text, draw: Callable[[Random], tuple[str]], places: tuple[str, ...] = PLACES
 ) -> Draft | None:
@@ -286,7 +262,8 @@ def _about_word(rng: Random) -> Draft | None:
         ("isPalindrome", "Is it a palindrome, that is, does it read the same backwards?", "truth",
          lambda s: s == s[::-1]),
         ("runLength", "Return its run-length encoding: each run of equal letters becomes the "
-         "letter followed by the length of the run, as in a3b1 for aaab.", "text", run_lengths),
+         "letter followed by the length of the run, as in a3b1 for aaab.", "text",
+         lambda s: "".join(f"{c}{len(list(run))}" for c, run in groupby(s))),
         ("reverseText", "Reverse it.", "text", lambda s: s[::-1]),
         ("mostFrequentLetter", "Find its most frequent letter; if several are equally frequent, "
          "the first in the alphabet.", "text",
@@ -337,9 +314,7 @@ def _anagrams(rng: Random) -> Draft | None:
 
 def code_question(id: str, draft: Draft) -> Question:
     """Return the question; its prompt already says how to answer."""
-    return Question(
-        id=id, text=draft.text, kind="program", target=draft.target, metadata=draft.metadata
-    )
+    return Question(id, draft.text, "program", draft.target, metadata=draft.metadata)
 
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -347,14 +322,10 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     box, target = required_box(box, "practice-code"), unsealed(question)
     program = extract_program(reply)
     if program is None:
-        return Grade(value=0.0, extracted=None, explanation="no program found")
+        return Grade(0.0, None, "no program found")
     judgement = judge_program(program, read_tests(target), box)
-    return Grade(
-        value=float(judgement.passed),
-        extracted=program,
-        explanation=judgement.summary(),
-        metadata={"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)},
-    )
+    facts = {"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)}
+    return Grade(float(judgement.passed), program, judgement.summary(), facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from harness.records import Question
 from harness.suite import Card, Split
@@ -138,28 +138,25 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
     return Unseen(**shared, plain=plain)
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Row(BaseModel, extra="forbid", frozen=True):
+    text: str
 
 
 class _Integer(_Row):
-    text: str
     answer: int
 
 
 class _Choice(_Row):
-    text: str
     options: Annotated[list[str], Field(min_length=4, max_length=4)]
     answer: Annotated[str, Field(pattern="^[A-D]$")]
 
 
 class _Program(_Row):
-    text: str
     cases: list[tuple[str, str]]
     method: str | None = None
 
 
-class _File(_Row):
+class _File(BaseModel, extra="forbid", frozen=True):
     integer: list[_Integer]
     choice: list[_Choice]
     program: list[_Program]
