@@ -24,7 +24,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from harness.errors import UserError
-from harness.files import dicts_of_csv, parse_json, unpack_gzip
+from harness.files import dicts_of_csv, first_line, parse_json, unpack_gzip
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
@@ -62,7 +62,7 @@ def parquet_rows(path: Path) -> Rows:
         found = load("parquet", data_files=str(path), split="train", streaming=True)
         return [dict(row) for row in found]
     except Exception as error:  # what its readers raise has no common type
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        reason = first_line(error)[:160]
         raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
 
 
@@ -337,7 +337,7 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
         others = f"The hub has no {hub}, or shows it to other accounts only"
         return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    first = first_line(error)
     reason = first if len(first) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
 

@@ -90,9 +90,6 @@ class GpqaDiamond(PromptedSuite):
         return grade_choice(question, reply)
 
 
-GPQA_DIAMOND = GpqaDiamond()
-
-
 @task
 @user_errors
 def gpqa_diamond(

@@ -50,9 +50,6 @@ class HumanEval(UnitTestedSuite):
         )
 
 
-HUMANEVAL = HumanEval()
-
-
 @task
 @user_errors
 def humaneval(

@@ -331,12 +331,10 @@ def is_unit(unit: str) -> bool:
     >>> is_unit("km/h"), is_unit("or so"), is_unit("")
     (True, False, False)
     """
-    words = [token for token in _tokens(unit) if token[0] not in "/^"]
-    return bool(words) and all(
-        each in SYMBOLS or (len(each) > 1 and each.lower() in SYMBOLS)
-        for word in words
-        for each in word.split("/")
-    )
+    tokens = (token for token in _tokens(unit) if token[0] not in "/^")
+    words = [word for token in tokens for word in token.split("/")]
+    known = (word in SYMBOLS or (len(word) > 1 and word.lower() in SYMBOLS) for word in words)
+    return bool(words) and all(known)
 
 
 def same_unit(one: str, other: str) -> bool:

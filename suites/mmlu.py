@@ -78,9 +78,6 @@ class Mmlu(DatasetSuite):
         return grade_choice(question, reply)
 
 
-MMLU = Mmlu()
-
-
 @task
 @user_errors
 def mmlu(
