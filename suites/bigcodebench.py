@@ -35,10 +35,9 @@ INSTRUCTION = (
 """bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""For all tests of a task together. Published: as long as the reference solution takes, at least
-1 s and at most 240 s, and 30 GB of address space. The slowest solution here takes 17 s of CPU time
-(task 99), and some wait for a minute. Memory is what is held, not what is mapped: 4 GiB are ample.
-"""
+"""For all tests of a task. Published: as long as the reference solution takes, from 1 to 240 s, and
+30 GB of address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait
+for a minute. Memory is what is held, not what is mapped: 4 GiB are ample."""
 
 NEEDED = frozenset(
     ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")

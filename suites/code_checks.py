@@ -11,7 +11,7 @@ import json
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -229,12 +229,10 @@ def inside_code() -> str:
 
 def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the check's process said: the last line that begins with its token."""
-    for line in reversed(outcome.stdout.splitlines()):
-        if line.startswith(token.encode() + b" ") and outcome.exit_code == 0:
-            try:
-                return json.loads(line[len(token) :])
-            except ValueError:
-                return None
+    mine = [line for line in outcome.stdout.splitlines() if line.startswith(f"{token} ".encode())]
+    with suppress(ValueError):
+        if mine and outcome.exit_code == 0:
+            return json.loads(mine[-1][len(token) :])
     return None
 
 

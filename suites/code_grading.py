@@ -31,8 +31,7 @@ SLOW = -3
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
-memory limit is ours under both rules: the published evaluator has none."""
+"""Per test: the official six seconds, as CPU time, thrice that in real time; the memory is ours."""
 NEAR = 0.2
 """A time within this fraction of its limit might fall on either side of it another time."""
 COMPUTING = 0.05

@@ -127,7 +127,6 @@ def _errata() -> Mapping[str, str]:
 
 BASE_NAME = "livecodebench"
 TRAIN = f"{BASE_NAME}-train"
-"""V1 as a suite to learn from; as a suite the same problems are `livecodebench-v1`."""
 _NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 
 

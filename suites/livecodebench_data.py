@@ -176,12 +176,11 @@ def _index_path(name: str) -> Path:
 
 def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
     """Return what an earlier run found, unless the file is another one by now."""
-    try:
+    with suppress(OSError, ValidationError):
         index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
-    except (OSError, ValidationError):
-        return None
-    same = (index.path, index.size, index.mtime_ns) == key and index.format == FORMAT
-    return index if same else None
+        if (index.path, index.size, index.mtime_ns, index.format) == (*key, FORMAT):
+            return index
+    return None
 
 
 def _keep_index(index: RowIndex) -> RowIndex:

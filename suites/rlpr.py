@@ -69,8 +69,7 @@ Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # no
 for answers that are no letters. Changed: the response is fenced by marks that it cannot know."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""The letter in the last box, as `extract_option` takes it; with anything else in it there is none.
-"""
+"""The letter in the last box, as `extract_option` takes it; none with anything else in it."""
 
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
