@@ -154,6 +154,11 @@ class Release:
         return tuple(f"{BASE_NAME}-{number}" for number in range(self.first, self.last + 1))
 
     @property
+    def count(self) -> int:
+        """Its published number of problems."""
+        return sum(COUNTS[self.first - 1 : self.last])
+
+    @property
     def dates(self) -> str:
         """Months of its contests; of what v2 ... v5 added only the end is published."""
         if self.first == LAST:
@@ -274,8 +279,8 @@ class LiveCodeBench:
     @property
     def card(self) -> Card:
         """The card of all releases, with this one's size; a window's is known when it is loaded."""
-        shared, release = card("livecodebench"), self.release
-        sizes = dict.fromkeys(self.splits, sum(COUNTS[release.first - 1 : release.last]))
+        shared = card("livecodebench")
+        sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
 
     def for_reward(self) -> "LiveCodeBench":
