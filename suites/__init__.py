@@ -1,18 +1,26 @@
 """Suites: questions with pinned data, and graders that are software with a version, all by name.
 
-NAME@START..END and NAME@unseen are made when asked for. Who answers, and how models are called, is
-not known here.
+NAME@START..END and NAME@unseen are made when asked for. Two guards of the eval splits: one question
+in two suites, and who opened a split, when.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.suite import Suite
+from harness.records import Question
+from harness.suite import Split, Suite, prompt_of
+from suites import aime25, bigcodebench, humaneval, mbpp
 from suites.aime25 import AIME25
+from suites.base import CHOICE_INSTRUCTION
 from suites.bigcodebench import BIGCODEBENCH
-from suites.gpqa_diamond import GPQA_DIAMOND
-from suites.humaneval import HUMANEVAL
+from suites.gpqa_diamond import GpqaDiamond
+from suites.humaneval import HumanEval
 from suites.livecodebench import (
     LIVECODEBENCH,
     LIVECODEBENCH_TRAIN,
@@ -23,17 +31,33 @@ from suites.livecodebench import (
 )
 from suites.math500 import MATH500, MATH500_ALL
 from suites.mbpp import MBPP
-from suites.mmlu import MMLU
+from suites.mmlu import Mmlu
 from suites.practice import PracticeSuite, choice, composed, integer, programs
 from suites.practice.unseen import UNSEEN, unseen
-from suites.rlpr import RLPR, RLPR_RULES
+from suites.rlpr import RLPR, RLPR_RULES, without_system_message
+
+INSTRUCTIONS = (
+    CHOICE_INSTRUCTION,
+    aime25.SUFFIX,  # of practice suites, too
+    aime25.PREFIX,  # Lighteval's, which MATH-500 has too
+    humaneval.INSTRUCTION.strip(),
+    bigcodebench.INSTRUCTION,
+    mbpp.PROMPT.partition("{text}")[0].strip(),
+)
+
+_CONTEST = re.compile(r".*### Question:\n(.*)\n\n### Format: .*", re.S)
+_FIRST_OPTION = "\n\nA) "
+_TESTS = mbpp.PROMPT.partition("{text}")[2].partition("{tests}")[0]
+"""What stands between an MBPP problem and its tests, which are left out with it."""
+
+ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Suites that are listed, and `NAME@START..END` for those whose questions have dates.
+    """Suites that are listed, and `NAME@START..END` or `NAME@unseen` where a suite has such.
 
-    A practice suite has `NAME@unseen`. Iteration lists plain names only. A name that is understood
-    but wrong (no such date) is a UserError, any other unknown name a KeyError, as in a dictionary.
+    Iteration lists plain names. A name that is understood but wrong (no such date) is a UserError,
+    any other unknown name a KeyError, as in a dictionary.
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
@@ -42,11 +66,10 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         self._described = dict[str, Suite[Any]]()
 
     def __getitem__(self, name: str) -> Suite[Any]:
-        if name in self._listed:
-            return self._listed[name]
-        if name not in self._described:
-            self._described[name] = self._made(name)
-        return self._described[name]
+        known = self._listed if name in self._listed else self._described
+        if name not in known:
+            known[name] = self._made(name)
+        return known[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
@@ -56,14 +79,12 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
 
     def _made(self, name: str) -> Suite[Any]:
         plain, at, window = name.partition("@")
-        release = named_release(plain)
-        known = self._listed.get(plain)
-        if known is None and plain == TRAIN:
-            known = LIVECODEBENCH_TRAIN
-        elif known is None and release:
-            known = LiveCodeBench(release)
+        known = LIVECODEBENCH_TRAIN if plain == TRAIN else self._listed.get(plain)
         if known is None:
-            raise KeyError(name)
+            release = named_release(plain)
+            if release is None:
+                raise KeyError(name)
+            known = LiveCodeBench(release)
         if not at:
             return known
         if isinstance(known, PracticeSuite):
@@ -72,12 +93,47 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
             raise UserError(f"{plain!r} has one other suite, '{plain}@{UNSEEN}', and no {name!r}.")
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
-        return known.between(read_window(window))
+        return replace(known, window=read_window(window))
 
 
 SUITES: Mapping[str, Suite[Any]] = SuiteRegistry(
-    *(AIME25, GPQA_DIAMOND, MATH500, MATH500_ALL, LIVECODEBENCH, HUMANEVAL, MBPP, BIGCODEBENCH),
-    *(MMLU, RLPR, RLPR_RULES, integer.SUITE, choice.SUITE, programs.SUITE, composed.SUITE),
+    *(AIME25, GpqaDiamond(), MATH500, MATH500_ALL, LIVECODEBENCH, HumanEval(), MBPP, BIGCODEBENCH),
+    *(Mmlu(), RLPR, RLPR_RULES, integer.SUITE, choice.SUITE, programs.SUITE, composed.SUITE),
 )
 """Names on the command line, and through them releases and windows of dates. Questions are read or
 generated by `load`, not by this import."""
+
+
+def strip_instruction(question: Question) -> str:
+    """Return the question itself; of a choice without its options, of MBPP without its tests."""
+    text = without_system_message(question)
+    contest = _CONTEST.fullmatch(text)
+    if contest:
+        return contest.group(1).strip()
+    for instruction in INSTRUCTIONS:
+        text = text.strip().removeprefix(instruction).removesuffix(instruction)
+    if question.kind == "choice" and _FIRST_OPTION in text:
+        text = text.rpartition(_FIRST_OPTION)[0]
+    return text.partition(_TESTS)[0].strip()
+
+
+def log_eval_access(
+    log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
+) -> None:
+    """Append the opening of `n` questions, dated now, to a directory's access log.
+
+    A row without `prompt`, how they were put, is older than that choice.
+    """
+    row = {
+        "opened": datetime.now(UTC).isoformat(timespec="seconds"),
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "data_revision": suite.data_revision,
+        "split": split,
+        "n": n,
+        "reason": reason,
+        "prompt": prompt_of(suite),
+    }
+    log_dir.mkdir(parents=True, exist_ok=True)
+    with (log_dir / ACCESS_LOG).open("a", encoding="utf-8") as access_log:
+        access_log.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,8 +1,6 @@
 """AIME 2025, both papers: 30 problems with integer answers, and real replies to them.
 
-The grade is equality with the integer that harness/extract.py finds, or of the sum in the last box
-where that is none. Thirty questions are thirty clusters: one pass has a standard error of about
-nine points.
+Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
 import hashlib
@@ -42,7 +40,6 @@ PREFIX = (
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
-"""Problems of one paper."""
 
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
@@ -53,9 +50,8 @@ MOST_SIDES = 4
 """Characters and sides of a sum that is compared; each side may take a second."""
 _WHOLE = re.compile(r"[\d\s$]*")
 """What the first look reads: it was refused for what stands behind it."""
-# Real replies of four models, one a problem, with token counts. The source kept no prompts, so a
-# reply is filed under the canonical requests of our suite, one for each prompt, and marked so. Its
-# MATH-500 rows did keep theirs: Lighteval's, our `paper` prompt, which the input tokens fit.
+# Real replies of four models, one a problem. The source kept no prompts, so a reply is filed under
+# our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
 SATURN = "saturn-aime25"
 """The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
 SATURN_WORKERS = {
@@ -65,8 +61,6 @@ SATURN_WORKERS = {
     "Saturn-7B": "saturn-7b",
 }
 SATURN_IMPORT = "3"
-"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
-files each reply under both prompts."""
 SATURN_NOTE = (
     "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
 )
@@ -86,10 +80,7 @@ class Aime25(PromptedSuite):
         return aime25_questions(self.rows(), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the hub's rows, or of rows like those of the local file.
-
-        UserError unless they are the 30 problems in their order, with integer answers.
-        """
+        """Return the questions of rows; UserError unless they are 30, with integer answers."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != 2 * PROBLEMS:
             raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
@@ -104,7 +95,7 @@ class Aime25(PromptedSuite):
         """
         gold, found = int(unsealed(question)), extract_integer(reply)
         if found is None:
-            return grade_expression(gold, reply)
+            return _grade_sum(gold, reply)
         verdict = "equals" if found == gold else "differs from"
         said = f"{found} {verdict} the target {gold}."
         return Grade(float(found == gold), str(found), said, {"look": "exact"})
@@ -113,11 +104,8 @@ class Aime25(PromptedSuite):
 AIME25 = Aime25()
 
 
-def grade_expression(gold: int, reply: str) -> Grade:
-    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one.
-
-    EqualityError when the process that compares cannot be started.
-    """
+def _grade_sum(gold: int, reply: str) -> Grade:
+    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one."""
     said = extract_expressions(reply)
     sides = [side for one in said for side in one[:LONGEST].split("=")]
     sums = len(sides) <= MOST_SIDES and all(
@@ -149,10 +137,7 @@ def aime25(
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of 30 rows in the order I-1 ... II-15, the hub's own order.
-
-    The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
-    """
+    """Return the questions of 30 rows in the order I-1 ... II-15; ids name their paper."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for made, row in zip(ids, rows, strict=True):
         named = str(row.get("id", row.get("question_id", "")))
@@ -201,12 +186,8 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
         rows = [_cassette_row(row, each) for each in digests for row in local_rows(SATURN, data)]
-        header = CassetteHeader(
-            created_from=(source.file,),
-            source_sha256=(source.sha256,),
-            source_label="live",
-            note=SATURN_NOTE,
-        )
+        made: dict[str, Any] = {"created_from": (source.file,), "source_sha256": (source.sha256,)}
+        header = CassetteHeader(**made, source_label="live", note=SATURN_NOTE)
         write_cassette(path, header, rows)
     return path
 

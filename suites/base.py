@@ -1,8 +1,7 @@
 """What suites share: the frame of a suite over a data set, its card, and multiple choice.
 
-To add a suite: a class below `DatasetSuite`, `MultipleChoiceSuite` or code_checks.CheckedSuite, its
-task, its name in suites/__init__.py and suites/_registry.py, and its tables in cards.toml (for
-people) and sources.toml (what pins the data).
+A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its task, its name in
+__init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
 """
 
 import tomllib
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, ParamSpec, Self
 
 from inspect_ai import Task
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, PositiveInt, StringConstraints, ValidationError
 
 from harness.errors import UserError
 from harness.extract import extract_choice
@@ -24,11 +23,9 @@ from sandbox import Box
 from suites.data import Rows, data_revision, fetch_rows
 
 CARDS = Path(__file__).parent / "cards.toml"
-
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Change = Annotated[str, StringConstraints(pattern=r"^\d+-[A-Z] \(\d{4}-\d\d-\d\d\): \S")]
 Params = ParamSpec("Params")
-
 LETTERS = "ABCD"
 CHOICE_INSTRUCTION = (
     "Answer the following multiple choice question. The last line of your response should be of "
@@ -52,7 +49,6 @@ class DatasetSuite:
     needs_box: bool = False
     image: str = ""
     source: ClassVar[str]
-    """Its table of sources.toml."""
 
     @property
     def card(self) -> Card:
@@ -97,15 +93,6 @@ class PromptedSuite(DatasetSuite):
         return replace(self, prompt=prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class MultipleChoiceSuite(DatasetSuite):
-    """A suite whose questions are made of `choice_text` and `choice_metadata`."""
-
-    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the letter, for the order in which the question shows its options."""
-        return grade_choice(question, reply, box)
-
-
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
     """Raise UserError for a split that a suite does not have."""
     if split not in splits:
@@ -139,10 +126,8 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
     return made
 
 
-class CardTable(BaseModel):
+class CardTable(BaseModel, extra="forbid", frozen=True):
     """One table of cards.toml; its fields are those of harness.suite.Card."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: Text
     paper: Text
@@ -151,10 +136,6 @@ class CardTable(BaseModel):
     human: Text
     about: Text
     changes: tuple[Change, ...] = Field(min_length=1)
-
-    def card(self) -> Card:
-        """Return the card, its paragraph on one line."""
-        return replace(Card(**self.model_dump()), about=" ".join(self.about.split()))
 
 
 def card(name: str) -> Card:
@@ -174,7 +155,9 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
 
 def _card(name: str, table: object, path: Path) -> Card:
     try:
-        return CardTable.model_validate(table).card()
+        facts: dict[str, Any] = CardTable.model_validate(table).model_dump()
+        facts["about"] = " ".join(facts["about"].split())
+        return Card(**facts)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the table"
@@ -196,14 +179,15 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return what a system may see: the options as printed, and their permutation.
+    """Return what a system may see: the options, and the alphabetical rank of each as printed.
 
-    The permutation says which option, in alphabetical order, stands at each letter. It is a
-    function of what is printed, so it says nothing about which is right.
+    Both are functions of what is printed, so they say nothing about which is right.
     """
     places = sorted(range(len(printed)), key=lambda place: printed[place])
-    ranks = {place: rank for rank, place in enumerate(places)}
-    return {"choices": list(printed), "permutation": [ranks[at] for at in range(len(printed))]}
+    return {
+        "choices": list(printed),
+        "permutation": [places.index(at) for at in range(len(places))],
+    }
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -215,6 +199,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:
         return Grade(0.0, None, "no letter found")
-    return Grade(
-        float(found == target), found, "right" if found == target else f"expected {target}"
-    )
+    right = found == target
+    return Grade(float(right), found, "right" if right else f"expected {target}")

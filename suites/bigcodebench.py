@@ -1,9 +1,8 @@
 """BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
 
-Prompt, tests and the way they are run are the published ones (bigcode-project/bigcodebench
-@47eff25): program and tests share a process, for the tests patch what the program calls. A program
-written against this runner can forge its verdict; see sandbox/inside for what it cannot do by
-accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
+Prompt, tests and how they run are the published ones (bigcode-project/bigcodebench @47eff25):
+program and tests share a process, for the tests patch what the program calls, so a program written
+against this runner can forge its verdict; see sandbox/inside for what it cannot do by accident.
 """
 
 import ast
@@ -24,7 +23,7 @@ from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
 from suites.base import required_box, unsealed, user_errors
-from suites.code_checks import UnitTestedSuite, compiles, complete_program
+from suites.code_checks import UnitTestedSuite, compiles, end_reason, no_program, refuse_untold
 
 NAME = "bigcodebench"
 
@@ -35,10 +34,9 @@ INSTRUCTION = (
 """bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""For all tests of a task together. Published: as long as the reference solution takes, at least
-1 s and at most 240 s, and 30 GB of address space. The slowest solution here takes 17 s of CPU time
-(task 99), and some wait for a minute. Memory is what is held, not what is mapped: 4 GiB are ample.
-"""
+"""For all tests of a task. Published: as long as the reference solution takes, from 1 to 240 s, and
+30 GB of address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait
+for a minute. Memory is what is held, not what is mapped: 4 GiB are ample."""
 
 NEEDED = frozenset(
     ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")
@@ -70,12 +68,24 @@ class BigCodeBench(UnitTestedSuite):
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row, of the hub or of the project's files."""
-        return bigcodebench_question(row, where)
-
-    def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function, behind what the prompt says before it."""
-        return complete_program(
-            question.metadata["prompt"], question.metadata["entry_point"], reply
+        named = {
+            "task_id": row.get("task_id") or None,
+            "prompt": row.get("complete_prompt") or row.get("prompt") or None,
+            "code_prompt": row.get("code_prompt") or row.get("prompt_wo_doc") or None,
+            "test": row.get("test") or None,
+            "entry_point": row.get("entry_point") or None,
+        }
+        refuse_untold(named, [*named], f"{where} is no raw BigCodeBench row")
+        name, prompt, code_prompt, test, entry = map(str, named.values())
+        total = _count_tests(test)
+        if not total or f"def {entry}(" not in prompt:
+            raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
+        return Question(
+            id=name,
+            text=f"{INSTRUCTION}\n```\n{prompt.strip()}\n```\n",
+            kind="program",
+            target=json.dumps({"test": test, "total": total}),
+            metadata={"prompt": prompt, "entry_point": entry, "code_prompt": code_prompt.rstrip()},
         )
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
@@ -89,10 +99,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published unit tests, in a box.
-
-        SandboxError when the box fails, and for a task that cannot run here.
-        """
+        """Grade by the published tests; SandboxError when box or task cannot run here."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
@@ -100,9 +107,7 @@ class BigCodeBench(UnitTestedSuite):
             raise SandboxError(refusal)
         program = self.program(question, reply)
         if program is None:
-            reason = "no program found"
-            none = {"tests_passed": 0, "tests_total": tests["total"], "reason": reason}
-            return Grade(0.0, None, reason, none)
+            return no_program(tests["total"])
         return grade_by_tests(question, program, box)
 
 
@@ -152,7 +157,14 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     failed = dict[str, str](report["failed"]) if report else {}
     ran = int(report["ran"]) if report else 0
     passed = report is not None and ran == total and not failed
-    reason = _reason(outcome, failed, ran, total)
+    reason = f"all {total} tests passed"
+    if outcome.status != "exited":
+        reason = end_reason(outcome)
+    elif failed:
+        name, line = next(iter(failed.items()))
+        reason = f"{len(failed)} of {total} tests failed, {name}: {line}"
+    elif ran != total:
+        reason = f"{ran} of {total} tests ran: {end_reason(outcome, 'it ended early')}"
     facts = {
         "tests_passed": total if passed else min(max(0, ran - len(failed)), total),
         "tests_total": total,
@@ -164,7 +176,6 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 
 
 def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
-    """Return what the runner reported, None unless it came to its end and is the runner's."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
     try:
@@ -175,50 +186,9 @@ def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
         return None
 
 
-def _reason(outcome: ProgramOutcome, failed: Mapping[str, str], ran: int, total: int) -> str:
-    if outcome.status != "exited":
-        return "it ended its sandbox" if outcome.status == "died" else f"{outcome.status} limit"
-    for name, line in failed.items():
-        return f"{len(failed)} of {total} tests failed, {name}: {line}"
-    if ran == total:
-        return f"all {total} tests passed"
-    lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
-    return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
-
-
-def bigcodebench_question(row: Mapping[str, Any], where: str) -> Question:
-    """Return the question of a raw row, of the hub or of the project's files; UserError if bad."""
-    prompt = row.get("complete_prompt") or row.get("prompt")
-    code_prompt = row.get("code_prompt") or row.get("prompt_wo_doc")
-    test, name, entry = row.get("test"), row.get("task_id"), row.get("entry_point")
-    fields = {"prompt": prompt, "code_prompt": code_prompt, "test": test, "entry_point": entry}
-    for field, text in {"task_id": name, **fields}.items():
-        if not isinstance(text, str) or not text:
-            raise UserError(f"{where} is no raw BigCodeBench row: {field} is missing or no text.")
-    total = _tests(str(test))
-    if not total or f"def {entry}(" not in str(prompt):
-        raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
-    facts = {"prompt": prompt, "entry_point": entry, "code_prompt": str(code_prompt).rstrip()}
-    return Question(
-        id=str(name),
-        text=f"{INSTRUCTION}\n```\n{str(prompt).strip()}\n```\n",
-        kind="program",
-        target=json.dumps({"test": test, "total": total}),
-        metadata=facts,
-    )
-
-
-def _tests(text: str) -> int:
+def _count_tests(text: str) -> int:
     """Return how many tests `class TestCases` has; 0 when there is no such class."""
-    if not compiles(text):
-        return 0
-    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-    return len(
-        {
-            one.name
-            for node in classes
-            if node.name == "TestCases"
-            for one in node.body
-            if isinstance(one, ast.FunctionDef) and one.name.startswith("test")
-        }
-    )
+    body = ast.parse(text).body if compiles(text) else []
+    cases = [one for one in body if isinstance(one, ast.ClassDef) and one.name == "TestCases"]
+    methods = [one for case in cases for one in case.body if isinstance(one, ast.FunctionDef)]
+    return len({one.name for one in methods if one.name.startswith("test")})

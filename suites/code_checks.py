@@ -1,12 +1,9 @@
 """Judge a program by a data set's check: published code that calls functions and asserts.
 
-As published, check and program share a process, and a program can end it early, bend `==` or read
-what is expected. Here they never meet (code_checks_inside.py): the check runs in the box with
-results in place of the program's calls; when it lacks one, the program is called in a process of
-its own, and the check runs again. So a verdict is what a check said in a process that never held
-the program, behind a token made for it. A few checks make arguments of the program's own classes
-(`by_text`): there the program's process gets the text of the call, and still nothing of what is
-expected.
+As published, both share a process, and a program can end it early, bend `==` or read what is
+expected. Here they never meet (code_checks_inside.py): the check runs with results in place of the
+program's calls; when it lacks one, the program is called in a process of its own, and the check
+runs again. A verdict is what the check said there, behind a token made for it.
 """
 
 import ast
@@ -14,14 +11,15 @@ import json
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from harness.errors import UserError
 from harness.extract import extract_program
 from harness.files import read_questions
 from harness.records import Grade, Question
@@ -56,13 +54,12 @@ class CheckCode:
     """A data set's check of one problem."""
 
     text: str
-    """Code that calls the program and asserts."""
-    names: tuple[str, ...]
-    """The program's functions that it calls."""
+    names: Sequence[str]
     setup: str = ""
     """The data set's code that it needs: helpers of the prompt, imports."""
     by_text: bool = False
-    """Whether it makes arguments of the program's own classes, in the calls or in `setup`."""
+    """Whether it makes arguments of the program's own classes, in the calls or in `setup`: then the
+    program's process gets the text of a call."""
 
     def as_json(self) -> str:
         """Return the check as it is kept in a question's target."""
@@ -75,28 +72,6 @@ class CheckCode:
         return sorted(node.lineno for node in tree if isinstance(node, ast.Assert))
 
 
-def read_check(target: str) -> CheckCode:
-    """Return the check kept in a question's target; the inverse of `CheckCode.as_json`."""
-    data: dict[str, Any] = json.loads(target)
-    data["names"] = tuple(data["names"])
-    return CheckCode(**data)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What became of a program."""
-
-    passed: bool
-    reason: str
-    """For people: `all 3 assertions hold`, or what went wrong."""
-    held: int
-    """Assertions before the one that failed; those in a loop count once."""
-    asserts: int
-    calls: int
-    cpu_s: float
-    """CPU time of the program's calls."""
-
-
 @dataclass(slots=True)
 class _CheckRun:
     """One program before one check, and what is known so far."""
@@ -104,22 +79,21 @@ class _CheckRun:
     program: str
     check: CheckCode
     box: Box
-    limits: Limits
     known: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     calls: int = 0
     cpu_s: float = 0.0
 
-    def verdict(self) -> CheckResult:
+    def verdict(self) -> Grade:
         """Run check and program in turn until the check passes or fails."""
         for _ in range(ROUNDS):
             said = self.ask_check()
             if "calls" not in said:
-                return self.ended(said)
+                return self.grade(said)
             del self.known[said["known"] :]
             reason = self.make_calls(said["calls"])
             if reason:
-                return self.ended({"failed": reason, "line": 0})
-        return self.ended({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
+                return self.grade({"failed": reason, "line": 0})
+        return self.grade({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
 
     def ask_check(self) -> dict[str, Any]:
         """Run the check with what is known; return what it said."""
@@ -132,16 +106,15 @@ class _CheckRun:
         said = _check_report(outcome, token)
         if said is not None:
             return said
-        why = _end_reason(outcome)
+        why = end_reason(outcome)
         if self.known:  # else a program could choose to stay unscored
             return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
 
     def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
-        """Run the check's process on what it is told."""
         program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
-        given = [order.encode()]
-        with closing(self.box.run(program, given, CHECK_LIMITS, alone=alone)) as outcomes:
+        run = self.box.run(program, [order.encode()], CHECK_LIMITS, alone=alone)
+        with closing(run) as outcomes:
             return next(outcomes)
 
     def make_calls(self, calls: Sequence[str]) -> str:
@@ -153,13 +126,12 @@ class _CheckRun:
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
         caller = f"answer = caller({self.program!r}, {setup!r})"
-        source = f"{inside_code().partition(CHECKS)[0]}\n{caller}\n"
-        program = Program(source, "call", "answer")
+        program = Program(f"{inside_code().partition(CHECKS)[0]}\n{caller}\n", "call", "answer")
         inputs = (json.dumps([call]).encode() for call in calls)
-        with closing(self.box.run(program, inputs, self.limits)) as outcomes:
+        with closing(self.box.run(program, inputs, LIMITS)) as outcomes:
             for call, outcome in zip(calls, outcomes, strict=True):
                 self.calls += 1
-                if outcome.status == "time" and outcome.cpu_s < self.limits.cpu_s:
+                if outcome.status == "time" and outcome.cpu_s < LIMITS.cpu_s:
                     break
                 reason = self.learn(call, outcome)
                 slow_s += outcome.wall_s
@@ -168,32 +140,35 @@ class _CheckRun:
                     return reason
             else:
                 return ""
-        return self.call_alone(program, call)
-
-    def call_alone(self, program: Program, call: str) -> str:
-        """Repeat a call that waited rather than computed, while nothing else runs."""
+        # It waited rather than computed: once more, while nothing else runs.
         given = [json.dumps([call]).encode()]
-        with closing(self.box.run(program, given, self.limits, alone=True)) as outcomes:
+        with closing(self.box.run(program, given, LIMITS, alone=True)) as outcomes:
             return self.learn(call, next(outcomes))
 
     def learn(self, call: str, outcome: ProgramOutcome) -> str:
-        """Keep what a call came to; return why that fails the program, or nothing."""
         self.cpu_s += outcome.cpu_s
         result = _returned(outcome)
         if result is None:
-            return f"call {self.calls}: {_end_reason(outcome)}"
+            return f"call {self.calls}: {end_reason(outcome)}"
         self.known.append((call, result))
         return ""
 
-    def ended(self, said: dict[str, Any]) -> CheckResult:
-        """Return the verdict on a check that has ended."""
+    def grade(self, said: dict[str, Any]) -> Grade:
+        """Return the grade by a check that has ended; assertions in a loop count once."""
         asserts = self.check.asserts
         passed = said.get("passed") is True
         held = len(asserts) if passed else sum(line < said["line"] for line in asserts)
         reason = f"all {len(asserts)} assertions hold" if passed else str(said["failed"])
         if said.get("line"):
             reason = f"line {said['line']} of the check: {reason}"
-        return CheckResult(passed, reason, held, len(asserts), self.calls, round(self.cpu_s, 3))
+        facts = {
+            "tests_passed": held,
+            "calls": self.calls,
+            "cpu_s": round(self.cpu_s, 3),
+            "reason": reason,
+            "tests_total": len(asserts),
+        }
+        return Grade(float(passed), self.program, reason, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +182,10 @@ class UnitTestedSuite(DatasetSuite):
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row; UserError if it is none."""
 
-    @abstractmethod
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the program that a reply stands for, or None."""
+        """Return the reply's function, behind what the prompt says before it; None without one."""
+        facts = question.metadata
+        return complete_program(facts["prompt"], facts["entry_point"], reply)
 
     def questions(self, split: Split) -> Sequence[Question]:
         """Return the questions of all rows."""
@@ -221,29 +197,28 @@ class UnitTestedSuite(DatasetSuite):
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by the published check, in a box; SandboxError when the box fails."""
-        box, check = required_box(box, self.name), read_check(unsealed(question))
-        program, total = self.program(question, reply), {"tests_total": len(check.asserts)}
+        box, check = required_box(box, self.name), CheckCode(**json.loads(unsealed(question)))
+        program = self.program(question, reply)
         if program is None:
-            reason = "no program found"
-            return Grade(0.0, None, reason, {"tests_passed": 0, **total, "reason": reason})
+            return no_program(len(check.asserts))
         started = perf_counter()
-        checked = judge_by_check(program, check, box)
-        facts = {
-            "tests_passed": checked.held,
-            "calls": checked.calls,
-            "cpu_s": checked.cpu_s,
-            "reason": checked.reason,
-            **total,
-            "seconds": round(perf_counter() - started, 3),
-        }
-        return Grade(float(checked.passed), program, checked.reason, facts)
+        found = _CheckRun(program, check, box).verdict()
+        seconds = round(perf_counter() - started, 3)
+        return replace(found, metadata={**found.metadata, "seconds": seconds})
 
 
-def judge_by_check(
-    program: str, check: CheckCode, box: Box, limits: Limits = LIMITS
-) -> CheckResult:
-    """Judge a program by a check; raise SandboxError when the box fails."""
-    return _CheckRun(program, check, box, limits).verdict()
+def no_program(tests: int) -> Grade:
+    """Return the grade of a reply without a program where there are so many tests."""
+    reason = "no program found"
+    facts = {"tests_passed": 0, "tests_total": tests, "reason": reason}
+    return Grade(0.0, None, reason, facts)
+
+
+def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], where: str) -> None:
+    """Raise UserError for a raw row in which one of these is missing or no text."""
+    for field_name in fields:
+        if not isinstance(row.get(field_name), str):
+            raise UserError(f"{where}: {field_name} is missing or no text.")
 
 
 @cache
@@ -254,17 +229,14 @@ def inside_code() -> str:
 
 def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the check's process said: the last line that begins with its token."""
-    for line in reversed(outcome.stdout.splitlines()):
-        if line.startswith(token.encode() + b" ") and outcome.exit_code == 0:
-            try:
-                return json.loads(line[len(token) :])
-            except ValueError:
-                return None
+    mine = [line for line in outcome.stdout.splitlines() if line.startswith(f"{token} ".encode())]
+    with suppress(ValueError):
+        if mine and outcome.exit_code == 0:
+            return json.loads(mine[-1][len(token) :])
     return None
 
 
 def _returned(outcome: ProgramOutcome) -> Any | None:
-    """Return what the program's process reported, if it is what `called` makes; else None."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
     try:
@@ -274,12 +246,12 @@ def _returned(outcome: ProgramOutcome) -> Any | None:
         return None
 
 
-def _end_reason(outcome: ProgramOutcome) -> str:
+def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a result") -> str:
     """Return why a process that reported nothing is the program's failure."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else "it ended without a result"
+    return lines[-1][:300] if lines else otherwise
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:

@@ -1,10 +1,9 @@
 """Runs inside a box, sent in as text: a data set's check with results put in for its calls.
 
-Two processes take turns, and never meet. The check's process knows what is expected; when it calls
-the program once more than results are known, it says which call it wants and ends. The program's
-process is given one call and says what it returned. Nothing but JSON passes between them, values of
-plain builtins only, so no `__eq__` of the program's ever decides a comparison. The program finds
-this code in its process; there is nothing to learn here.
+The check's process knows what is expected; when it calls the program once more than results are
+known, it says which call it wants and ends. The program's process is given one call and says what
+it returned. Only JSON passes between them, values of plain builtins, so no `__eq__` of the
+program's decides a comparison; and nothing is to be learned from this code.
 """
 
 import ast
@@ -26,7 +25,6 @@ FRAMES = 20
 """Calls below the program here: Python counts them as its recursion."""
 
 Space: TypeAlias = dict[str, Any]
-"""The names of a module."""
 
 KINDS: dict[str, Callable[[Any], Any]] = {
     "list": list,
@@ -61,10 +59,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return what makes one call of the program and tells what it returned, or what it raised.
-
-    With a `setup`, that is executed in the program, and what is called is given as text.
-    """
+    """Return what makes one call and tells what came of it; as text, after any `setup`."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -230,7 +225,8 @@ class Check:
             return Unknown()
 
         with suppress(BaseException):  # a guess may go wrong in any way; the real check decides
-            self.execute(unasserted(self.tree), guess)
+            calm = ast.fix_missing_locations(Unasserted().visit(copy.deepcopy(self.tree)))
+            self.execute(calm, guess)
         return calls if calls[:1] == [first] else [first]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
@@ -241,17 +237,12 @@ class Check:
         os._exit(0)
 
 
-class _Unasserted(ast.NodeTransformer):
+class Unasserted(ast.NodeTransformer):
     """Turns assertions into expressions: what they assert is evaluated, and passes."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""
         return ast.copy_location(ast.Expr(node.test), node)
-
-
-def unasserted(tree: ast.Module) -> ast.Module:
-    """Return the check without its assertions, their calls kept."""
-    return ast.fix_missing_locations(_Unasserted().visit(copy.deepcopy(tree)))
 
 
 def as_text(tree: ast.Module, names: list[str]) -> ast.Module:

@@ -1,11 +1,9 @@
 """Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
 
-By one of two sets of rules. `real`, the default: every test is a fresh process with real
-descriptors, limited in CPU time, so that the load of the machine does not decide. `official`: as
-LiveCodeBench's published evaluator runs it (sandbox/inside/runners.py), which fails some correct
-programs; it exists to be shown next to the first. Both compare by the rules of
-lcb_runner/evaluation/testing_util.py @28fef95: no tolerance for floats, no special judge. And both
-compare here: a box is never told what is expected, so a program can neither find nor forge it.
+By `real` rules, the default, a test is a process of its own, limited in CPU time, so that the load
+of the machine does not decide; by `official` ones all is as LiveCodeBench's published evaluator
+does it (sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here,
+as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what is expected.
 """
 
 import ast
@@ -18,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
 from harness.records import Grade, Question
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
+from sandbox import Box, Limits, Program, ProgramOutcome
 from sandbox.box import decode, read_json, untagged
 from suites.base import required_box
 
@@ -27,16 +25,13 @@ Verdict = Literal[
 ]
 
 NOTE_CHARS = 200
-
 NOT_PLAIN = "returned a value that is no plain builtin"
-
 SLOW = -3
 """The published evaluator's code for a test that ran out of time."""
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
-memory limit is ours under both rules: the published evaluator has none."""
+"""Per test: the official six seconds, as CPU time, thrice that in real time; the memory is ours."""
 NEAR = 0.2
 """A time within this fraction of its limit might fall on either side of it another time."""
 COMPUTING = 0.05
@@ -46,7 +41,6 @@ OFFICIAL_S = 6
 ROOM_BYTES = 1 << 16
 """What a program may print beyond twice what is expected, where that passes the output limit."""
 SHOWN_CHARS = 600
-"""A failed test's input and output are told up to here each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +57,7 @@ class CaseResult:
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
     """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
 
-    A wrong answer is one however long it took; so a `time limit` might pass when it is run again.
-    A program that ends with an exit code other than 0 failed, whatever it printed before.
+    A wrong answer is one however long it took, so a `time limit` might pass another time.
     """
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
@@ -89,7 +82,6 @@ def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseR
 
 
 def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
-    """Return what the way a process ended says about its program, before any comparison."""
     last = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
         return cast("Verdict", f"{outcome.status} limit"), ""
@@ -121,13 +113,12 @@ def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, 
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
-    """Read what the published evaluator's way came to."""
     if not result:
         return "runtime error", "the program ended the evaluator's process"
-    report = dict[str, Any]()
+    found: object = None
     with suppress(ValueError):
         found = read_json(result)
-        report = cast("dict[str, Any]", found) if isinstance(found, dict) else report
+    report = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if "error" in report:
         slow = report.get("code") == SLOW
         return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
@@ -181,7 +172,6 @@ class ProgramResult:
     reruns: int = 0
     """Tests that came near the time limit and were run again, alone; the second time counts."""
     rerun_s: float = 0.0
-    """Real time of the reruns, in seconds."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -233,44 +223,41 @@ def judge_program(
     *,
     rules: Rules = "real",
     stop_early: bool = True,
-    image: str = IMAGE,
 ) -> ProgramResult:
     """Run a program on its tests and compare; see the module for the two rules.
 
-    With `stop_early` the longest inputs come first and the first failure is the last test run; the
-    official rules keep the order and always stop. Raises SandboxError when the box fails, and
-    ValueError when the problem is at fault: it has no tests, or an expected value is no JSON.
+    With `stop_early` the longest inputs come first and the first failure is the last run; official
+    rules keep the order and always stop. SandboxError when the box fails, ValueError when the
+    problem is at fault: no tests, or an expected value is no JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
     longest = max(len(case.output.encode()) for case in tests.cases)
     room = max(limits.output_bytes, 2 * longest + ROOM_BYTES)
-    exam = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
-    return exam.officially(image) if rules == "official" else exam.really(image, stop_early)
+    run = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
+    return run.officially() if rules == "official" else run.really(stop_early)
 
 
 @dataclass(frozen=True, slots=True)
 class _ProgramRun:
-    """A program that sits its tests."""
+    """A program before its tests."""
 
     source: str
     tests: ProgramTests
     box: Box
     limits: Limits
 
-    def really(self, image: str, stop_early: bool) -> ProgramResult:
-        """Run a process per test; what came near the time limit is settled alone, at the end."""
-        program = Program(
-            self.source, "call" if self.tests.method else "script", self.tests.method, image
-        )
+    def really(self, stop_early: bool) -> ProgramResult:
+        runner = "call" if self.tests.method else "script"
+        program = Program(self.source, runner, self.tests.method)
         order = list(range(len(self.tests.cases)))
         if stop_early:
             order.sort(key=lambda index: -len(self.tests.cases[index].input))
-        found = self._sit(program, order, stop_early, alone=False)
+        found = self._run_tests(program, order, stop_early, alone=False)
         near = [index for index in order if index in found and self._near(found[index])]
         if stop_early and any(self._failed(result) for result in found.values()):
             near = []
-        again = self._sit(program, near, stop_early, alone=True)
+        again = self._run_tests(program, near, stop_early, alone=True)
         settled = found | again
         return ProgramResult(
             results=self._in_order(settled),
@@ -279,18 +266,16 @@ class _ProgramRun:
             rerun_s=sum((result.wall_s for result in again.values()), 0.0),
         )
 
-    def officially(self, image: str) -> ProgramResult:
+    def officially(self) -> ProgramResult:
         """Run all tests in one process, in their order, until one fails.
 
-        The process keeps its own time per test. Where a program catches the alarm, the published
-        evaluator's limit for all tests together ends it.
+        A program may catch the alarm of one test; then the limit for all together ends it.
         """
-        program = Program(self.source, "official", self.tests.method, image)
+        program = Program(self.source, "official", self.tests.method)
         cases = self.tests.cases
         most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
         limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
-        found: dict[int, CaseResult] = {}
-        used_s = 0.0
+        found, used_s = dict[int, CaseResult](), 0.0
         with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
             for index, outcome in zip(range(len(cases)), outcomes, strict=False):
                 used_s += outcome.wall_s
@@ -300,7 +285,7 @@ class _ProgramRun:
         slowest_s = max(result.wall_s for result in found.values())
         return ProgramResult(self._in_order(found), margin=slowest_s / OFFICIAL_S)
 
-    def _sit(
+    def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
         """Run the tests in this order; early on, a near miss is no reason to stop."""
@@ -308,8 +293,7 @@ class _ProgramRun:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
         found: dict[int, CaseResult] = {}
-        outcomes = self.box.run(program, self._inputs(order), limits, alone=alone)
-        with closing(outcomes):
+        with closing(self.box.run(program, self._inputs(order), limits, alone=alone)) as outcomes:
             for index, outcome in zip(order, outcomes, strict=False):
                 expected, method = self.tests.cases[index].output, self.tests.method is not None
                 found[index] = real_result(outcome, expected, method, self.limits.cpu_s)
@@ -350,8 +334,6 @@ def same_output(got: str, expected: str) -> bool:
     >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
     (True, False, False)
     """
-    if got == expected:
-        return True
     mine, theirs = got.strip(), expected.strip()
     if mine == theirs:
         return True
@@ -364,8 +346,7 @@ def same_output(got: str, expected: str) -> bool:
 def same_value(got: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
-    A tuple stands for a list at the top and nowhere else; True equals 1 and 2 equals 2.0. Raises
-    ValueError when the expected value is no JSON: then the problem is at fault.
+    A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
     """
     mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
     theirs = read_json(expected)
@@ -398,9 +379,8 @@ def shown_tests(question: Question) -> ProgramTests | None:
     """Return the tests that a question shows; None when it shows none."""
     shown: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
-    if not cases:
-        return None
-    return ProgramTests(cases, starter_method(str(question.metadata.get("starter_code") or "")))
+    starter = str(question.metadata.get("starter_code") or "")
+    return ProgramTests(cases, starter_method(starter)) if cases else None
 
 
 def starter_method(starter: str) -> str | None:
@@ -415,17 +395,16 @@ def starter_method(starter: str) -> str | None:
         found = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
     except (SyntaxError, ValueError):
         return None
-    solutions = [node for node in found if isinstance(node, ast.ClassDef)]
-    inside = [one for node in solutions if node.name == "Solution" for one in node.body]
+    classes = (node for node in found if isinstance(node, ast.ClassDef))
+    inside = (one for node in classes if node.name == "Solution" for one in node.body)
     names = [one.name for one in inside if isinstance(one, ast.FunctionDef)]
     return names[-1] if names else None
 
 
 def grade_on_shown_tests(question: Question, program: str | None, box: Box | None) -> Grade:
-    """Return how a program does on the tests that its question shows: the share that passes.
+    """Return the share of the shown tests that a program passes; 0 without either.
 
-    They come from the question's visible metadata, never from its target, so nobody learns here
-    what the question does not say. 0 without a program, and where no test is shown.
+    They come from visible metadata, so nobody learns what the question does not say.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
     if tests is None:
@@ -433,22 +412,12 @@ def grade_on_shown_tests(question: Question, program: str | None, box: Box | Non
     if program is None:
         return Grade(0.0, None, "no program found")
     judgement = judge_program(program, tests, box, stop_early=False)
-    passed, total = judgement.verdicts.count("pass"), len(tests.cases)
-    return Grade(
-        value=passed / total,
-        extracted=program,
-        explanation=_first_failure(judgement, tests),
-        metadata={"tests_passed": passed, "tests_total": total},
-    )
-
-
-def _first_failure(result: ProgramResult, tests: ProgramTests) -> str:
-    """Say which of the shown tests fails first, and what it wants."""
-    if result.first_failure is None:
-        return result.summary()
-    case = tests.cases[result.first_failure]
-    wanted = f"input:\n{_shortened(case.input)}\nexpected output:\n{_shortened(case.output)}"
-    return f"{result.summary()}\n{wanted}"
+    passed, total, why = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
+    if judgement.first_failure is not None:
+        case = tests.cases[judgement.first_failure]
+        given, wanted = _shortened(case.input), _shortened(case.output)
+        why = f"{why}\ninput:\n{given}\nexpected output:\n{wanted}"
+    return Grade(passed / total, program, why, {"tests_passed": passed, "tests_total": total})
 
 
 def _shortened(text: str) -> str:

@@ -1,8 +1,7 @@
 """Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
 
-A local file is checked by sha256 and row count, the hub by revision and row count: `datasets` takes
-the newest cached revision when it is offline, whichever was asked for, so its cache is read here by
-revision, and what a load returns is held to it.
+The hub is checked by revision and row count: offline, `datasets` takes the newest cached revision,
+whichever was asked for, so its cache is read here, and what a load returns is held to the revision.
 """
 
 import errno
@@ -18,31 +17,27 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from harness.errors import UserError
-from harness.files import dicts_of_csv, parse_json, unpack_gzip
+from harness.files import dicts_of_csv, first_line, parse_json, unpack_gzip
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
-
 PLAIN = (".jsonl", ".json", ".csv")
 SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
-"""How the local file of a source may end."""
-
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """Where the data lies beside a checkout; PODIUM_DATA names another folder."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
-"""Characters of what a client says; of a longer message only the error's name is told."""
 REACH_S = 10.0
 """Seconds in which the hub's address must answer, as long as its client waits."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
-"""Whether the hub is not to be asked in this context; see `hub_left_alone`."""
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
@@ -62,15 +57,12 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 def parquet_rows(path: Path) -> Rows:
     """Return the rows of a parquet file, as the hub's own loader reads them."""
-    # Heavy, and needed by few; its types are partial.
-    import datasets  # pyright: ignore[reportMissingTypeStubs]
-
-    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
+    load = cast(Callable[..., Iterable[dict[str, Any]]], _datasets().load_dataset)
     try:
         found = load("parquet", data_files=str(path), split="train", streaming=True)
         return [dict(row) for row in found]
     except Exception as error:  # what its readers raise has no common type
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        reason = first_line(error)[:160]
         raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
 
 
@@ -79,30 +71,25 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         lines = io.StringIO(text.decode("utf-8-sig"), newline="")
         return [row for _, row in dicts_of_csv(lines)]
     if suffix == ".json":
-        made: object = parse_json(text)
+        made = parse_json(text)
         return cast(list[object], made) if isinstance(made, list) else [made]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 
 
-class DataSource(BaseModel):
+class DataSource(BaseModel, extra="forbid", frozen=True):
     """One table of sources.toml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: str
     sha256: str = ""
     """Empty where nobody could read the file to pin it: its digest then is the data's revision."""
     rows: int | None = None
-    """None where nobody could count them."""
     size: int | None = None
     """Bytes, for files so large that a download cut off should be told before all is read."""
     licence: str
     hub: str | None = None
-    """Dataset on the hub; None when it was never published there."""
     revision: str | None = None
     split: str = "test"
     config: str | None = None
-    """The dataset's configuration (subset) on the hub, where it has several."""
     hub_file: str | None = None
     """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
     url: str | None = None
@@ -110,7 +97,6 @@ class DataSource(BaseModel):
     instead_of: str | None = None
     """Another table whose questions this one has too: one of the two will do."""
     columns: tuple[str, ...] = ()
-    """Columns that every row must have; a missing one is named."""
 
 
 @cache
@@ -121,10 +107,7 @@ def sources() -> dict[str, DataSource]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data.
-
-    Where there is no shared/data beside the checkout, it is `data` in podium's cache folder.
-    """
+    """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
     named = data or os.environ.get("PODIUM_DATA")
     return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
@@ -135,10 +118,7 @@ def cache_folder() -> Path:
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, from the local file where there is one, else from the hub.
-
-    UserError when the file is not the pinned one, or when neither can be had.
-    """
+    """Return a source's rows, local or the hub's; UserError when they cannot be had or differ."""
     source = sources()[name]
     if (data_folder(data) / source.file).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -146,10 +126,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return the rows of a source's dataset, from the hub's cache or else downloaded, checked.
-
-    UserError, also with the way without the hub, when they cannot be had or are others.
-    """
+    """Return checked rows of a dataset, cached or downloaded; UserError says how to do without."""
     asked = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*asked)
     if rows is None or source.rows not in (None, len(rows)):
@@ -191,8 +168,8 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return the rows of a local file; UserError when it is absent or not the pinned one."""
-    source, path = sources()[name], local_path(name, data)
-    return check_rows(parse_rows(local_bytes(name, data), path), source, str(path))
+    path = local_path(name, data)
+    return check_rows(parse_rows(local_bytes(name, data), path), sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
@@ -221,11 +198,10 @@ def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:
 
 def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
     """Return the questions; UserError when two have the same id."""
-    seen = set[str]()
-    for question in questions:
-        if question.id in seen:
-            raise UserError(f"{where} has the id {question.id!r} twice.")
-        seen.add(question.id)
+    ids = [question.id for question in questions]
+    if len(set(ids)) < len(ids):
+        twice = next(id for at, id in enumerate(ids) if id in ids[:at])
+        raise UserError(f"{where} has the id {twice!r} twice.")
     return questions
 
 
@@ -263,8 +239,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
     `hub` is a name on the hub, or a folder (then without a revision).
     """
-    if ALONE.get():
-        raise HubNotAsked("it is not in the hub's cache")
+    _refuse_asking()
     return _load_dataset(hub, config, revision, split)
 
 
@@ -292,35 +267,33 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
-    found = list[tuple[Path, ...]]()
-    for cached in sorted(folder.glob(f"{config or '*'}/*/{revision}")):
-        parts = [_of_split(cached, one) for one in split.split("+")]
-        if all(parts):
-            found.append(tuple(file for files in parts for file in files))
+    cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
+    every = ([_of_split(one, part) for part in split.split("+")] for one in cached)
+    found = [tuple(chain(*parts)) for parts in every if all(parts)]
     return _arrow_rows(found[0]) if len(found) == 1 else None
 
 
 def hub_file(hub: str, file: str, revision: str | None) -> Path:
-    """Return a file of a dataset in the hub's cache, downloaded once; raises what the hub raises.
-
-    A cached file at a commit is returned without a request.
-    """
+    """Return a file of a dataset, cached or downloaded once; raises what the hub raises."""
     cached = cached_file(hub, file, revision)
     if cached:
         return cached
-    if ALONE.get():
-        raise HubNotAsked("it is not in the hub's cache")
+    _refuse_asking()
     _refuse_unreachable()
     download = cast(Callable[..., str], _hub().hf_hub_download)
     return Path(download(hub, file, repo_type="dataset", revision=revision))
+
+
+def _refuse_asking() -> None:
+    if ALONE.get():
+        raise HubNotAsked("it is not in the hub's cache")
 
 
 @cache
 def _refuse_unreachable() -> None:
     """Raise HubUnreachable where nothing answers at the hub's address, asked twice.
 
-    The client itself would try for 23 seconds and print each try, without an option for fewer; so
-    it is not begun with. What breaks once the hub was there it tries again as it does.
+    The client itself would try for 23 seconds and print each try, without an option for fewer.
     """
     from huggingface_hub import constants, get_session
 
@@ -364,14 +337,13 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
         others = f"The hub has no {hub}, or shows it to other accounts only"
         return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    first = first_line(error)
     reason = first if len(first) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
 
 
 def _causes(error: BaseException) -> Generator[BaseException]:
-    seen = set[int]()
-    left: list[BaseException | None] = [error]
+    seen, left = set[int](), list[BaseException | None]([error])
     while left:
         one = left.pop(0)
         if one is not None and id(one) not in seen:

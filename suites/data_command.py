@@ -1,7 +1,6 @@
 """`podium data`: verify what lies here against sources.toml, fetch what is absent.
 
-Each source is looked at first, then each suite is loaded as a run would load it, so that its own
-rules for rows hold too. What is here is left as it is, right or wrong; nothing is unpacked.
+What is here is left as it is, right or wrong; nothing is unpacked.
 """
 
 import errno
@@ -10,8 +9,8 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, is_dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -44,14 +43,10 @@ from suites.livecodebench import LiveCodeBench
 from suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
-
 NOBODY = "which nobody has pinned"
-
 TIMEOUT_S = 30
-"""Without a byte for so long, the other side counts as gone."""
 CHUNK = 1 << 16
 MOST = 8 << 30
-"""Bytes after which a file of unknown size is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +55,12 @@ class DataFinding:
 
     state: DataState
     said: str
-    """Where it is, what is wrong with it, or which file to put where."""
 
     def __str__(self) -> str:
         return f"  {self.state:<7} {self.said}"
+
+
+GENERATED = DataFinding("ok", "generated; there is nothing to fetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +75,7 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what is right, absent and wrong of these suites (all of them); return 1 for a wrong one.
-
-    UserError for a name that nobody knows.
-    """
+    """Say what is right, absent and wrong of these suites (or all); return 1 for a wrong one."""
     found: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
@@ -102,22 +96,21 @@ def verify_data(
 def data_items(names: Sequence[str]) -> list[DataItem]:
     """Return what names stand for, in order; every listed suite and lone source without a name."""
     lone = [name for name in sources() if suite_of_source(name) is None]
-    items = list[DataItem]()
-    for name in dict.fromkeys(names or (*SUITES, *lone)):
-        if name in SUITES:
-            items.append(DataItem(name, sources_of(SUITES[name]), SUITES[name]))
-        elif name in sources():
-            items.append(DataItem(name, (name,)))
-        else:
-            known = ", ".join(sorted(SUITES))
-            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-    return items
+    return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
+
+
+def _item(name: str) -> DataItem:
+    if name in SUITES:
+        return DataItem(name, sources_of(SUITES[name]), SUITES[name])
+    if name in sources():
+        return DataItem(name, (name,))
+    raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(SUITES))}.")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
     """Yield what is found of each source, then of the questions they make."""
     if item.suite is not None and not item.sources:
-        yield DataFinding("ok", "generated; there is nothing to fetch")
+        yield GENERATED
         return
     seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
     found = [one for one, instead in seen if not (instead and one.state == "absent")]
@@ -150,16 +143,14 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [f"{source.rows:,} rows"] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
-    if source.url or source.hub:
-        here = f"podium data fetch {suite_of_source(name) or name}, or {here}"
-    return DataFinding("absent", f"{name}: {here}")
+    fetch = f"podium data fetch {suite_of_source(name) or name}, or "
+    return DataFinding("absent", f"{name}: {fetch if source.url or source.hub else ''}{here}")
 
 
 def _check_file(source: DataSource, path: Path) -> DataFinding:
-    """Check size and digest; of a file that is not pinned, say the digest."""
     try:
         size = path.stat().st_size
-        if source.size is not None and size != source.size:
+        if source.size not in (None, size):
             said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
             return DataFinding("wrong", said)
         with path.open("rb") as file:
@@ -200,7 +191,7 @@ def _check_questions(
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
     """Return how many questions a split has; UserError for an id twice or another number."""
-    if data is not None and is_dataclass(suite) and "data" in {one.name for one in fields(suite)}:
+    if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
     promised = suite.card.sizes.get(split, size)
@@ -233,13 +224,13 @@ def _fetch_item(
     item: DataItem, data: str | Path | None, refused: list[UserError]
 ) -> list[DataFinding]:
     if not item.sources:
-        return [DataFinding("ok", "generated; there is nothing to fetch")]
+        return [GENERATED]
     found = list[DataFinding]()
     for name in item.sources:
         here = check_source(name, data)
-        if here.state == "absent" and sources()[name].instead_of:
-            continue
         if here.state == "absent":
+            if sources()[name].instead_of:
+                continue
             try:
                 download_source(sources()[name], data)
                 here = check_source(name, data)
@@ -269,8 +260,8 @@ def download_source(source: DataSource, data: str | Path | None) -> None:
 def download(url: str, path: Path, sha256: str, size: int | None = None) -> None:
     """Put the file at `url` at `path`, which must not exist yet, whole or not at all.
 
-    `size` in bytes, where it is pinned. UserError, with nothing left behind, when it cannot be had,
-    is another file, or cannot be written. A break leaves nothing behind either.
+    UserError, with nothing left behind, when it cannot be had, is another file, or cannot be
+    written. A break leaves nothing behind either.
     """
     if path.exists():
         raise UserError(f"{path} is there already; it is not overwritten.")
@@ -300,33 +291,26 @@ def download(url: str, path: Path, sha256: str, size: int | None = None) -> None
 def _part_of(path: Path) -> Generator[IO[bytes]]:
     """Yield the file that is being written, emptied of what a killed run left; it is then gone."""
     part = path.with_name(f".{path.name}.part")
+
+    def is_still(file: IO[bytes]) -> bool:
+        return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
+
     with part.open("ab") as file:
-        if not _locked(file, part):
+        held = False
+        with suppress(BlockingIOError):  # another run holds it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = is_still(file)  # or has just moved it to its place
+        if not held:
             raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             file.truncate(0)
             yield file
         finally:
-            if _is_file_of(file, part):
+            if is_still(file):
                 part.unlink()
 
 
-def _locked(file: IO[bytes], part: Path) -> bool:
-    """Lock the part; False when another run holds it, or has just moved it to its place."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return _is_file_of(file, part)
-
-
-def _is_file_of(file: IO[bytes], part: Path) -> bool:
-    """Return whether the open file is still the one of that name."""
-    return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
-
-
 def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, int]:
-    """Return sha256 and number of bytes of what came; UserError when nothing could be had."""
     digest, got = hashlib.sha256(), 0
     with _reaching(url, path):
         answer: Any = urlopen(Request(url, headers={"User-Agent": "podium"}), timeout=TIMEOUT_S)
@@ -345,7 +329,6 @@ def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, 
 
 @contextmanager
 def _reaching(url: str, path: Path) -> Generator[None]:
-    """Raise UserError for what goes wrong on the other side."""
     try:
         yield
     except HTTPError as error:
@@ -364,12 +347,11 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 
 @contextmanager
 def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
-    """Show how much came, on a terminal only."""
     console = Console(file=sys.stderr)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    named = TextColumn("{task.description}")
+    columns = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())
     length = str(answer.headers.get("Content-Length") or "")
-    quiet = not console.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
         yield bar
 

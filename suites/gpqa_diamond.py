@@ -1,10 +1,9 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
-shown to models only; archive, CSV or the hub's gated set are opened in memory, nothing is written
-here, and no message or exception quotes a cell: errors of decoders, which hold what they decode,
-are not chained. Over four epochs each letter is right once for every question, so that a model
-that favours one gains nothing by it.
+shown to models only, opened in memory, never written, and quoted by no message or exception: errors
+of decoders, which hold what they decode, are not chained. Over four epochs each letter is right
+once for every question, so that a model that favours one gains nothing by it.
 """
 
 import csv
@@ -14,6 +13,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,22 +37,12 @@ from suites.base import (
     unsealed,
     user_errors,
 )
-from suites.data import (
-    DataSource,
-    Rows,
-    check_rows,
-    data_folder,
-    hub_file,
-    hub_refusal,
-    local_bytes,
-    sources,
-)
+from suites.data import Rows, check_rows, data_folder, hub_file, hub_refusal, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
 
 MEMBER = "dataset/gpqa_diamond.csv"
-
 PASSWORD = "deserted-untie-orchid"
 """As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
 PODIUM_GPQA_PASSWORD overrides it."""
@@ -67,9 +57,8 @@ WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 class GpqaDiamond(PromptedSuite):
     """The suite.
 
-    Prompts: `official` is the template of openai/simple-evals @ ee3b031 with the cells as they are.
-    `paper` is the conductor paper's, which ran Lighteval: task `gpqa:diamond` of
-    huggingface/lighteval @ 3fd1526, the same words with every cell stripped of outer white space.
+    `official` is the template of openai/simple-evals @ ee3b031; `paper` the conductor paper's:
+    `gpqa:diamond` of huggingface/lighteval @ 3fd1526, the same words with cells stripped.
     """
 
     name: str = "gpqa-diamond"
@@ -89,10 +78,7 @@ class GpqaDiamond(PromptedSuite):
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of a file in the official columns; where letters stand is its own.
-
-        UserError for rows without these columns.
-        """
+        """Return the questions of a file; UserError for rows without the official columns."""
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
@@ -102,9 +88,6 @@ class GpqaDiamond(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by its letter, for the order in which its epoch showed the options."""
         return grade_choice(question, reply)
-
-
-GPQA_DIAMOND = GpqaDiamond()
 
 
 @task
@@ -144,20 +127,13 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return where each question's right option stands in epoch 1, from 0.
-
-    It is (rank of the id's sha256 among all ids, from 0, + 1) modulo 4, so the letters are as even
-    as the number of questions allows.
-    """
+    """Return where each question's right option stands in epoch 1: by its id's rank, modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
 
 def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
-    """Return the options with the right one at its place, the others in an order drawn from `seed`.
-
-    The order in which `wrong` is given makes no difference.
-    """
+    """Return the options, right one at its place, others in an order drawn from `seed` alone."""
     printed = Random(seed).sample(sorted(wrong), len(wrong))
     printed.insert(place, right)
     return printed
@@ -200,7 +176,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
-    return _parsed_csv(_hub_bytes(source, data), f"{source.hub} at {source.revision}")
+    return _parsed_csv(_hub_bytes(data), f"{source.hub} at {source.revision}")
 
 
 def official_revision(data: str | Path | None = None) -> str:
@@ -215,7 +191,7 @@ def read_own_rows(path: Path) -> Rows:
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
-    except UserError as error:
+    except UserError as error:  # it may hold what could not be read: it ends here
         refused = str(error)
     if not rows:
         raise UserError(refused)
@@ -239,10 +215,7 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 @lru_cache(maxsize=1)
 def decrypt_archive(archive: bytes, password: str) -> bytes:
-    """Return the CSV in the authors' archive, once a process: decrypting it takes a while.
-
-    UserError for a wrong password.
-    """
+    """Return the CSV in the authors' archive, once a process; UserError for a wrong password."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             content = opened.read(MEMBER, pwd=password.encode())
@@ -259,17 +232,16 @@ def decrypt_archive(archive: bytes, password: str) -> bytes:
 @lru_cache(maxsize=1)
 def _parsed_csv(content: bytes, where: str) -> Rows:
     rows: Rows | None = None
-    try:
+    with suppress(UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         rows = cast(Rows, list(csv.DictReader(text, strict=True)))
-    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
-        pass
     if rows is None:
         raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
 
 
-def _hub_bytes(source: DataSource, data: str | Path | None) -> bytes:
+def _hub_bytes(data: str | Path | None) -> bytes:
+    source = sources()[ARCHIVE]
     hub = str(source.hub)
     files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
     by_hand = (

@@ -14,7 +14,7 @@ from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Split
 from suites.base import user_errors
-from suites.code_checks import CheckCode, UnitTestedSuite, compiles, complete_program
+from suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
@@ -33,15 +33,13 @@ class HumanEval(UnitTestedSuite):
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row; UserError if bad."""
-        for key in ("task_id", "prompt", "entry_point", "test"):
-            if not isinstance(row.get(key), str):
-                raise UserError(f"{where} is no raw HumanEval row: {key} is missing or no text.")
+        fields = ("task_id", "prompt", "entry_point", "test")
+        refuse_untold(row, fields, f"{where} is no raw HumanEval row")
         prompt, entry = row["prompt"], row["entry_point"]
         text = f"{row['test'].rstrip()}\n\ncheck({entry})\n"
         if f"def {entry}(" not in prompt or not (compiles(prompt) and compiles(text)):
-            raise UserError(
-                f"{where}: {row['task_id']} cannot be used: its prompt or test is no code."
-            )
+            refused = f"{where}: {row['task_id']} cannot be used"
+            raise UserError(f"{refused}: its prompt or test is no code.")
         return Question(
             id=row["task_id"],
             text=INSTRUCTION + prompt,
@@ -49,15 +47,6 @@ class HumanEval(UnitTestedSuite):
             target=CheckCode(text, (entry,), setup=prompt).as_json(),
             metadata={"prompt": prompt, "entry_point": entry},
         )
-
-    def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function, behind what the prompt says before it."""
-        return complete_program(
-            question.metadata["prompt"], question.metadata["entry_point"], reply
-        )
-
-
-HUMANEVAL = HumanEval()
 
 
 @task

@@ -1,10 +1,9 @@
 """The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's.
 
-Under `inspect eval` nothing of podium's is running, so unless a box is named (`-T box=docker`) the
-task asks for Inspect's docker sandbox under our limits, and `--sandbox` changes that to any
-provider. Into it goes the judge that runs in every box (sandbox/inside), as one command per
-program; expected outputs stay here. The judge has to be root, so that each run gets a user of its
-own. A solver that itself works in the sandbox as root could replace it: keep it in another one.
+Unless a box is named (`-T box=docker`) the task asks for Inspect's docker sandbox under our limits;
+`--sandbox` changes that to any provider. The judge of every box (sandbox/inside) goes into it, one
+command per program, as root, so that each run gets a user of its own; a solver that works there as
+root could replace it, so keep that in another sandbox. Expected outputs stay here.
 """
 
 import base64
@@ -16,22 +15,14 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from io import BytesIO
 from typing import Any, cast
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from inspect_ai import Task
+from inspect_ai import Task, util
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import (
-    ExecResult,
-    SandboxEnvironment,
-    SandboxEnvironmentSpec,
-    override_sandbox_output_limit,
-    parse_compose_yaml,
-    registry_info,
-    sandbox,
-)
 
 from harness.boxes import BoxRecord, refuse_lacking
 from harness.context import run_context
@@ -39,35 +30,13 @@ from harness.errors import UserError
 from harness.inspect_adapters import as_task, offer_public_tests, public_tests_of
 from harness.parallel import cores
 from harness.suite import Split, Suite
-from sandbox import (
-    IMAGE,
-    Box,
-    Limits,
-    Program,
-    ProgramOutcome,
-    SandboxError,
-    SandboxFacts,
-    open_box,
-)
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts, cells
+from sandbox import open_box as open_own_box
 from sandbox.cell_box import TWICE
-from sandbox.cells import (
-    BOOT,
-    CORES,
-    ENVIRONMENT,
-    FACTS,
-    PARTS,
-    PYTHON_FLAGS,
-    boot_message,
-    json_line,
-    load_frame,
-    parse_outcome,
-    run_header,
-)
 from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES, pinned_packages
 
 COMPOSE = str(resources.files("sandbox") / "compose.yaml")
-"""The compose file that gives Inspect's docker sandbox the limits of our docker box."""
 
 LACKS_PACKAGES = (
     "The {} sandbox lacks {} packages that programs may import, such as {}: use the image {}, as "
@@ -78,13 +47,12 @@ FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
 further one: a program that fails its first tests costs little more than these."""
 GRACE_S = 60.0
-"""How long a command may take beyond what its runs may."""
 INPUT_BYTES = 16 << 20
 """Inputs that one command is given, unless a single one is larger."""
 ANSWER_BYTES = 16 << 20
-"""A command stops when its answers have this size."""
-_BATCH_BOOT = BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
-COMMAND = ["python3", *(_BATCH_BOOT if flag is BOOT else flag for flag in PYTHON_FLAGS)]
+_BATCH_BOOT = cells.BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
+_FLAGS = (_BATCH_BOOT if flag is cells.BOOT else flag for flag in cells.PYTHON_FLAGS)
+COMMAND = ["python3", *_FLAGS]
 NO_SANDBOX = (
     "No sandbox was named to run programs in: name one of Inspect's (--sandbox docker) or one of "
     "podium's (-T box=docker)."
@@ -116,17 +84,14 @@ def boxed_task(
 ) -> Task:
     """Return the task that runs programs in the box called `box`, for `inspect eval`.
 
-    Without a box it is Inspect's docker sandbox under our limits, which `--sandbox` may change. At
-    most `max_sandboxes` programs run at once (None: as many as there are cores); `limits` are those
-    that the suite runs them under.
+    Without a box it is Inspect's docker sandbox under `limits`, the suite's own, which `--sandbox`
+    may change. At most `max_sandboxes` programs run at once (None: as many as there are cores).
     UserError when the box is unknown or lacks something; what an Inspect sandbox lacks fails the
     first sample, before its first model call.
     """
-    opened, said = (
-        _open_checked_box(box, suite, max_sandboxes)
-        if box is not None
-        else (InspectBox(limits), {})
-    )
+    opened, said = InspectBox(limits), dict[str, Any]()
+    if box is not None:
+        opened, said = _open_checked_box(box, suite, max_sandboxes)
     places = anyio.CapacityLimiter(max_sandboxes or cores())
     with run_context(programs=places):
         made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
@@ -142,16 +107,16 @@ def boxed_task(
     return made
 
 
-def compose(image: str = IMAGE, limits: Limits = Limits()) -> SandboxEnvironmentSpec:  # noqa: B008
+def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnvironmentSpec:  # noqa: B008
     """Return Inspect's docker sandbox as our docker box would be: this image, these limits."""
     if image == IMAGE and limits.memory_bytes == Limits().memory_bytes:
-        return SandboxEnvironmentSpec("docker", COMPOSE)
-    config = parse_compose_yaml(COMPOSE)
+        return util.SandboxEnvironmentSpec("docker", COMPOSE)
+    config = util.parse_compose_yaml(COMPOSE)
     service = config.services["default"]
     service.image = image
     service.mem_limit = f"{(limits.memory_bytes + SLACK_BYTES) >> 20}m"
     service.memswap_limit = service.mem_limit
-    return SandboxEnvironmentSpec("docker", config)
+    return util.SandboxEnvironmentSpec("docker", config)
 
 
 @solver
@@ -184,28 +149,21 @@ def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  #
 
 
 def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
-    """Return the packages of an image of ours that are not among these, as `name==version`."""
     present = {_package_name(one) for one in packages}
-    wanted = [
-        pin
-        for recipe in RECIPES.values()
-        if recipe.image == image
-        for pin in pinned_packages(recipe.requirements)
-    ]
+    files = (recipe.requirements for recipe in RECIPES.values() if recipe.image == image)
+    wanted = (pin for file in files for pin in pinned_packages(file))
     return [pin for pin in wanted if _package_name(pin) not in present]
 
 
 def _package_name(pin: str) -> str:
-    """Return the name in a pin, written as package indexes compare names."""
     return re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower()
 
 
 def _open_checked_box(
     name: str, suite: Suite[Any], max_sandboxes: int | None
 ) -> tuple[Box, dict[str, Any]]:
-    """Return a box of ours, asked before any model is, and what a log says of it."""
     try:
-        box = open_box(name, max_sandboxes)
+        box = open_own_box(name, max_sandboxes)
         facts = BoxRecord.model_validate(box.facts(suite.image))
     except SandboxError as error:
         raise UserError(str(error)) from error
@@ -239,9 +197,10 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        parts = [boot_message("users", "batch"), json_line(order), FACTS, load_frame(self.program)]
+        parts = [cells.boot_message("users", "batch"), cells.json_line(order), cells.FACTS]
+        parts.append(cells.load_frame(self.program))
         for data in inputs:
-            parts += [run_header(len(data), self.limits), data]
+            parts += [cells.run_header(len(data), self.limits), data]
         return b"".join(parts)
 
     @property
@@ -258,8 +217,7 @@ class _Job:
 class InspectBox:
     """The sandbox of the sample that is being graded; a `Box`, inside a running eval only.
 
-    It takes inputs ahead, up to 16 MiB of them, and it ignores `Program.image`: the sandbox has the
-    image that it has.
+    It takes up to 16 MiB of inputs ahead and ignores `Program.image`: it has the image that it has.
     """
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
@@ -270,10 +228,10 @@ class InspectBox:
     def name(self) -> str:
         """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox that isolates."""
         try:
-            made: object = sandbox().as_type(cast(Any, SandboxEnvironment))
+            made: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
         except ProcessLookupError:
             raise SandboxError(NO_SANDBOX) from None
-        provider = registry_info(type(made)).name.rpartition("/")[2]
+        provider = util.registry_info(type(made)).name.rpartition("/")[2]
         if provider == "local":
             raise SandboxError(NO_ISOLATION)
         return f"inspect:{provider}"
@@ -317,16 +275,15 @@ class InspectBox:
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
         """Return the outcomes of the first inputs, at least one.
 
-        A judge that dies is asked again, alone and for one input; if it dies of that too, and the
-        sandbox lives, it was the program.
+        A judge that dies twice, the second time alone with one input, died of the program.
         """
         try:
-            with CORES.all() if alone else CORES.one():
+            with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])
         except _Died:
             pass
         try:
-            with CORES.all():
+            with cells.CORES.all():
                 return _outcomes(self._ask(job, chunk[:1])[1])
         except _Lost as error:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
@@ -335,7 +292,6 @@ class InspectBox:
             return [TWICE]
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
-        """Run the judge once; return the facts it says and its answers."""
         result = anyio.from_thread.run(partial(_execute, self.name, job, inputs))
         if not result.success:
             raise _failure(self.name, result)
@@ -345,13 +301,12 @@ class InspectBox:
         return json.loads(said), answers
 
 
-async def _execute(name: str, job: _Job, inputs: list[bytes]) -> ExecResult[str]:
-    """Execute the judge in the sample's sandbox; SandboxError for whatever the provider raises."""
+async def _execute(name: str, job: _Job, inputs: list[bytes]) -> util.ExecResult[str]:
     data, timeout_s = job.frames(inputs), job.timeout_s(len(inputs))
     try:
-        with override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # it comes in base64
-            return await sandbox().exec(
-                COMMAND, input=data, env=ENVIRONMENT, timeout=timeout_s, timeout_retry=False
+        with util.override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # it comes in base64
+            return await util.sandbox().exec(
+                COMMAND, input=data, env=cells.ENVIRONMENT, timeout=timeout_s, timeout_retry=False
             )
     except TimeoutError:
         raise SandboxError(f"The {name} sandbox did not answer in {timeout_s} s.") from None
@@ -359,8 +314,7 @@ async def _execute(name: str, job: _Job, inputs: list[bytes]) -> ExecResult[str]
         raise SandboxError(f"The {name} sandbox failed: {error}") from error
 
 
-def _failure(name: str, result: ExecResult[str]) -> Exception:
-    """Return what a command that failed stands for."""
+def _failure(name: str, result: util.ExecResult[str]) -> Exception:
     said = (result.stderr or result.stdout).strip()
     if result.returncode in (126, 127) or "option -P" in said or "option: -P" in said:
         return SandboxError(NO_PYTHON.format(name=name))
@@ -371,7 +325,6 @@ def _failure(name: str, result: ExecResult[str]) -> Exception:
 
 
 def _answers(name: str, text: str, most: int) -> bytes:
-    """Return the answers that the judge's output stands for."""
     head, _, rest = text.partition("\n")
     try:
         order = json.loads(head)
@@ -386,18 +339,11 @@ def _answers(name: str, text: str, most: int) -> bytes:
 
 
 def _outcomes(answers: bytes) -> list[ProgramOutcome]:
-    """Return the outcomes in the judge's answers."""
-    found: list[ProgramOutcome] = []
-    place = 0
-    while place < len(answers):
-        end = answers.index(b"\n", place)
-        header = json.loads(answers[place:end])
-        place = end + 1
-        parts: list[bytes] = []
-        for name in PARTS:
-            parts.append(answers[place : place + header[name]])
-            place += header[name]
-        found.append(parse_outcome(header, parts))
+    found, stream = list[ProgramOutcome](), BytesIO(answers)
+    while line := stream.readline():
+        header = json.loads(line)
+        parts = [stream.read(header[name]) for name in cells.PARTS]
+        found.append(cells.parse_outcome(header, parts))
     if not found:
         raise _Died("its judge answered nothing")
     return found

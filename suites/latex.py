@@ -1,10 +1,9 @@
 """Spell an answer and its unit in one way: LaTeX, Unicode and plain text become one text.
 
-Spaces go, and so do fonts, sizes of brackets and maths delimiters. Words and units stand between
-« and » afterwards, an underscore for each space, so that nobody takes them for variables; a comma
-with a space behind it is a semicolon, so that nobody takes it for one of `11,111`. No unit is
-converted: `cm` is not `m`. A thing that is counted may be left out, a word for a scale is a factor,
-and any other words change what is said (`5 or so`).
+Spaces, fonts, sizes of brackets and maths delimiters go. Words and units stand between « and »
+afterwards, an underscore for each space, so that nobody takes them for variables; a comma with a
+space behind it is a semicolon, so that nobody takes it for one of `11,111`. No unit is converted. A
+thing that is counted may be left out, a word for a scale is a factor, other words change a value.
 """
 
 import re
@@ -51,13 +50,8 @@ _SIGNS = {
         _VULGAR[0], _VULGAR[1].split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
-_RAISED = dict(
-    zip(
-        "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a",
-        "0123456789-+",
-        strict=True,
-    )
-)
+_POWERS_OF = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
+_RAISED = dict(zip(_POWERS_OF, "0123456789-+", strict=True))
 _POWER = re.compile(f"[{''.join(_RAISED)}]+")
 _INDEX = re.compile("[\u2080-\u2089]+")
 _ROOT_SIGN = re.compile(r"\u221a\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))")
@@ -98,7 +92,6 @@ _ONE = re.compile(r"([_^])\{(\w)\}")
 _PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
 _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
 _SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
-
 _WORDY = re.compile("[A-Za-z]{2}")
 _UNIT_OF = re.compile(
     r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
@@ -147,7 +140,6 @@ SCALES = {
     "thousands": 1000, "million": 10**6, "millions": 10**6, "billion": 10**9, "billions": 10**9,
     "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
-"""Words that multiply the number before them."""
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
 _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
 _CHANGING_WORDS = (
@@ -190,7 +182,6 @@ def normalise_answer(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    """Return the text with Unicode and the signs of plain text as LaTeX."""
     made = _COUNT.sub(lambda found: str(_COUNTS.index(found[1].lower()) + 1), text)
     made = made if made.isascii() else _ascii(made)
     made = _PLAIN_FUNCTION.sub(r"\\\1 ", made)
@@ -202,9 +193,9 @@ def _signs(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
-    """Return the text with one name for each command, and words of other fonts between marks."""
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
-    made = _DEGREES.sub("\u00abdeg\u00bb", _COMMAND.sub(_one_name, _SIZES.sub(" ", text)))
+    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), _SIZES.sub(" ", text))
+    made = _DEGREES.sub("\u00abdeg\u00bb", named)
     for _ in range(3):
         if "{" not in made:
             break
@@ -216,20 +207,13 @@ def _ascii(text: str) -> str:
     """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
     micro = _MICRO.sub("\u00b5", text)
     raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
-    lowered = _INDEX.sub(
+    low = _INDEX.sub(
         lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
     )
-    known = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", lowered).translate(
-        _TABLE
-    )
-    return "".join(
-        str(int(char))
-        if not char.isascii() and char.isdecimal()
-        else chr(ord(char) - 0xFEE0)
-        if "\uff01" <= char <= "\uff5e"
-        else char
-        for char in known
-    )
+    rooted = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", low)
+    known = rooted.translate(_TABLE)
+    narrow = (chr(ord(char) - 0xFEE0) if "\uff01" <= char <= "\uff5e" else char for char in known)
+    return "".join(str(int(char)) if char.isdecimal() else char for char in narrow)
 
 
 def _with_unit(found: re.Match[str]) -> str:
@@ -237,10 +221,6 @@ def _with_unit(found: re.Match[str]) -> str:
     unit = found[3].strip(" .")
     is_one = is_unit(unit) and (found[2] or _TIGHT.fullmatch(unit))
     return f"{found[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else found[0]
-
-
-def _one_name(command: re.Match[str]) -> str:
-    return _SAME.get(command[0], command[0])
 
 
 def _quoted(found: re.Match[str]) -> str:
@@ -267,7 +247,6 @@ def _delimited(text: str) -> str:
 
 
 def _named(text: str) -> str:
-    """Return the text with its bare words marked, and names of signs as commands."""
     parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
     made = list[str]()
     for part in parts:
@@ -289,16 +268,13 @@ def _braced(text: str) -> str:
     if "\\\\[" in text:
         text = _ROW_SPACE.sub(r"\1", text)
     if "_" in text and "\u00ab" in text:
-        text = _BASE_WORD.sub(_base, text)
+        known = {name: f"{{{at + 2}}}" for at, name in enumerate(_BASES)}
+        text = _BASE_WORD.sub(lambda word: known.get(word[1], word[0]), text)
     if "{" in text:
         text = _ONE.sub(r"\1\2", text)
     if "\\frac" in text:
         text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
-
-
-def _base(word: re.Match[str]) -> str:
-    return f"{{{_BASES.index(word[1]) + 2}}}" if word[1] in _BASES else word[0]
 
 
 def _in_braces(found: re.Match[str]) -> str:
@@ -311,12 +287,10 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     >>> split_outside_brackets(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
     ['(1;2)', '\\{3,4\\}', 'f(5,6)']
     """
-    ends = list(separator.finditer(text))
-    if not ends:
-        return [text]
     depth, at, parts, start = 0, 0, list[str](), 0
-    for end in ends:
-        depth += _depth(text[at : end.start()])
+    for end in separator.finditer(text):
+        brackets = _BRACKET.findall(text[at : end.start()])
+        depth += sum(1 if bracket in _OPENS else -1 for bracket in brackets)
         at = end.start()
         if depth == 0:
             parts.append(text[start:at])
@@ -324,12 +298,7 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _depth(text: str) -> int:
-    return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))
-
-
 def _table() -> dict[str, str]:
-    """Return the symbol by name and by symbol, plural names included."""
     found = dict[str, str]()
     for units, prefixes in ((_SI, _PREFIXES), (_EVERYDAY, {"": ""})):
         for symbol, names in units.items():
@@ -343,7 +312,6 @@ def _table() -> dict[str, str]:
 
 
 SYMBOLS = _table()
-"""The symbol of a unit by its name, singular or plural, and by itself."""
 
 
 @lru_cache(maxsize=4096)
@@ -363,12 +331,10 @@ def is_unit(unit: str) -> bool:
     >>> is_unit("km/h"), is_unit("or so"), is_unit("")
     (True, False, False)
     """
-    words = [token for token in _tokens(unit) if token[0] not in "/^"]
-    return bool(words) and all(
-        each in SYMBOLS or (len(each) > 1 and each.lower() in SYMBOLS)
-        for word in words
-        for each in word.split("/")
-    )
+    tokens = (token for token in _tokens(unit) if token[0] not in "/^")
+    words = [word for token in tokens for word in token.split("/")]
+    known = (word in SYMBOLS or (len(word) > 1 and word.lower() in SYMBOLS) for word in words)
+    return bool(words) and all(known)
 
 
 def same_unit(one: str, other: str) -> bool:
@@ -401,15 +367,12 @@ def _tokens(unit: str) -> list[str]:
         elif word.startswith("^-") and made:
             made[-1:] = ["/", made[-1]] + ([] if word == "^-1" else [f"^{word[2:]}"])
         else:
-            made.append(_BEHIND.get(word) or _symbol(word))
+            known = SYMBOLS.get(word) or (SYMBOLS.get(word.lower()) if len(word) > 3 else None)
+            made.append(_BEHIND.get(word) or known or word)
             if power and made[-1] != "/":
                 made.append(power)
                 power = ""
     return made
-
-
-def _symbol(word: str) -> str:
-    return SYMBOLS.get(word) or (SYMBOLS.get(word.lower(), word) if len(word) > 3 else word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +383,6 @@ class Measured:
     unit: str = ""
     """In symbols, where the table has it."""
     words: str = ""
-    """Words that may not be left out."""
     scale: int = 1
     percent: bool = False
     counted: bool = False

@@ -1,17 +1,15 @@
 """LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
 
-Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench @28fef95:
-lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py),
-and so is the comparison of outputs. The grade is the `real` verdict: the program runs as a true
-process. The `official` verdict, which runs it as the published evaluator does, stands beside it.
-
-A window alone says too little, because a later release adds problems with earlier dates. So release
-and window are both in the suite's name: `livecodebench-v5@2024-08-01..2025-02-01`.
+Questions, prompt, extraction, tests and comparison are the official ones (LiveCodeBench @28fef95:
+lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py).
+The grade is the `real` verdict; the `official` one stands beside it. A later release adds problems
+with earlier dates, so a name has both: `livecodebench-v5@2024-08-01..2025-02-01`.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -67,27 +65,21 @@ NO_STARTER = "# YOUR CODE HERE"
 """The official user message for chat models, same file."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
-
 COUNTS = (400, 111, 101, 101, 167, 175)
 """Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
 LAST = len(COUNTS)
 UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
 """Last contest month of release_v1 ... release_v6, as the official README gives them."""
 NEWEST_DATES = "2025-01..2025-04"
-"""Contest months of the 175 problems that v6 added."""
 _TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
 PASS_AT = (5, 10)
-"""The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
 ERROR_TYPE = re.compile(
     r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
 )
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return the program by the official rule: the text between the last two lines with a fence.
-
-    None where there are fewer than two, or nothing between them.
-    """
+    """Return the official program: what stands between the last two lines with a fence, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -98,6 +90,7 @@ def extract_fenced(reply: str) -> str | None:
 
 def livecodebench_question(entry: IndexedProblem) -> Question:
     """Return the question of a row, its tests replaced by their digest."""
+    shown = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
     return Question(
         id=entry.question_id,
         text=f"{SYSTEM}\n\n{user_prompt(entry.question_content, entry.starter_code)}",
@@ -106,9 +99,7 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
         topic=entry.difficulty,
         metadata={
             "title": entry.question_title,
-            "platform": entry.platform,
-            "difficulty": entry.difficulty,
-            "contest_date": entry.contest_date,
+            **shown,
             "starter_code": entry.starter_code,
             "public_tests": [{"input": one, "output": other} for one, other in entry.public],
             "errata": errata(entry.question_id, entry.question_title),
@@ -118,11 +109,8 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
 
 def user_prompt(content: str, starter: str) -> str:
     """Return the official user message."""
-    return USER.format(
-        content=content,
-        instruction=WITH_STARTER if starter else WITHOUT_STARTER,
-        starter=starter or NO_STARTER,
-    )
+    instruction = WITH_STARTER if starter else WITHOUT_STARTER
+    return USER.format(content=content, instruction=instruction, starter=starter or NO_STARTER)
 
 
 def errata(*names: str) -> str | None:
@@ -138,7 +126,6 @@ def _errata() -> Mapping[str, str]:
 
 BASE_NAME = "livecodebench"
 TRAIN = f"{BASE_NAME}-train"
-"""V1 as a suite to learn from; as a suite the same problems are `livecodebench-v1`."""
 _NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 
 
@@ -158,7 +145,7 @@ class Release:
         """The name on the command line; plain `livecodebench` is the paper's suite, tag `v6`."""
         if self.tag.startswith("release_"):
             return f"{BASE_NAME}-v{self.last}"
-        return BASE_NAME if self.first == self.last == LAST else f"{BASE_NAME}-new-{self.tag}"
+        return BASE_NAME if self.first == LAST else f"{BASE_NAME}-new-{self.tag}"
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -181,14 +168,12 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, as the official code compares them.
+    """Contest dates, both ends included, as the official code compares them: with midnight.
 
-    Contest times are compared with midnight, so of the last day only contests dated to the day
-    (`T00:00:00`) are in.
+    So of the last day only contests dated to the day (`T00:00:00`) are in.
     """
 
     start: str = ""
-    """YYYY-MM-DD, or empty for no bound."""
     end: str = ""
 
     def __bool__(self) -> bool:
@@ -206,9 +191,6 @@ class Window:
         at = datetime.fromisoformat(contest_date)
         after = not self.start or datetime.fromisoformat(self.start) <= at
         return after and (not self.end or at <= datetime.fromisoformat(self.end))
-
-
-ALWAYS = Window()
 
 
 def release_of(tag: str) -> Release:
@@ -242,7 +224,10 @@ def named_release(name: str) -> Release | None:
 def window_of(start: str | None, end: str | None) -> Window:
     """Return a checked window; UserError for what is no date, or for an end before its start."""
     for day in filter(None, (start, end)):
-        if not _is_day(day):
+        found = None
+        with suppress(ValueError):
+            found = re.fullmatch(r"\d{4}-\d\d-\d\d", day) and datetime.fromisoformat(day)
+        if not found:
             raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
     if start and end and end < start:
         raise UserError(f"The window {start}..{end} ends before it starts.")
@@ -257,22 +242,12 @@ def read_window(text: str) -> Window:
     return window_of(start, end)
 
 
-def _is_day(text: str) -> bool:
-    try:
-        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and datetime.fromisoformat(text))
-    except ValueError:
-        return False
-
-
-NEWEST = release_of("v6")
-
-
 @dataclass(frozen=True, slots=True)
 class LiveCodeBench:
     """The suite; `data` names a folder of local data (default: see suites/data.py)."""
 
-    release: Release = NEWEST
-    window: Window = ALWAYS
+    release: Release = Release("v6", LAST, LAST)
+    window: Window = Window()
     data: str | Path | None = None
     official: bool = True
     """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
@@ -307,10 +282,6 @@ class LiveCodeBench:
         sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
 
-    def between(self, window: Window) -> "LiveCodeBench":
-        """Return the suite of those problems whose contests lie in a window."""
-        return replace(self, window=window)
-
     def for_reward(self) -> "LiveCodeBench":
         """Return the suite that judges once: the real verdict is the value, the other is shown."""
         return replace(self, official=False)
@@ -331,8 +302,7 @@ class LiveCodeBench:
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by running the reply's program on all tests in a box.
 
-        Raises SandboxError when the box fails, and UserError when the data file that has the
-        question's tests is absent or another one.
+        SandboxError when the box fails, UserError when the tests' file is absent or another.
         """
         box, tests = required_box(box, self.name), self._tests(question)
         known = ("platform", "difficulty", "contest_date", "errata")
@@ -341,8 +311,7 @@ class LiveCodeBench:
         program = extract_fenced(reply)
         if program is None:
             return Grade(0.0, None, "no program found", {**facts, "tests_passed": 0})
-        started = perf_counter()
-        real = judge_program(program, tests, box)
+        started, real = perf_counter(), judge_program(program, tests, box)
         explanation = _progress(real)
         facts |= {
             "verdicts": list(real.verdicts),
@@ -367,18 +336,16 @@ class LiveCodeBench:
         return [pinned_index(name, self.pinned, self.data) for name in self.release.files]
 
     def _tests(self, question: Question) -> ProgramTests:
-        """Return the tests that a question's target stands for, read from where its row lies."""
         target = unsealed(question)
-        tests = find_tests(target, question.id)
-        if tests is None:
-            self._indexes()
-            tests = find_tests(target, question.id)
-        if tests is None:
-            raise UserError(
-                f"The data of {self.name} has other tests for {question.id} than the question that "
-                f"was asked ({target[:19]}): grade with the file it came from."
-            )
-        return tests
+        if tests := find_tests(target, question.id):
+            return tests
+        self._indexes()
+        if tests := find_tests(target, question.id):
+            return tests
+        raise UserError(
+            f"The data of {self.name} has other tests for {question.id} than the question that "
+            f"was asked ({target[:19]}): grade with the file it came from."
+        )
 
 
 def _progress(result: ProgramResult) -> str:
@@ -390,7 +357,6 @@ def _progress(result: ProgramResult) -> str:
 
 
 LIVECODEBENCH = LiveCodeBench()
-
 LIVECODEBENCH_TRAIN = LiveCodeBench(release_of("release_v1"), splits=("train",))
 """The 400 problems of V1 in the role that the conductor paper gave them: to learn from."""
 
@@ -429,15 +395,9 @@ def with_breakdown(made: Task, epochs: int) -> Task:
         sample.metadata = {**facts, "platform": facts["question"]["platform"]}
     reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
     by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
+    kept = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
     return Task(
-        dataset=made.dataset,
-        setup=made.setup,
-        solver=made.solver,
-        sandbox=made.sandbox,
-        scorer=made.scorer,
+        **{name: getattr(made, name) for name in kept},
         metrics=[mean(), stderr(), by_topic, by_platform],
         epochs=Epochs(epochs, reducers),
-        name=made.name,
-        version=made.version,
-        metadata=made.metadata,
     )

@@ -1,13 +1,9 @@
 """LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
 
-One pass over a file takes its sha256, checks every row's tests, and notes where each row lies; what
-it finds is kept in podium's cache folder, so later runs read neither the file nor its tests until a
-program is graded: then one row is read. A question carries only the digest of its tests (a log with
-tests would have gigabytes). `datasets` 4 and later refuse the hub's loading script, so the files
-themselves are fetched. Hidden tests come as base64 of zlib of a pickle that holds one string of
-JSON. Unpickling what was downloaded can run anything, so its opcodes are listed, and only those
-that spell a single string are read (LiveCodeBench/LiveCodeBench @28fef95,
-lcb_runner/benchmarks/code_generation.py, calls pickle.loads).
+One pass takes a file's sha256, checks every row's tests and notes where each row lies; that is kept
+in podium's cache folder. A question carries only the digest of its tests. `datasets` 4 and later
+refuse the hub's loading script, so the files themselves are fetched. Hidden tests are base64 of
+zlib of a pickle; unpickling can run anything, so only opcodes that spell one string are read.
 """
 
 import base64
@@ -25,10 +21,11 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from harness.errors import UserError
 from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
+from suites.code_checks import refuse_untold
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
 
@@ -36,18 +33,14 @@ FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),
     *("starter_code", "difficulty", "public_test_cases", "private_test_cases", "metadata"),
 )
-"""What a raw row has and podium reads; all are strings."""
 
 FORMAT = 1
-"""Version of the remembered indexes."""
-
 LOCATIONS: dict[str, tuple[Path, int, int]] = {}
 """File, offset and length of the row whose tests have a digest, for every file that this process
 has indexed; by digest, so an entry of one file can never serve another's tests."""
 _ONE_PASS = Lock()
 """Grading threads that need the same file wait for one pass instead of each making its own."""
 BLOCK = 1 << 20
-"""Bytes unzipped at a time."""
 _SPOOLS: list[TemporaryDirectory[str]] = []
 """Kept until the process ends, when each removes itself."""
 LARGEST = 1 << 30
@@ -59,10 +52,8 @@ AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 """Opcodes of a pickled string: the string itself, and what pickle writes around it."""
 
 
-class IndexedProblem(BaseModel):
+class IndexedProblem(BaseModel, frozen=True):
     """One problem without its hidden tests, and where its row lies."""
-
-    model_config = ConfigDict(frozen=True)
 
     question_id: str
     question_title: str
@@ -73,24 +64,19 @@ class IndexedProblem(BaseModel):
     starter_code: str
     difficulty: str
     public: tuple[tuple[str, str], ...]
-    """Input and output of each test that the statement shows."""
     method: str | None
     tests: int
-    """How many there are, public and private."""
     digest: str
     offset: int
     length: int
 
 
-class RowIndex(BaseModel):
+class RowIndex(BaseModel, frozen=True):
     """What one pass over a file found."""
-
-    model_config = ConfigDict(frozen=True)
 
     format: int
     path: str
     size: int
-    """Bytes."""
     mtime_ns: int
     sha256: str
     entries: tuple[IndexedProblem, ...]
@@ -111,10 +97,7 @@ def index_file(path: Path) -> RowIndex:
 
 
 def find_tests(digest: str, question_id: str) -> ProgramTests | None:
-    """Return the tests with this digest, None when no indexed file has them.
-
-    UserError when the file has changed since it was indexed.
-    """
+    """Return the tests with this digest, or None; UserError for a file changed since indexed."""
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
@@ -132,25 +115,20 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
 
 def read_index(path: Path, key: tuple[str, int, int], shown: Path | None = None) -> RowIndex:
     """Read a whole file once, a line at a time; `shown` is the name that messages give it."""
-    digest, entries, offset = hashlib.sha256(), list[IndexedProblem](), 0
-    seen = set[str]()
+    digest, entries, offset = hashlib.sha256(), dict[str, IndexedProblem](), 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             digest.update(line)
             if line.strip():
                 entry = _indexed_problem(line, offset, f"{shown or path}, line {number}")
-                if entry.question_id in seen:
+                if entry.question_id in entries:
                     raise UserError(f"{shown or path} has question {entry.question_id} twice.")
-                seen.add(entry.question_id)
-                entries.append(entry)
+                entries[entry.question_id] = entry
             offset += len(line)
+    (name, size, mtime_ns), found = key, tuple(entries.values())
+    sha256 = digest.hexdigest()
     return RowIndex(
-        format=FORMAT,
-        path=key[0],
-        size=key[1],
-        mtime_ns=key[2],
-        sha256=digest.hexdigest(),
-        entries=tuple(entries),
+        format=FORMAT, path=name, size=size, mtime_ns=mtime_ns, sha256=sha256, entries=found
     )
 
 
@@ -164,16 +142,14 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
     except ValueError as error:
         name = row["question_id"]
         raise UserError(f"{where}: question {name} cannot be used: {error}.") from error
-    return IndexedProblem.model_validate(
-        {
-            **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
-            "public": public,
-            "method": tests.method,
-            "tests": len(tests.cases),
-            "digest": digest_of_tests(row),
-            "offset": offset,
-            "length": len(line),
-        }
+    return IndexedProblem(
+        **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
+        public=public,
+        method=tests.method,
+        tests=len(tests.cases),
+        digest=digest_of_tests(row),
+        offset=offset,
+        length=len(line),
     )
 
 
@@ -184,9 +160,7 @@ def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise UserError(f"{where} is no JSON object.")
     found = cast(dict[str, Any], row)
-    for field in FIELDS:
-        if not isinstance(found.get(field), str):
-            raise UserError(f"{where} is no raw LiveCodeBench row: {field} is missing or no text.")
+    refuse_untold(found, FIELDS, f"{where} is no raw LiveCodeBench row")
     return found
 
 
@@ -202,12 +176,11 @@ def _index_path(name: str) -> Path:
 
 def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
     """Return what an earlier run found, unless the file is another one by now."""
-    try:
+    with suppress(OSError, ValidationError):
         index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
-    except (OSError, ValidationError):
-        return None
-    same = (index.path, index.size, index.mtime_ns) == key and index.format == FORMAT
-    return index if same else None
+        if (index.path, index.size, index.mtime_ns, index.format) == (*key, FORMAT):
+            return index
+    return None
 
 
 def _keep_index(index: RowIndex) -> RowIndex:
@@ -256,58 +229,49 @@ def _downloaded(source: DataSource, wanted: Path) -> Path:
 def index_raw_rows(path: Path) -> RowIndex:
     """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
 
-    Only plain JSONL can be read at an offset; the other forms are first written out as that, to a
-    folder that lasts as long as the process. UserError when it has others or cannot be read.
+    Only plain JSONL can be read at an offset; the other forms are first written out as that.
+    UserError when it has others or cannot be read.
     """
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    if plain.suffix == ".csv":
-        index = _index_written_out(path, _csv_lines(path))
-    elif path.suffix == ".gz":
-        index = _index_written_out(path, _unzipped(path))
-    else:
-        index = index_file(path)
+    is_plain = path.suffix != ".gz" and path.suffix != ".csv"
+    index = index_file(path) if is_plain else _index_written_out(path)
     if not index.entries:
         raise UserError(f"{path} has no rows.")
     return index
 
 
-def _index_written_out(path: Path, lines: Iterator[bytes]) -> RowIndex:
+def _index_written_out(path: Path) -> RowIndex:
     spool = TemporaryDirectory(prefix="podium-rows-")
     _SPOOLS.append(spool)
     plain = Path(spool.name) / "rows.jsonl"
     with plain.open("wb") as file:
-        file.writelines(lines)
+        file.writelines(_json_lines(path))
     stat = path.stat()
     index = read_index(plain, (str(path), stat.st_size, stat.st_mtime_ns), path)
     note_locations(index, plain)
     return index
 
 
-def _unzipped(path: Path) -> Iterator[bytes]:
+def _json_lines(path: Path) -> Iterator[bytes]:
+    is_csv = path.name.removesuffix(".gz").endswith(".csv")
     try:
+        if is_csv:
+            with open_text(path) as text:
+                yield from (
+                    json.dumps(row).encode() + b"\n" for _, row in dicts_of_csv(lines_of(text))
+                )
+            return
         with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
             while block := file.read(BLOCK):
                 yield block
     except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise UserError(f"{path} cannot be unzipped ({error}).") from error
-
-
-def _csv_lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open_text(path) as file:
-            for _, row in dicts_of_csv(lines_of(file)):
-                yield json.dumps(row).encode() + b"\n"
-    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise UserError(f"{path} cannot be read as CSV ({error}).") from error
+        how = "read as CSV" if is_csv else "unzipped"
+        raise UserError(f"{path} cannot be {how} ({error}).") from error
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return what stands for a row's tests in a question's target: `sha256:` and 64 hex digits.
-
-    Taken over the fields as they lie on the hub, so that no test has to be decoded to compare it.
-    """
+    """Return what stands for a row's tests in a question's target, of fields as on the hub."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")
@@ -317,10 +281,7 @@ def digest_of_tests(row: Mapping[str, Any]) -> str:
 
 
 def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
-    """Return a row's tests, public ones first as the official evaluator runs them.
-
-    Raises ValueError, with a reason fit for a sentence, when they cannot be read or there are none.
-    """
+    """Return a row's tests, public ones first; ValueError, fit for a sentence, without any."""
     cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
     if not cases:
         raise ValueError("the problem has no tests")
@@ -398,12 +359,11 @@ def _read_json(text: str, what: str) -> object:
 def _cases(found: object, what: str) -> tuple[ProgramCase, ...]:
     if not isinstance(found, list):
         raise ValueError(f"its {what} are no list")
-    cases = list[ProgramCase]()
-    for one in cast(list[object], found):
-        if not isinstance(one, dict):
+    tests = cast(list[Any], found)
+    for test in tests:
+        if not isinstance(test, dict):
             raise ValueError(f"one of its {what} is no JSON object")
-        test = cast(dict[str, Any], one)
-        if not isinstance(test.get("input"), str) or not isinstance(test.get("output"), str):
+        given = cast(dict[str, Any], test)
+        if not isinstance(given.get("input"), str) or not isinstance(given.get("output"), str):
             raise ValueError(f"one of its {what} lacks an input or an output")
-        cases.append(ProgramCase(test["input"], test["output"]))
-    return tuple(cases)
+    return tuple(ProgramCase(test["input"], test["output"]) for test in tests)

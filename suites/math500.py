@@ -7,6 +7,7 @@ here are ours.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +19,19 @@ from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
+from suites.aime25 import PREFIX
 from suites.base import DatasetSuite, unsealed, user_errors
 from suites.data import refuse_duplicates, sources
 from suites.math_equality import Equality, compare, is_list
 
-PROMPT = (
-    "Solve the following math problem efficiently and clearly.  The last line of your response "
-    "should be of the following format: 'Therefore, the final answer is: $\\boxed{ANSWER}$. I hope "
-    "it is correct' (without quotes) where ANSWER is just the final number or expression that "
-    "solves the problem. Think step by step before answering.\n\n"
-)
+PROMPT = f"{PREFIX}\n\n"
 """huggingface/lighteval at 01e73a4, default_prompts.py, `math_500`; MATH itself has no prompt."""
 
 SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
 """Questions of each split, taken in this order by the rank of the id's sha256."""
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
-
 SHOWN = 200
-"""Characters of an answer that a grade shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +53,28 @@ class Math500(DatasetSuite):
         return [question for question in every if question.id in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the hub's rows, or of rows like those of the local file.
-
-        UserError unless they are 500 rows with the hub's columns and ids that differ.
-        """
+        """Return the questions of rows; UserError unless they are 500 with the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
             raise UserError(f"{path} has {len(rows)} rows; MATH-500 has 500.")
-        for number, row in enumerate(rows, start=1):
-            for column in COLUMNS:
-                if not str(row.get(column) or "").strip():
-                    raise UserError(f"{path}, row {number} has no `{column}`.")
+        for (number, row), column in product(enumerate(rows, start=1), COLUMNS):
+            if not str(row.get(column) or "").strip():
+                raise UserError(f"{path}, row {number} has no `{column}`.")
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of expressions; `look` in the metadata says what decided.
-
-        EqualityError when the process that compares cannot be started.
-        """
+        """Grade a reply by equality of expressions; `look` in the metadata says what decided."""
         target, said = unsealed(question), extract_expressions(reply)
         if not said:
             return Grade(0.0, None, f"No answer was found; the target is {target}.")
         found, verdict = said[-1], compare(target, said[-1])
         if len(said) > 1 and not verdict.gave_up:
             found, verdict = _of_several(target, said, verdict)
-        explanation = explain_verdict(target, found[:SHOWN], verdict)
-        return Grade(float(verdict.equal), found[:SHOWN], explanation, {"look": verdict.look})
+        shown, equals = found[:SHOWN], "equals" if verdict.equal else "differs from"
+        why = f"{shown} {equals} the target {target}."
+        if verdict.gave_up:
+            why = f"math-verify came to no end on {shown}, which therefore counts as wrong."
+        return Grade(float(verdict.equal), shown, why, {"look": verdict.look})
 
 
 def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:
@@ -97,14 +88,6 @@ def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, 
         return (said[-1], last) if last.equal else (together, compare(target, together))
     alike = last.equal and all(compare(target, one).equal for one in said)
     return (said[-1], last) if alike else (together, Equality(False, last.look))
-
-
-def explain_verdict(target: str, found: str, verdict: Equality) -> str:
-    """Return a sentence with both answers and what was said of them."""
-    if verdict.gave_up:
-        return f"math-verify came to no end on {found}, which therefore counts as wrong."
-    said = "equals" if verdict.equal else "differs from"
-    return f"{found} {said} the target {target}."
 
 
 MATH500 = Math500()
@@ -129,13 +112,11 @@ def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = No
 
 def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
     """Return the ids of one split: consecutive ranks by sha256, train first."""
+    if split not in SIZES:
+        raise UserError(f"MATH-500 has no {split!r} split.")
     ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-    start = 0
-    for name, size in SIZES.items():
-        if name == split:
-            return frozenset(ranked[start : start + size])
-        start += size
-    raise UserError(f"MATH-500 has no {split!r} split.")
+    ends = dict(zip(SIZES, accumulate(SIZES.values()), strict=True))
+    return frozenset(ranked[ends[split] - SIZES[split] : ends[split]])
 
 
 def math500_questions(rows: Sequence[Mapping[str, Any]], where: str) -> Sequence[Question]:

@@ -1,9 +1,8 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
-An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation or a
-relation, and only the key's own shape can equal the key. Values are compared as text and as
-numbers; math-verify is asked about what is left, one value at a time, and never about words: it
-takes an interval for a tuple, a set for a list and a multiple for an equation.
+Only the key's own shape (a list, an interval, a matrix ...) can equal the key. Values are compared
+as text and as numbers; math-verify is asked about the rest, one value at a time, and never about
+words: it takes an interval for a tuple, a set for a list and a multiple for an equation.
 """
 
 import re
@@ -31,11 +30,8 @@ from suites.quantities import (
 )
 
 Look = Literal["exact", "math-verify"]
-
 SHORT = 40
 MOST_PAIRS = 64
-"""Pairs of values about which math-verify is asked for one answer."""
-
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]
@@ -132,7 +128,6 @@ class AnswerShape:
 
 
 def _bare(text: str) -> str:
-    """Return a text without spaces and what only sets it in roman type."""
     return _WRAPPERS.sub(r"\1", text).replace(" ", "")
 
 
@@ -151,17 +146,16 @@ def compare(target: str, answer: str) -> Equality:
     if target.strip() == answer.strip() or ("\\text" in target and _bare(target) == _bare(answer)):
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
-    if (gold := parse_rational(target)) is not None and (
-        number := parse_rational(plain)
-    ) is not None:
+    gold = parse_rational(target)
+    number = None if gold is None else parse_rational(plain)
+    if gold is not None and number is not None:
         equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
-    asked = list[Pair]()
-    if not _agree(target, answer, lambda gold, said: _note(asked, gold, said)):
-        return Equality(False, "exact")
-    if not asked:
-        return Equality(True, "exact")
-    pairs = tuple(dict.fromkeys(asked))
+    asked = dict[Pair, bool]()
+    equal = _agree(target, answer, lambda gold, said: asked.setdefault(_pair(gold, said), True))
+    if not equal or not asked:
+        return Equality(equal, "exact")
+    pairs = tuple(asked)
     said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
     if said is None:
         return Equality(False, "math-verify", gave_up=True)
@@ -170,22 +164,10 @@ def compare(target: str, answer: str) -> Equality:
     return Equality(equal, "math-verify")
 
 
-def first_look(target: str, answer: str) -> bool | None:
-    """Return what can be said without algebra: equal, certainly not equal, or None."""
-    asked = list[Pair]()
-    equal = _agree(target, answer, lambda gold, said: _note(asked, gold, said))
-    return None if asked and equal else equal
-
-
 def is_list(answer: str) -> bool:
     r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
     shape = parse_shape(answer)
     return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
-
-
-def _note(asked: list[Pair], gold: str, said: str) -> bool:
-    asked.append(_pair(gold, said))
-    return True
 
 
 def _pair(gold: str, said: str) -> Pair:
@@ -240,23 +222,15 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    r"""Return a tuple, an interval, a set, a matrix or what parentheses alone enclose.
-
-    `]2,3[` is how some write `(2,3)`.
-    """
+    """Return a tuple, an interval (`]2,3[` is `(2,3)`), a set, a matrix or what () enclose."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
     if matrix and "\\begin" not in matrix[2]:
+        lines = split_outside_brackets(matrix[2], _ROW)
         if matrix[1] == "cases":
-            return AnswerShape(
-                "list", text, _parts(split_outside_brackets(matrix[2], _ROW), depth), name
-            )
-        rows = [
-            split_outside_brackets(row, _CELL)
-            for row in split_outside_brackets(matrix[2], _ROW)
-            if row
-        ]
+            return AnswerShape("list", text, _parts(lines, depth), name)
+        rows = [split_outside_brackets(line, _CELL) for line in lines if line]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
         return AnswerShape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
     opens = next((sign for sign in _BRACKETS if text.startswith(sign)), "")
@@ -276,10 +250,9 @@ def _related(text: str, depth: int) -> AnswerShape:
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
-        false = exact is not None and not rounds_to(exact, about[1])
-        return (
-            AnswerShape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
-        )
+        if not about[0] or (exact is not None and not rounds_to(exact, about[1])):
+            return AnswerShape("nothing", text)
+        return _shape(about[0], depth + 1)
     if builder := _BUILDER.fullmatch(text):
         text = builder[1]
     made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
@@ -291,7 +264,6 @@ def _related(text: str, depth: int) -> AnswerShape:
 
 
 def _interval(text: str) -> tuple[str, str] | None:
-    """Return the variable of one inequality, and its interval."""
     pieces = [piece.strip() for piece in _ORDER.split(text)]
     if len(pieces) == 3:
         left, sign, right = pieces
@@ -299,21 +271,17 @@ def _interval(text: str) -> tuple[str, str] | None:
     if len(pieces) != 5 or not _NAMED.fullmatch(pieces[2]):
         return None
     low, one, name, other, high = pieces
-    if not _less(one):
+    less = [sign.startswith(("<", "\\leq")) for sign in (one, other)]
+    if not less[0]:
         low, one, other, high = high, other, one, low
-    if _less(pieces[1]) != _less(pieces[3]) or any(_UNKNOWN.search(end) for end in (low, high)):
+    if less[0] != less[1] or any(_UNKNOWN.search(end) for end in (low, high)):
         return None
     left = "[" if low and one in ("<=", ">=", "\\leq", "\\geq") else "("
     right = "]" if high and other in ("<=", ">=", "\\leq", "\\geq") else ")"
     return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
 
 
-def _less(sign: str) -> bool:
-    return sign.startswith(("<", "\\leq"))
-
-
 def _equated(text: str, name: str, depth: int) -> AnswerShape:
-    """Return a value, with its name where it has one, or an equation."""
     sides = split_outside_brackets(text, _EQUALS)
     if len(sides) == 1:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
@@ -338,8 +306,7 @@ def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
     if len(names) != len(shape.parts):
         return shape
     at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
-    parts = tuple(shape.parts[each] for each in at)
-    return AnswerShape(shape.kind, "", parts)
+    return AnswerShape(shape.kind, "", tuple(shape.parts[each] for each in at))
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -380,7 +347,7 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
 
 def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
     """Return whether one is the value of x, the other that of y; a function is what its y is."""
-    names = {gold.name, said.name} - {""}
+    names = {gold.name, said.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
@@ -428,7 +395,6 @@ def _in_order(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask
 
 
 def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
-    """Return whether each part of one is a part of the other, in any order."""
     if len(gold) != len(said) or len(gold) > MOST_PARTS:
         return False
     same = [[_same_shape(one, other, ask) for other in said] for one in gold]
@@ -509,7 +475,6 @@ def _same_text(gold: str, said: str) -> bool | None:
 
 
 def _letters(text: str) -> str:
-    """Return words without marks, an article and spaces, in small letters."""
     words = re.sub("[\u00ab\u00bb_ ]+", " ", text).strip().lower()
     return _ARTICLE.sub("", words, count=1).replace(" ", "").rstrip(".")
 
@@ -524,13 +489,9 @@ def _cannot_be(gold: str, said: str) -> bool:
         sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
         if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
             return True
-    others = _variables(said) - _variables(gold) - {"e", "i"}
+    # math-verify takes r for R
+    others = set(_VARIABLE.sub("", said)) - set(_VARIABLE.sub("", gold)) - {"e", "i"}
     return bool(others) or not re.search(r"[0-9A-Za-z]", said)
-
-
-def _variables(text: str) -> set[str]:
-    """Return the letters of an expression; math-verify takes r for R."""
-    return set(_VARIABLE.sub("", text))
 
 
 def stated_choice(text: str) -> str | None:

@@ -1,8 +1,7 @@
 """Ask math-verify in processes of its own, which may hang, crash or run out of memory.
 
-Each is a suites/math_verify_worker.py with no environment but PATH and no open file of ours. One is
-started when it is first needed and more when several threads wait. A fork of this process starts
-its own; all end with the process that started them.
+Each is a math_verify_worker.py with no environment but PATH and no open file of ours, started
+when it is first needed. A fork of this process starts its own; all end with who started them.
 """
 
 import atexit
@@ -27,7 +26,6 @@ WALL_S = 60.0
 """Seconds without any word after which a process counts as broken: ours to repair, no verdict."""
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
-
 Pair = tuple[str, str, int]
 """The target, an answer, and the decimal places to which decimals are compared."""
 
@@ -36,21 +34,9 @@ class EqualityError(PodiumError):
     """We failed: the process that compares cannot be started or says nothing."""
 
 
-def math_verify_says(target: str, answer: str, places: int) -> bool | None:
-    """Return whether math-verify calls two LaTeX answers equal; None where it came to no end.
-
-    EqualityError when no process can be started.
-    """
-    said = math_verify_all(((target, answer, places),))
-    return said[0] if said else None
-
-
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return what math-verify says of each pair; None where all together took too long.
-
-    The last 4,096 verdicts are kept. EqualityError when no process can be started.
-    """
+    """Return what math-verify says of each pair; None where all together took too long."""
     said = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, said["equal"])) if "equal" in said else None
 
@@ -60,8 +46,9 @@ class MathVerifyProcess:
 
     def __init__(self, command: Sequence[str] = ()) -> None:
         """Start it and wait until it is ready; EqualityError when it is not."""
+        folders = [path for path in sys.path if Path(path).is_absolute()]
         self._process = subprocess.Popen(
-            command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *_import_folders()],
+            command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -127,10 +114,6 @@ class MathVerifyProcess:
         return self._process.pid
 
 
-def _import_folders() -> list[str]:
-    return [path for path in sys.path if Path(path).is_absolute()]
-
-
 class MathVerifyPool:
     """Processes for several threads: as many as there are cores, started when they are needed."""
 
@@ -147,32 +130,23 @@ class MathVerifyPool:
             return self._ask(line)
 
     def _ask(self, line: bytes) -> dict[str, Any]:
-        worker: MathVerifyProcess | None = self._take()
+        with self._changed:
+            self._changed.wait_for(lambda: self._free or self._running < self._most)
+            self._running += 1
+            worker = self._free.pop() if self._free else None
         try:
             worker = worker or MathVerifyProcess()
-            answer = worker.ask(line)
+            return worker.ask(line)
         except BaseException:
             if worker:
                 worker.end()
             worker = None
             raise
         finally:
-            self._give_back(worker)
-        return answer
-
-    def _take(self) -> MathVerifyProcess | None:
-        """Return a free process, or None where a new one may be started."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._free or self._running < self._most)
-            self._running += 1
-            return self._free.pop() if self._free else None
-
-    def _give_back(self, worker: MathVerifyProcess | None) -> None:
-        with self._changed:
-            self._running -= 1
-            if worker:
-                self._free.append(worker)
-            self._changed.notify()
+            with self._changed:
+                self._running -= 1
+                self._free += [worker] if worker else []
+                self._changed.notify()
 
     def pids(self) -> list[int]:
         """Return the processes that are waiting for work."""

@@ -1,16 +1,14 @@
 """Decide with math-verify whether two answers are equal: the program in a process of its own.
 
-Run as `python -I math_verify_worker.py CPU_S PATH...`; podium never imports it. One JSON object a
-line: in `{"pairs": [[target, answer, places], ...]}`, out `{"equal": [...]}`, or `{"gave_up":
-signal}` where the checking itself did not end. A first process loads the libraries once and forks
-the one that works; the kernel ends that one after its CPU seconds (CPU and not wall time, so that a
-busy machine changes no verdict), and another is forked within milliseconds.
+Run as `python -I math_verify_worker.py CPU_S PATH...`. One JSON object a line: in `{"pairs":
+[[target, answer, places], ...]}`, out `{"equal": [...]}`, or `{"gave_up": signal}` where checking
+did not end. A first process loads the libraries and forks the one that works; the kernel ends that
+one after its CPU seconds (not wall time: a busy machine changes no verdict).
 
-math-verify 0.9.0 evaluates text with Python in one place (`ExprExtractionConfig`, never used here)
-and sympy 1.14 wherever a string becomes an expression, `Number("12")` among them. That function is
-replaced by one that knows number literals and names. What is left is polys/monomials.py, which runs
-code that it makes from the number of variables; a hook refuses to run any other string, to start a
-program, to write a file and to open a socket.
+sympy 1.14 evaluates text with Python wherever a string becomes an expression, `Number("12")` among
+them; that function is replaced by one that knows literals and names. What is left is
+polys/monomials.py, which runs code made from the number of variables; a hook refuses any other
+string, programs, written files and sockets.
 """
 
 import json
@@ -100,16 +98,12 @@ def _refuse(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _running() -> str:
-    """Return the file of the code that asked for what the hook was told."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # there is no public way
     return frame.f_code.co_filename
 
 
 def _checker() -> Any:
-    """Return the function that compares, with math-verify's own time limits off.
-
-    They use SIGALRM; the caller of this process has limits of its own.
-    """
+    """Return the function that compares, with math-verify's own time limits (SIGALRM) off."""
     import math_verify  # pyright: ignore[reportMissingTypeStubs]
     import sympy  # pyright: ignore[reportMissingTypeStubs]
     from sympy.parsing import sympy_parser  # pyright: ignore[reportMissingTypeStubs]

@@ -7,6 +7,7 @@ task 11-510 is the suite, 511-600 validation, 601-974 train; 1-10 were its examp
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from harness.extract import extract_program
 from harness.records import Question
 from harness.suite import Split
 from suites.base import user_errors
-from suites.code_checks import CheckCode, UnitTestedSuite, compiles
+from suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -29,7 +30,6 @@ SPLITS: Mapping[Split, range] = {
     "validation": range(511, 601),
     "train": range(601, 975),
 }
-"""Task ids, as published."""
 
 BY_TEXT: Mapping[int, str] = {
     367: "its tests build trees of the program's own class Node",
@@ -59,13 +59,16 @@ class Mbpp(UnitTestedSuite):
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row; UserError if bad."""
-        number, tests = _number(row, where), _tests(row, where)
+        task = str(row.get("task_id"))
+        if not (task.isascii() and task.isdigit()):
+            raise UserError(f"{where} is no raw MBPP row: its task_id {task!r} is no number.")
+        refuse_untold(row, ["text"], f"{where} is no raw MBPP row")
+        number, tests = int(task), _tests(row, where)
         setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
         text = "\n".join(tests)
         if not (compiles(text) and compiles(setup)):
             raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
-        names = names_called(text, setup)
-        check = CheckCode(text, names, setup=setup, by_text=number in BY_TEXT)
+        check = CheckCode(text, names_called(text, setup), setup, by_text=number in BY_TEXT)
         return Question(
             id=f"mbpp-{number}",
             text=PROMPT.format(text=str(row["text"]).strip(), tests=text),
@@ -127,23 +130,12 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
 
 
-def _number(row: Mapping[str, Any], where: str) -> int:
-    number = str(row.get("task_id"))
-    if not (number.isascii() and number.isdigit()):
-        raise UserError(f"{where} is no raw MBPP row: its task_id {number!r} is no number.")
-    if not isinstance(row.get("text"), str):
-        raise UserError(f"{where} is no raw MBPP row: text is missing or no text.")
-    return int(number)
-
-
 def _tests(row: Mapping[str, Any], where: str) -> list[str]:
     """Return the assertions; CSV has them as the text of a Python list."""
     found = row.get("test_list")
     if isinstance(found, str):
-        try:
+        with suppress(SyntaxError, ValueError):
             found = ast.literal_eval(found)
-        except (SyntaxError, ValueError):
-            found = None
     if not isinstance(found, list) or not found:
         raise UserError(f"{where} is no raw MBPP row: test_list is missing or no list of tests.")
     return [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]

@@ -1,8 +1,7 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter.
+"""MMLU: four-way questions on 57 subjects, graded by the letter; options stand as published.
 
-Options stand as published, so the target of a question never moves. `eval` is the published test,
-`validation` the published val, `train` the auxiliary training questions, which are those of other
-suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
+`eval` is the published test, `validation` the published val, `train` the auxiliary questions, which
+are those of other suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
 """
 
 import csv
@@ -19,9 +18,16 @@ from inspect_ai import Task, task
 from harness.errors import UserError
 from harness.files import read_rows
 from harness.inspect_adapters import as_task
-from harness.records import Question
+from harness.records import Grade, Question
 from harness.suite import Split
-from suites.base import LETTERS, MultipleChoiceSuite, choice_metadata, choice_text, user_errors
+from suites.base import (
+    LETTERS,
+    DatasetSuite,
+    choice_metadata,
+    choice_text,
+    grade_choice,
+    user_errors,
+)
 from suites.data import check_rows, data_folder, fetch_rows, local_bytes, refuse_duplicates, sources
 
 SOURCES: Mapping[Split, str] = {
@@ -29,18 +35,16 @@ SOURCES: Mapping[Split, str] = {
     "validation": "mmlu-validation",
     "train": "mmlu-train",
 }
-"""The table of sources.toml that each split is read from."""
 
 FOLDERS: Mapping[Split, str] = {"eval": "test", "validation": "val"}
 """Where a split lies in the published archive: data/test/SUBJECT_test.csv."""
 
 COLUMNS = ("question", "choices", "answer")
 AUXILIARY = "auxiliary"
-"""Stands for a subject where the rows have none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mmlu(MultipleChoiceSuite):
+class Mmlu(DatasetSuite):
     """The suite. The archive has no auxiliary questions: the split `train` is always the hub's."""
 
     name: str = "mmlu"
@@ -61,8 +65,7 @@ class Mmlu(MultipleChoiceSuite):
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
 
-        UserError for a row without question, four choices or answer, and for other numbers of rows
-        without ids, since their places would name other questions than the suite does.
+        UserError for others: their places would name other questions than the suite does.
         """
         rows = [row for _, row in read_rows(path)]
         whole = {sources()[name].rows for name in SOURCES.values()}
@@ -70,8 +73,9 @@ class Mmlu(MultipleChoiceSuite):
             raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
-
-MMLU = Mmlu()
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Grade by the letter, for the order in which the question shows its options."""
+        return grade_choice(question, reply)
 
 
 @task
@@ -88,11 +92,9 @@ def mmlu_questions(
 ) -> list[Question]:
     """Return the questions of rows in the hub's schema, numbered from 1 within their subject.
 
-    A row's own `id` is kept. UserError names the first row that lacks something; `unnamed` is the
-    subject of rows without one.
+    UserError names a row that lacks something; `unnamed` is the subject of rows without one.
     """
-    numbers: dict[str, Iterator[int]] = {}
-    made: list[Question] = []
+    numbers, made = dict[str, Iterator[int]](), list[Question]()
     for place, row in enumerate(rows, start=1):
         _refuse_malformed(row, f"{where}, row {place}")
         subject = str(row.get("subject") or unnamed)
@@ -124,11 +126,7 @@ def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the published archive in the hub's schema, subject after subject.
-
-    A file has no header: question, four options, letter. Raises what zipfile and csv raise; the
-    archive's digest was checked before.
-    """
+    """Yield the rows of the published archive in the hub's schema, subject after subject."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for path in sorted(opened.namelist()):
             if path.startswith(f"data/{folder}/") and path.endswith(".csv"):

@@ -1,9 +1,8 @@
 """Numbers read exactly, and quantities as references of RLPR state them.
 
-`same_quantity` compares as OpenBMB/RLPR does at 8490fca (`math_equal` of
-verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4), except that whole numbers
-must be equal, that factors of 100 are forgiven only beside a percent sign, and that two different
-units differ.
+As in `math_equal` of OpenBMB/RLPR at 8490fca (verl/utils/reward_score/prime_math/grader.py:
+relative tolerance 1e-4), except that whole numbers must be equal, factors of 100 are forgiven only
+beside a percent sign, and two different units differ.
 """
 
 import math
@@ -11,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 from suites.latex import Measured, normalise_answer, parse_measured, units_contradict
@@ -23,8 +22,6 @@ PLACES = 6
 TOLERANCE = 1e-4
 """Relative, between decimals: RLPR's own."""
 LONGEST_TEXT = 200
-"""Characters of a text that may be a quantity."""
-
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
 _RATIONALS = (
@@ -58,6 +55,9 @@ class Quantity:
     measured: Measured
 
 
+_close = partial(math.isclose, rel_tol=TOLERANCE)
+
+
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity | None:
     r"""Return the number, with its unit, that a text is, or None when it is more or less.
@@ -88,10 +88,6 @@ def same_quantity(gold: Quantity, said: Quantity) -> bool:
     return _close(gold.value, said.value)
 
 
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=TOLERANCE)
-
-
 def parse_rational(text: str) -> Fraction | None:
     r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
 
@@ -120,34 +116,21 @@ def rounds_to(number: Fraction, text: str) -> bool:
     return abs(number - said) <= Fraction(1, 2 * 10 ** len(decimals))
 
 
-def no_finite_decimal(number: Fraction) -> bool:
-    """Return whether a number's decimals never end."""
-    rest = number.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return rest != 1
-
-
 def _fraction(parts: dict[str, str]) -> Fraction | None:
     parts = {name: value.replace(",", "").rstrip(".") for name, value in parts.items()}
     if "whole" in parts:
         return Fraction(parts["whole"]) * Fraction(10) ** int(parts.get("ten") or 0)
     if "first" in parts:
-        return _repeating(parts)
+        again = parts["again"] or parts["digit"]
+        once = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(parts["first"])
+        value = Fraction(f"{parts['before'] or 0}.{parts['first'] or 0}") + once
+        return -value if parts["sign"] == "-" else value
     bottom = Fraction(parts["bottom"])
     if bottom == 0:
         return None
     value = Fraction(parts["top"]) / bottom + int(parts.get("mixed") or 0)
     negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
     return -value if negative else value
-
-
-def _repeating(parts: dict[str, str]) -> Fraction:
-    again = parts["again"] or parts["digit"]
-    once = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(parts["first"])
-    value = Fraction(f"{parts['before'] or 0}.{parts['first'] or 0}") + once
-    return -value if parts["sign"] == "-" else value
 
 
 def evaluate_sum(text: str) -> Fraction | None:
@@ -172,7 +155,8 @@ def same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction
         number, percent = (other, one) if gold.percent else (one, other)
         return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
     _, point, decimals = said.value.partition(".")
-    if one == other or not no_finite_decimal(one):
+    ends = pow(10, one.denominator.bit_length(), one.denominator) == 0
+    if one == other or ends:  # a decimal that ends is not rounded
         return one == other
     long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
     return long and round(one, len(decimals)) == other
@@ -195,11 +179,8 @@ def contradicts_itself(answer: str) -> bool:
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]
     """
-    return (
-        "=" in answer
-        and len(answer) <= LONGEST
-        and sides_differ(normalise_answer(answer).split("="))
-    )
+    asked = "=" in answer and len(answer) <= LONGEST
+    return asked and sides_differ(normalise_answer(answer).split("="))
 
 
 def sides_differ(sides: Sequence[str]) -> bool:

@@ -1,15 +1,11 @@
 r"""RLPR: 77 thousand questions with short references, graded by rules or by a model.
 
-The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A reference
-that is a number, a letter, a few words or an expression is compared by rules, prose is judged by a
-model in the role `grader`; `rlpr-rules` is the part that needs no judge, as a reward asks none.
-
-The rules follow OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
-verl/utils/reward_score/prime_math/__init__.py and, for letters, reward_score/multi_choice.py; its
-`math_equal` runs `eval` on a reply, ours are quantities.py and math_equality.py. On purpose only
-the last statement counts (there, the reference in any box is enough), prose without a marker
-(`<answer>`, `\boxed`, "answer is") is no answer, and of a box that was cut off nobody knows what it
-would have said.
+A reference that is a number, a letter, a few words or an expression is compared by rules, prose is
+judged by a model in the role `grader`; `rlpr-rules` is the part that needs no judge. The rules
+follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of
+verl/utils/reward_score/prime_math/__init__.py; reward_score/multi_choice.py for letters), without
+its `eval` of a reply. On purpose the last statement counts, prose without a marker (`<answer>`,
+`\boxed`, "answer is") is no answer, and a box that was cut off says nothing.
 """
 
 import hashlib
@@ -73,14 +69,10 @@ Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # no
 for answers that are no letters. Changed: the response is fenced by marks that it cannot know."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""The letter in the last box, as `extract_option` takes it; with anything else in it there is none.
-"""
+"""The letter in the last box, as `extract_option` takes it; none with anything else in it."""
 
 LONGEST_JUDGED = 8000
-"""Characters of a reply, its end, that the judge is shown."""
-
 LONGEST_SHOWN = 200
-"""Characters of an answer that go into a grade."""
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
 """Whether two expressions, the reference first, are mathematically equal."""
@@ -138,10 +130,7 @@ class Rlpr(DatasetSuite):
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the reference's kind; JudgeError where it has none.
-
-        A reply that says nothing needs no judge: it is wrong.
-        """
+        """Grade by the rules for the reference's kind; JudgeError where it has none."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -162,20 +151,15 @@ class Rlpr(DatasetSuite):
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Ask the role `grader` whether the reply agrees with the reference.
-
-        Raises `JudgeError` when it says neither yes nor no, and whatever its provider raises.
-        """
-        reply = _shown_to_judge(state.output.completion)
+        """Ask the role `grader`; JudgeError when it says neither yes nor no."""
+        thinking, said, _ = parted(state.output.completion)
+        reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
         ruling = await judged_by_model(state, judge_case(question, reply))
-        return Grade(
-            value=float(ruling.verdict.upper() == "Y"),
-            extracted=(*stated_answers(reply), reply)[0][-LONGEST_SHOWN:],
-            explanation=ruling.said,
-            metadata={"rule": "text", "judge": ruling.judge},
-        )
+        stated = (*stated_answers(reply), reply)[0][-LONGEST_SHOWN:]
+        facts = {"rule": "text", "judge": ruling.judge}
+        return Grade(float(ruling.verdict.upper() == "Y"), stated, ruling.said, facts)
 
     def _kept(self, made: list[Question]) -> list[Question]:
         return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]
@@ -208,7 +192,6 @@ def rlpr_rules(
 
 @lru_cache(maxsize=2)
 def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Question, ...]:
-    """Return every question, read once a process."""
     return tuple(rlpr_questions(fetch_rows("rlpr", data), data_revision))
 
 
@@ -222,12 +205,6 @@ def judge_case(question: Question, reply: str) -> JudgeCase:
         answer=reply,
         criterion=question.target or "",
     )
-
-
-def _shown_to_judge(reply: str) -> str:
-    """Return what was said after thinking, its end if it is long."""
-    thinking, said, _ = parted(reply)
-    return (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
 
 
 @lru_cache(maxsize=4096)
@@ -258,10 +235,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
-    """Return what a reply gives as its answer to a question of a kind.
-
-    Several where they stand together, none where there is no answer.
-    """
+    """Return what a reply gives as its answer; several where they stand together."""
     if kind != "choice":
         return extract_expressions(reply)
     found = extract_choice(reply, letters=RLPR_LETTERS)
@@ -281,16 +255,14 @@ def matches_reference(reference: str, answer: str, equal: Equal) -> bool:
         return any(_bare_words(form) == _bare_words(reference) for form in [answer, *forms])
     if kind != "number" and any(_compact(form) == _compact(reference) for form in [answer, *forms]):
         return True
+    short = [form for form in forms if 0 < len(form) <= LONGEST_EXPRESSION]
+    gold = parse_quantity(reference)
     return any(
-        _same_answer(reference, form, equal)
-        for form in forms
-        if 0 < len(form) <= LONGEST_EXPRESSION
+        same_quantity(gold, said)
+        if gold and (said := parse_quantity(form))
+        else equal(reference, form)
+        for form in short
     )
-
-
-def _same_answer(reference: str, answer: str, equal: Equal) -> bool:
-    gold, said = parse_quantity(reference), parse_quantity(answer)
-    return same_quantity(gold, said) if gold and said else equal(reference, answer)
 
 
 def _leading_yes_or_no(answer: str) -> str | None:
@@ -305,10 +277,7 @@ def _leading_yes_or_no(answer: str) -> str | None:
 
 
 def _answer_forms(answer: str) -> list[str]:
-    """Return an answer as it stands and, where it is one statement, what comes after "x =".
-
-    `match_answer` cuts there, too, but also in "a=5, b=6, c=7", which states three answers.
-    """
+    """Return an answer as it stands and, where it is one statement, what comes after "x ="."""
     plain = answer.strip().rstrip(".").strip()
     cuts = list(_CUT.finditer(plain[: 2 * LONGEST_EXPRESSION]))
     if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
@@ -317,7 +286,6 @@ def _answer_forms(answer: str) -> list[str]:
 
 
 def _plain_text(text: str) -> str:
-    """Return a text without markup, escapes of signs and a full stop at its end."""
     plain = without_markup(text[: 4 * LONGEST_EXPRESSION].replace("\\$", "").replace("\\%", "%"))
     return plain.removesuffix(".").strip() or text.strip()
 
@@ -341,24 +309,20 @@ def _parsed_json(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
-class PromptMessage(BaseModel):
-    """One message of a prompt."""
-
+class _Message(BaseModel):
     role: str
     content: str
 
 
-class RewardModel(BaseModel):
-    """The column `reward_model`."""
-
+class _RewardModel(BaseModel):
     ground_truth: str | int | float
 
 
 class RlprRow(BaseModel):
     """One row; columns that grade nothing are left out."""
 
-    prompt: Annotated[list[PromptMessage], BeforeValidator(_parsed_json)]
-    reward_model: Annotated[RewardModel, BeforeValidator(_parsed_json)]
+    prompt: Annotated[list[_Message], BeforeValidator(_parsed_json)]
+    reward_model: Annotated[_RewardModel, BeforeValidator(_parsed_json)]
     ability: str = ""
     data_source: str = ""
 
@@ -368,23 +332,16 @@ class RlprRow(BaseModel):
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Question]:
-    """Return the questions of rows, in order; rows that are alike are one question.
-
-    An id is the digest of question and answer, as the data has no ids of its own that are known to
-    be distinct. UserError names the row and the column that is missing or not as it should be.
-    """
-    made: dict[str, Question] = {}
+    """Return the questions of rows; rows that are alike are one. UserError names row and column."""
+    made = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
-        question = _question(_checked_row(row, f"{where}, row {number}"), f"{where}, row {number}")
+        question = _question(row, f"{where}, row {number}")
         made.setdefault(question.id, question)
     return list(made.values())
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return the questions of a split: a fixed 60, 20 and 20 % of the different question texts.
-
-    By rank of the text's digest, so that a text with two answers is not in two splits.
-    """
+    """Return the 60, 20 or 20 % of a split, by rank of the text's digest: no text is in two."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [
@@ -399,7 +356,7 @@ def without_system_message(question: Question) -> str:
     return question.text[int(question.metadata.get(ASKED_AT, 0)) :]
 
 
-def _checked_row(row: Mapping[str, Any], where: str) -> RlprRow:
+def _checked(row: Mapping[str, Any], where: str) -> RlprRow:
     for column in ("prompt", "reward_model"):
         if column not in row:
             raise UserError(f"{where} has no column {column!r}.")
@@ -411,7 +368,8 @@ def _checked_row(row: Mapping[str, Any], where: str) -> RlprRow:
         raise UserError(f"{where}, column {column}: {first['msg']}.") from error
 
 
-def _question(row: RlprRow, where: str) -> Question:
+def _question(raw: Mapping[str, Any], where: str) -> Question:
+    row = _checked(raw, where)
     system, problem = row.said_by("system"), row.said_by("user")
     answer = str(row.reward_model.ground_truth).strip()
     if not problem:

@@ -100,7 +100,7 @@ def test_the_paper_s_exam_is_what_v6_added(whole: LiveCodeBench) -> None:
 @needs_data
 def test_a_window_without_contests_is_refused(whole: LiveCodeBench) -> None:
     with pytest.raises(UserError, match=r"livecodebench@2030-01-01\.\. has no problem"):
-        whole.between(Window("2030-01-01")).load()
+        replace(whole, window=Window("2030-01-01")).load()
 
 
 def test_only_whole_days_and_midnights_decide() -> None:

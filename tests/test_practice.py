@@ -1,5 +1,6 @@
 """The practice suites: gold answers, disjoint splits, spread letters, and nothing given away."""
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -13,9 +14,9 @@ from harness.errors import UserError
 from harness.suite import Suite
 from sandbox import Box
 from sandbox.cell_box import SubprocessBox
+from suites import log_eval_access
 from suites.aime25 import AIME25
 from suites.code_grading import read_tests
-from suites.contamination import log_eval_access, read_eval_accesses
 from suites.practice import SPLITS, PracticeSuite
 from suites.practice.choice import SUITE as CHOICE
 from suites.practice.choice import practice_choice
@@ -168,19 +169,15 @@ def test_under_inspect_programs_run_in_its_docker_sandbox_unless_a_box_is_named(
 # The diary of opened exams.
 
 
-def test_openings_are_appended_and_read_back(tmp_path: Path) -> None:
-    assert read_eval_accesses(tmp_path) == []
-    first = log_eval_access(tmp_path, INTEGER, 60)
-    second = log_eval_access(tmp_path / ".", CHOICE, 12, reason="release 0.1")
-    assert read_eval_accesses(tmp_path) == [first, second]
-    assert (first.suite, first.split, first.n) == ("practice-integer", "eval", 60)
-    assert first.data_revision == INTEGER.data_revision
-    assert first.opened.endswith("+00:00")
-
-
-def test_a_damaged_diary_names_its_line(tmp_path: Path) -> None:
+def test_openings_are_appended(tmp_path: Path) -> None:
     log_eval_access(tmp_path, INTEGER, 60)
-    with (tmp_path / "openings.jsonl").open("a") as access_log:
-        access_log.write("{\n")
-    with pytest.raises(UserError, match="line 2"):
-        read_eval_accesses(tmp_path)
+    log_eval_access(tmp_path / ".", CHOICE, 12, reason="release 0.1")
+    first, second = map(json.loads, (tmp_path / "openings.jsonl").read_text().splitlines())
+    assert (first["suite"], first["split"], first["n"]) == ("practice-integer", "eval", 60)
+    assert first["data_revision"] == INTEGER.data_revision
+    assert first["opened"].endswith("+00:00")
+    assert (second["suite"], second["n"], second["reason"]) == (
+        "practice-choice",
+        12,
+        "release 0.1",
+    )

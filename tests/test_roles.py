@@ -23,8 +23,7 @@ from harness.rewards.splits import (
     without_overlap,
 )
 from harness.suite import Split
-from suites import SUITES
-from suites.contamination import INSTRUCTIONS, strip_instruction
+from suites import INSTRUCTIONS, SUITES, strip_instruction
 from suites.data import data_folder
 from suites.livecodebench import LIVECODEBENCH_TRAIN, SYSTEM, LiveCodeBench, user_prompt
 from suites.mmlu import Mmlu, mmlu_questions

@@ -37,7 +37,7 @@ from harness.run.doctor import examine_run
 from harness.run.request import read_request
 from harness.run.systems import match_target, moved_graders, why_unfit
 from harness.suite import TaskRefusal
-from suites.contamination import strip_instruction
+from suites import strip_instruction
 from suites.practice.integer import practice_integer
 
 PLAN = 'model_id = [1]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'

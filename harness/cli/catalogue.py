@@ -70,7 +70,7 @@ def controls() -> Any:
     from baselines.oracle import make_plans
     from baselines.single import choose
     from harness.run.evaluate import Controls
-    from suites.contamination import log_eval_access, strip_instruction
+    from suites import log_eval_access, strip_instruction
 
     return Controls(
         choose=choose, make_plans=make_plans, opened=log_eval_access, bare=strip_instruction

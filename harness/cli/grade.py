@@ -79,7 +79,7 @@ def reward_command(args: argparse.Namespace) -> int:
     """Serve rewards until a signal; return 0."""
     from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
     from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
-    from suites.contamination import strip_instruction
+    from suites import strip_instruction
 
     request = taken(
         ServeRequest,

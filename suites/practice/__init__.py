@@ -1,8 +1,7 @@
 """Generated practice suites: seeded topics, three splits that share no question.
 
-Which split a question belongs to is decided by a hash of its key, that is, of what is asked and not
-of how it is worded, so no seed, no size and no phrasing can carry a question from one split into
-another. Rehearsal workers share no code and no template with the generators.
+A hash of what is asked, not of how it is worded, decides the split, so no seed, size or phrasing
+carries a question into another. Rehearsal workers share no code or template with the generators.
 """
 
 import hashlib
@@ -23,14 +22,12 @@ GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
 
 SEED = 20251
-
 SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
 SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 60}
 
 RESIDUES: tuple[Split, ...] = (
     *("train", "train", "train", "train", "validation", "validation", "eval", "eval"),
 )
-"""The split of each residue of a key's hash, modulo eight."""
 
 PATIENCE = 400
 """Draws without a new question after which a topic counts as used up for a split."""
@@ -60,7 +57,6 @@ class PracticeSuite:
     name: str
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
-    """Turns an id and a draft into a question, with the answer-format instruction."""
     judge: Callable[[Question, str, Box | None], Grade]
     version: str = "1-A"
     needs_box: bool = False
@@ -113,39 +109,24 @@ def split_of_key(key: str) -> Split:
 def _drafts(
     topics: tuple[tuple[str, Topic], ...], split: Split, size: int, seed: str
 ) -> Sequence[tuple[str, Draft]]:
-    """Draw from the topics in turn, leaving out those that have nothing new for this split."""
-    rng = Random(seed)
-    open_topics = dict(topics)
-    seen: set[str] = set()
-    drafts: list[tuple[str, Draft]] = []
+    rng, open_topics, drafts = Random(seed), dict(topics), dict[str, tuple[str, Draft]]()
     while len(drafts) < size:
         if not open_topics:
             raise UserError(f"Only {len(drafts)} different questions exist, fewer than {size}.")
         for name, topic in list(open_topics.items()):
-            draft = _new_draft(topic, split, seen, rng)
-            if draft is None:
-                del open_topics[name]
+            for _ in range(PATIENCE):
+                draft = topic(rng)
+                if draft and draft.key not in drafts and split_of_key(draft.key) == split:
+                    drafts[draft.key] = name, draft
+                    break
             else:
-                seen.add(draft.key)
-                drafts.append((name, draft))
-    return drafts[:size]
-
-
-def _new_draft(topic: Topic, split: Split, seen: set[str], rng: Random) -> Draft | None:
-    for _ in range(PATIENCE):
-        draft = topic(rng)
-        if draft and draft.key not in seen and split_of_key(draft.key) == split:
-            return draft
-    return None
+                del open_topics[name]
+    return [*drafts.values()][:size]
 
 
 def any_of(*variants: Topic) -> Topic:
     """Return the topic that draws from one of several variants, each as often as the others."""
-
-    def draw(rng: Random) -> Draft | None:
-        return rng.choice(variants)(rng)
-
-    return draw
+    return lambda rng: rng.choice(variants)(rng)
 
 
 @dataclass(frozen=True, slots=True)

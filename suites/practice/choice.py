@@ -13,15 +13,10 @@ from harness.records import Question
 from harness.suite import Split
 from suites.base import LETTERS, choice_metadata, choice_text, grade_choice, user_errors
 from suites.practice import Draft, PracticeSuite, any_of
-from suites.practice.composed import (
-    CATEGORIES,
-    COMPOUNDS,
-    CONSTANTS,
-    ELEMENTS,
-    MASSES,
-    PLANETS,
-    UNITS,
-)
+from suites.practice.composed import CATEGORIES, COMPOUNDS, CONSTANTS, ELEMENTS, PLANETS, UNITS
+
+MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 39, "Ca": 40}
+"""Relative atomic masses rounded to whole numbers, as school tables give them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +41,8 @@ def _element_symbol(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.symbol for e in ELEMENTS if e.symbol[0] == element.symbol[0]]
     made_up = [element.name[:2].title(), element.name[0].upper() + element.name[2]]
-    key = f"symbol {element.name}"
     wrong = [*alike, *made_up, *(e.symbol for e in rng.sample(ELEMENTS, 2))]
-    return ChoiceProblem(rng, key, element.symbol, wrong).worded(
+    return ChoiceProblem(rng, f"symbol {element.name}", element.symbol, wrong).worded(
         f"What is the chemical symbol of {element.name}?",
         f"Which symbol stands for the element {element.name} in the periodic table?",
     )
@@ -57,9 +51,8 @@ def _element_symbol(rng: Random) -> Draft | None:
 def _element_name(rng: Random) -> Draft | None:
     element = rng.choice(ELEMENTS)
     alike = [e.name for e in ELEMENTS if e.name[0] == element.symbol[0].lower()]
-    key = f"name {element.symbol}"
     wrong = [*alike, *(e.name for e in rng.sample(ELEMENTS, 3))]
-    return ChoiceProblem(rng, key, element.name, wrong).worded(
+    return ChoiceProblem(rng, f"name {element.symbol}", element.name, wrong).worded(
         f"Which element has the symbol {element.symbol}?",
         f"The symbol {element.symbol} stands for which chemical element?",
     )
@@ -145,14 +138,6 @@ def _constant(rng: Random) -> Draft | None:
     )
 
 
-FACTS = {
-    "elements": any_of(_element_symbol, _element_name, _atomic_number),
-    "periodic table": any_of(_element_place, _atomic_number),
-    "planets": _planet,
-    "units and constants": any_of(_unit, _unit, _constant),
-}
-
-
 def number(value: Decimal | int) -> str:
     """Return a number without trailing zeros or exponent.
 
@@ -171,35 +156,22 @@ def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str)
 
 def _ohm(rng: Random) -> Draft | None:
     i, r = rng.randint(2, 12), rng.randint(3, 40)
-    v, which = i * r, rng.choice(("voltage", "current", "power"))
-    values = {
-        "voltage": (
-            [v, i + r, 2 * v, abs(r - i), i * i * r],
-            "V",
-            f"A current of {i} A flows through a resistor of {r} ohms. What is the "
-            "voltage across it?",
-        ),
-        "current": (
-            [i, v * r, v + r, 2 * i, v - r],
-            "A",
-            f"A voltage of {v} V is applied to a resistor of {r} ohms. What current "
-            "flows through it?",
-        ),
-        "power": (
-            [v * i, v, i * r * r, v * i * 2, v + i],
-            "W",
-            f"A current of {i} A flows through a resistor of {r} ohms. How much power does "
-            "it dissipate?",
-        ),
-    }
-    numbers, unit, text = values[which]
-    return _quantity(rng, f"ohm {which} {i} {r}", numbers, unit).worded(text)
+    v, flows = i * r, f"A current of {i} A flows through a resistor of {r} ohms."
+    which, unit, values, text = rng.choice((
+        ("voltage", "V", (v, i + r, 2 * v, abs(r - i), i * i * r),
+         f"{flows} What is the voltage across it?"),
+        ("current", "A", (i, v * r, v + r, 2 * i, v - r),
+         f"A voltage of {v} V is applied to a resistor of {r} ohms. What current flows through "
+         "it?"),
+        ("power", "W", (v * i, v, i * r * r, v * i * 2, v + i),
+         f"{flows} How much power does it dissipate?"),
+    ))  # fmt: skip
+    return _quantity(rng, f"ohm {which} {i} {r}", values, unit).worded(text)
 
 
 def _motion(rng: Random) -> Draft | None:
     m, v = rng.randint(2, 40), rng.randint(3, 30)
-    momentum = m * v
-    energy = Decimal(m * v * v) / 2
+    momentum, energy = m * v, Decimal(m * v * v) / 2
     if rng.random() < 0.5:
         slips = [momentum, momentum * v, Decimal(momentum) / 2, m + v, 2 * momentum]
         return _quantity(rng, f"momentum {m} {v}", slips, "kg m/s").worded(
@@ -229,9 +201,8 @@ def _density(rng: Random) -> Draft | None:
     rho, volume = rng.randint(2, 21), rng.randint(3, 40)
     mass = rho * volume
     if rng.random() < 0.5:
-        key = f"density {mass} {volume}"
         values = [rho, mass * volume, mass - volume, mass + volume, 2 * rho]
-        return _quantity(rng, key, values, "g/cm^3").worded(
+        return _quantity(rng, f"density {mass} {volume}", values, "g/cm^3").worded(
             f"A block has a mass of {mass} g and a volume of {volume} cm^3. What is its density?"
         )
     key = f"mass {rho} {volume}"
@@ -242,9 +213,8 @@ def _density(rng: Random) -> Draft | None:
 
 def _molar_mass(rng: Random) -> Draft | None:
     formula, name = rng.choice(list(COMPOUNDS.items()))
-    found = re.findall(r"([A-Z][a-z]?)(\d*)", formula)
-    parts = [(symbol, int(count or 1)) for symbol, count in found]
-    mass = sum(MASSES[symbol] * count for symbol, count in parts)
+    parts = re.findall(r"([A-Z][a-z]?)(\d*)", formula)
+    mass = sum(MASSES[symbol] * int(count or 1) for symbol, count in parts)
     uncounted = sum(MASSES[symbol] for symbol, _ in parts)
     slips = [mass, uncounted, mass + 1, mass + 16, mass + 12, max(1, mass - 2)]
     return _quantity(rng, f"molar mass {formula}", slips, "g/mol").worded(
@@ -256,28 +226,14 @@ def _molar_mass(rng: Random) -> Draft | None:
 def _wave(rng: Random) -> Draft | None:
     f, length = rng.randint(3, 60), rng.randint(2, 25)
     v = f * length
-    which, values, unit, text = rng.choice(
-        [
-            (
-                "speed",
-                [v, f + length, 2 * v, abs(f - length)],
-                "m/s",
-                f"A wave has a frequency of {f} Hz and wavelength {length} m. What is its speed?",
-            ),
-            (
-                "frequency",
-                [f, v * length, v - length, 2 * f],
-                "Hz",
-                f"A wave of wavelength {length} m travels at {v} m/s. What is its frequency?",
-            ),
-            (
-                "wavelength",
-                [length, v * f, v - f, 2 * length],
-                "m",
-                f"A wave of frequency {f} Hz travels at {v} m/s. What is its wavelength?",
-            ),
-        ]
-    )
+    which, unit, values, text = rng.choice((
+        ("speed", "m/s", (v, f + length, 2 * v, abs(f - length)),
+         f"A wave has a frequency of {f} Hz and wavelength {length} m. What is its speed?"),
+        ("frequency", "Hz", (f, v * length, v - length, 2 * f),
+         f"A wave of wavelength {length} m travels at {v} m/s. What is its frequency?"),
+        ("wavelength", "m", (length, v * f, v - f, 2 * length),
+         f"A wave of frequency {f} Hz travels at {v} m/s. What is its wavelength?"),
+    ))  # fmt: skip
     return _quantity(rng, f"wave {which} {f} {length}", values, unit).worded(text)
 
 
@@ -285,9 +241,8 @@ def _acid(rng: Random) -> Draft | None:
     power = rng.randint(1, 5)
     name, is_acid = rng.choice((("HCl", True), ("HNO3", True), ("HBr", True), ("NaOH", False)))
     molar = number(Decimal(10) ** -power)
-    key = f"pH {name} {power}"
     values = [power, 14 - power, 7, power + 1] if is_acid else [14 - power, power, 7, 13 - power]
-    return _quantity(rng, key, values, "").worded(
+    return _quantity(rng, f"pH {name} {power}", values, "").worded(
         f"What is the pH of a {molar} mol/L solution of {name} at 25 degrees Celsius?",
         f"{name} dissociates completely in water. What pH does a {molar} M solution have?",
     )
@@ -295,43 +250,38 @@ def _acid(rng: Random) -> Draft | None:
 
 def _force(rng: Random) -> Draft | None:
     m, a, s = rng.randint(2, 50), rng.randint(2, 15), rng.randint(2, 30)
+    f = m * a
     if rng.random() < 0.5:
-        key = f"force {m} {a}"
-        return _quantity(rng, key, [m * a, m + a, 2 * m * a, m * a * a, 10 * m], "N").worded(
+        return _quantity(rng, f"force {m} {a}", [f, m + a, 2 * f, f * a, 10 * m], "N").worded(
             f"What net force gives a body of mass {m} kg an acceleration of {a} m/s^2?"
         )
-    f = m * a
     return _quantity(rng, f"work {f} {s}", [f * s, f + s, 2 * f * s, f * s * s], "J").worded(
         f"A constant force of {f} N moves a body {s} m in its direction. How much work is done?"
     )
-
-
-COMPUTED = {
-    "electricity": _ohm,
-    "motion": any_of(_motion, _force),
-    "half-life and density": any_of(_half_life, _density),
-    "chemistry": any_of(_molar_mass, _acid),
-    "waves": _wave,
-}
 
 
 def choice_question(id: str, draft: Draft) -> Question:
     """Return the question with its options shuffled by a generator seeded with its id."""
     options = sorted((draft.target, *draft.options))
     printed = [options[at] for at in Random(f"{id}/choices").sample(range(4), 4)]
-    return Question(
-        id=id,
-        text=choice_text(draft.text, printed),
-        kind="choice",
-        target=LETTERS[printed.index(draft.target)],
-        metadata=choice_metadata(printed),
-    )
+    target, metadata = LETTERS[printed.index(draft.target)], choice_metadata(printed)
+    return Question(id, choice_text(draft.text, printed), "choice", target, metadata=metadata)
 
 
 SUITE = PracticeSuite(
     name="practice-choice",
     version="3-A",
-    topics={**FACTS, **COMPUTED},
+    topics={
+        "elements": any_of(_element_symbol, _element_name, _atomic_number),
+        "periodic table": any_of(_element_place, _atomic_number),
+        "planets": _planet,
+        "units and constants": any_of(_unit, _unit, _constant),
+        "electricity": _ohm,
+        "motion": any_of(_motion, _force),
+        "half-life and density": any_of(_half_life, _density),
+        "chemistry": any_of(_molar_mass, _acid),
+        "waves": _wave,
+    },
     write=choice_question,
     judge=grade_choice,
 )

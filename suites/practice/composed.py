@@ -1,25 +1,19 @@
 """`practice-composed`: generated questions that need a fact and a computation, in 2 to 4 hops."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import comb, gcd, lcm
 from random import Random
-from typing import Literal, get_args
 
 from inspect_ai import Task, task
 
 from harness.inspect_adapters import as_task
 from harness.suite import Split
 from suites.base import user_errors
-from suites.practice import Draft, IntegerProblem, PracticeSuite
+from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
 from suites.practice.integer import digit_sum, divisors, grade_integer, integer_question, is_prime
 
-Category = Literal[
-    "alkali metal", "alkaline earth metal", "transition metal", "halogen", "noble gas"
-]
-
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-
+CATEGORIES = ("alkali metal", "alkaline earth metal", "transition metal", "halogen", "noble gas")
 _ROWS = """
 hydrogen H 1 1; helium He 2 1 noble gas; lithium Li 3 2 alkali metal;
 beryllium Be 4 2 alkaline earth metal; boron B 5 2; carbon C 6 2; nitrogen N 7 2; oxygen O 8 2;
@@ -40,6 +34,8 @@ caesium Cs 55 6 alkali metal; barium Ba 56 6 alkaline earth metal; tungsten W 74
 platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 6; lead Pb 82 6;
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
+AboutTwo = Callable[[Random, int, int], tuple[str, int]]
+"""Draws what is asked about two numbers, with the answer."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
 UNITS = {
@@ -50,7 +46,6 @@ UNITS = {
     "radioactivity": "becquerel", "luminous intensity": "candela", "amount of substance": "mole",
     "thermodynamic temperature": "kelvin", "electric current": "ampere",
 }  # fmt: skip
-"""Quantity and SI unit."""
 CONSTANTS = {
     "the speed of light in vacuum": ("3.00", 8, "m/s"),
     "the Planck constant": ("6.63", -34, "J s"),
@@ -66,8 +61,6 @@ CONSTANTS = {
     "the vacuum permittivity": ("8.85", -12, "F/m"),
 }
 """CODATA values to three digits: mantissa, power of ten, unit."""
-MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 39, "Ca": 40}
-"""Relative atomic masses rounded to whole numbers, as school tables give them."""
 COMPOUNDS = {
     "H2O": "water", "CO2": "carbon dioxide", "NH3": "ammonia", "CH4": "methane",
     "H2SO4": "sulfuric acid", "HNO3": "nitric acid", "NaOH": "sodium hydroxide",
@@ -88,19 +81,16 @@ class Element:
     name: str
     symbol: str
     number: int
-    """Atomic number."""
     period: int
-    category: Category | None = None
+    category: str | None = None
     """None where textbooks differ; such elements are asked about in other ways."""
 
 
-def _element(row: str) -> Element:
-    name, symbol, number, period, *words = row.split()
-    known: dict[str, Category] = {category: category for category in CATEGORIES}
-    return Element(name, symbol, int(number), int(period), known.get(" ".join(words)))
+def _element(name: str, symbol: str, number: str, period: str, *words: str) -> Element:
+    return Element(name, symbol, int(number), int(period), " ".join(words) or None)
 
 
-ELEMENTS = tuple(_element(row) for row in _ROWS.split(";"))
+ELEMENTS = tuple(_element(*row.split()) for row in _ROWS.split(";"))
 BY_SYMBOL = {element.symbol: element for element in ELEMENTS}
 BY_NUMBER = {element.number: element for element in ELEMENTS}
 
@@ -111,24 +101,22 @@ def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
     return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
-def _two_elements(rng: Random) -> Draft | None:
-    a, b = rng.sample(ELEMENTS, 2)
-    left, right = f"the atomic number of {a.name}", f"the atomic number of {b.name}"
-    word, answer = rng.choice((("sum", a.number + b.number), ("product", a.number * b.number)))
-    return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
-        f"What is the {word} of {left} and {right}?",
-        f"Find the {word} of the atomic numbers of {a.name} and {b.name}.",
-    )
+def sum_or_product(rng: Random, a: int, b: int) -> tuple[str, int]:
+    """Draw what is asked about two numbers, with the answer."""
+    return rng.choice((("sum", a + b), ("product", a * b)))
 
 
-def _common_direct(rng: Random) -> Draft | None:
-    a, b = rng.sample(ELEMENTS, 2)
-    left, right = f"the atomic number of {a.name}", f"the atomic number of {b.name}"
-    word, answer = gcd_or_lcm(rng, a.number, b.number)
-    return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
-        f"What is the {word} of {left} and {right}?",
-        f"Compute the {word} of the atomic numbers of {a.name} and {b.name}.",
-    )
+def _of_two(asked: AboutTwo, verb: str) -> Topic:
+    def topic(rng: Random) -> Draft | None:
+        a, b = rng.sample(ELEMENTS, 2)
+        word, answer = asked(rng, a.number, b.number)
+        return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
+            f"What is the {word} of the atomic number of {a.name} and the atomic number of "
+            f"{b.name}?",
+            f"{verb} the {word} of the atomic numbers of {a.name} and {b.name}.",
+        )
+
+    return topic
 
 
 def _power_direct(rng: Random) -> Draft | None:
@@ -168,9 +156,8 @@ def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
 
 def _one_element(rng: Random) -> Draft | None:
     element, factor = rng.choice(ELEMENTS), rng.randint(2, 15)
-    n = factor * element.number
     fact = f"{factor} times the atomic number of {element.name}"
-    word, (answer, texts) = rng.choice([*of_number(n, fact).items()])
+    word, (answer, texts) = rng.choice([*of_number(factor * element.number, fact).items()])
     return IntegerProblem(rng, f"{word} of {factor} times {element.symbol}", answer).worded(*texts)
 
 
@@ -190,22 +177,8 @@ def _planet_direct(rng: Random) -> Draft | None:
     )
 
 
-DIRECT = {
-    "two elements": _two_elements,
-    "common multiples": _common_direct,
-    "power of a fact": _power_direct,
-    "one element": _one_element,
-    "planets": _planet_direct,
-}
-
-
-def _two(rng: Random) -> tuple[Element, Element]:
-    first, second = rng.sample(ELEMENTS, 2)
-    return first, second
-
-
 def _power(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     modulus = rng.randint(11, 997)
     key = f"power of numbers {a.symbol} {b.symbol} {modulus}"
     return IntegerProblem(rng, key, pow(a.number, b.number, modulus)).worded(
@@ -217,7 +190,7 @@ def _power(rng: Random) -> Draft | None:
 
 
 def _common(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     factor = rng.randint(2, 30)
     left, right = a.number * factor, b.number * (factor + 6)
     key = f"common divisor {a.symbol} {b.symbol} {factor}"
@@ -230,7 +203,7 @@ def _common(rng: Random) -> Draft | None:
 
 
 def _divisor_sum(rng: Random) -> Draft | None:
-    a, b = _two(rng)
+    a, b = rng.sample(ELEMENTS, 2)
     extra = rng.randint(1, 60)
     n = a.number + b.number + extra
     key = f"divisors of sum {a.symbol} {b.symbol} {extra}"
@@ -259,7 +232,7 @@ def _planet_choose(rng: Random) -> Draft | None:
 
 
 def _primes_between(rng: Random) -> Draft | None:
-    a, b = sorted(_two(rng), key=lambda element: element.number)
+    a, b = sorted(rng.sample(ELEMENTS, 2), key=lambda element: element.number)
     factor = rng.randint(2, 9)
     low, high = a.number * factor, b.number * factor
     key = f"primes between {a.symbol} {b.symbol} {factor}"
@@ -297,9 +270,8 @@ def _neighbour(rng: Random) -> Draft | None:
     if element.symbol in TWO_SPELLINGS:
         return None
     factor = rng.randint(3, 60)
-    key = f"neighbour {start.symbol} {planet} {factor}"
     answer = digit_sum((factor * len(element.name)) ** element.period)
-    return IntegerProblem(rng, key, answer).worded(
+    return IntegerProblem(rng, f"neighbour {start.symbol} {planet} {factor}", answer).worded(
         f"Start at {start.name} in the periodic table and go forward by as many elements as the "
         f"position of {planet} from the Sun (nearest planet: 1). Let L be the number of letters in "
         f"the English name of the element you reach and p its period. What is the sum of the "
@@ -311,7 +283,11 @@ SUITE = PracticeSuite(
     name="practice-composed",
     version="3-A",
     topics={
-        **DIRECT,
+        "two elements": _of_two(sum_or_product, "Find"),
+        "common multiples": _of_two(gcd_or_lcm, "Compute"),
+        "power of a fact": _power_direct,
+        "one element": _one_element,
+        "planets": _planet_direct,
         "power": _power,
         "common divisor": _common,
         "divisor sum": _divisor_sum,

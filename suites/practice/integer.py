@@ -11,24 +11,16 @@ from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import Box
+from suites.aime25 import SUFFIX
 from suites.base import user_errors
 from suites.practice import Draft, IntegerProblem, PracticeSuite, any_of
 
-Expression = tuple[str, str, int]
-"""As plain text, as LaTeX, and its value."""
-
-
-# fmt: off
 ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
     "nineteen",
-)
+)  # fmt: skip
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-INSTRUCTION = (
-    "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
-)
-"""MathArena's suffix for AIME 2025 (github.com/eth-sri/matharena @e927660), as in `aime25`."""
 
 
 def divisors(n: int) -> list[int]:
@@ -51,24 +43,18 @@ def in_base(n: int, base: int) -> str:
     return (in_base(n // base, base) if n >= base else "") + str(n % base)
 
 
-def _nested(rng: Random, depth: int, most: int) -> Expression:
+def _nested(rng: Random, depth: int, most: int) -> tuple[str, str, int]:
+    """Return an expression as plain text, as LaTeX, and its value."""
     if depth == 0:
         n = rng.randint(2, most)
         return str(n), str(n), n
     left, right = _nested(rng, depth - 1, most), _nested(rng, rng.randrange(depth), most)
-    sign, latex, value = rng.choice(
-        [
-            ("+", "+", left[2] + right[2]),
-            ("-", "-", left[2] - right[2]),
-            ("*", r"\times", left[2] * right[2]),
-        ]
+    signs = (("+", "+", int.__add__), ("-", "-", int.__sub__), ("*", r"\times", int.__mul__))
+    sign, latex, value = rng.choice(signs)
+    one, other, first, second = (
+        f"({text})" if " " in text else text for text in (left[0], right[0], left[1], right[1])
     )
-    plain = f"{_bracket(left[0])} {sign} {_bracket(right[0])}"
-    return plain, f"{_bracket(left[1])} {latex} {_bracket(right[1])}", value
-
-
-def _bracket(text: str) -> str:
-    return f"({text})" if " " in text else text
+    return f"{one} {sign} {other}", f"{first} {latex} {second}", value(left[2], right[2])
 
 
 def _expression(rng: Random) -> Draft | None:
@@ -172,18 +158,15 @@ def _prime_count(rng: Random) -> Draft | None:
 def _prime_factor(rng: Random) -> Draft | None:
     n = rng.randint(100, 6000)
     factors = [d for d in divisors(n) if is_prime(d)]
-    word, answer = rng.choice((("largest", factors[-1]), ("sum", sum(factors))))
-    texts = {
-        "largest": (
+    if rng.choice((True, False)):
+        return IntegerProblem(rng, f"prime factor largest {n}", factors[-1]).worded(
             f"What is the largest prime factor of {n}?",
             f"Find the greatest prime number that divides ${n}$.",
-        ),
-        "sum": (
-            f"What is the sum of the distinct prime factors of {n}?",
-            f"Add up the different primes that divide ${n}$. What is the total?",
-        ),
-    }
-    return IntegerProblem(rng, f"prime factor {word} {n}", answer).worded(*texts[word])
+        )
+    return IntegerProblem(rng, f"prime factor sum {n}", sum(factors)).worded(
+        f"What is the sum of the distinct prime factors of {n}?",
+        f"Add up the different primes that divide ${n}$. What is the total?",
+    )
 
 
 def _digits_of_power(rng: Random) -> Draft | None:
@@ -215,19 +198,6 @@ def _trailing_zeros(rng: Random) -> Draft | None:
         f"How many zeros are at the end of {n}! ({n} factorial)?",
         f"With how many consecutive zeros does ${n}!$ end?",
     )
-
-
-NUMBERS = {
-    "arithmetic": any_of(_expression, _expression, _expression_remainder),
-    "gcd and lcm": any_of(_gcd_question, _lcm_question),
-    "powers": any_of(_power_remainder, _power_remainder, _last_digits),
-    "divisors": any_of(_divisor_count, _divisor_sum),
-    "primes": any_of(_prime_count, _prime_factor),
-    "digits": any_of(_digits_of_power, _base_value, _trailing_zeros),
-}
-
-
-# fmt: on
 
 
 def spelt(n: int) -> str:
@@ -337,13 +307,12 @@ def _multiples(rng: Random) -> Draft | None:
     if a == b:
         return None
     hits = [(n % a == 0) + (n % b == 0) for n in range(1, limit + 1)]
-    answer = {"either": sum(h > 0 for h in hits), "neither": hits.count(0), "one": hits.count(1)}
-    said = {
-        "either": f"divisible by {a} or by {b} (or by both)",
-        "neither": f"divisible by neither {a} nor {b}",
-        "one": f"divisible by exactly one of {a} and {b}",
+    said, answer = {
+        "either": (f"divisible by {a} or by {b} (or by both)", limit - hits.count(0)),
+        "neither": (f"divisible by neither {a} nor {b}", hits.count(0)),
+        "one": (f"divisible by exactly one of {a} and {b}", hits.count(1)),
     }[which]
-    return IntegerProblem(rng, f"multiples {which} {limit} {a} {b}", answer[which]).worded(
+    return IntegerProblem(rng, f"multiples {which} {limit} {a} {b}", answer).worded(
         f"How many integers from 1 to {limit} inclusive are {said}?",
         rf"Find the number of integers $n$ with $1 \le n \le {limit}$ that are {said}.",
     )
@@ -419,21 +388,9 @@ def _next_prime(rng: Random) -> Draft | None:
     )
 
 
-COUNTING = {
-    "counting": any_of(_choose, _handshakes, _lattice_paths, _arrangements),
-    "series": any_of(_arithmetic_series, _geometric_series),
-    "congruences": _congruences,
-    "multiples": _multiples,
-    "word problems": any_of(_shopping, _travel, _filling),
-    "smallest": any_of(_smallest_with_divisors, _smallest_multiple, _next_prime),
-}
-
-
 def integer_question(id: str, draft: Draft) -> Question:
     """Return the question with its answer-format instruction."""
-    return Question(
-        id=id, text=f"{draft.text}\n\n{INSTRUCTION}", kind="integer", target=draft.target
-    )
+    return Question(id, f"{draft.text}\n\n{SUFFIX}", "integer", draft.target)
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -448,7 +405,20 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
 SUITE = PracticeSuite(
     name="practice-integer",
     version="3-A",
-    topics={**NUMBERS, **COUNTING},
+    topics={
+        "arithmetic": any_of(_expression, _expression, _expression_remainder),
+        "gcd and lcm": any_of(_gcd_question, _lcm_question),
+        "powers": any_of(_power_remainder, _power_remainder, _last_digits),
+        "divisors": any_of(_divisor_count, _divisor_sum),
+        "primes": any_of(_prime_count, _prime_factor),
+        "digits": any_of(_digits_of_power, _base_value, _trailing_zeros),
+        "counting": any_of(_choose, _handshakes, _lattice_paths, _arrangements),
+        "series": any_of(_arithmetic_series, _geometric_series),
+        "congruences": _congruences,
+        "multiples": _multiples,
+        "word problems": any_of(_shopping, _travel, _filling),
+        "smallest": any_of(_smallest_with_divisors, _smallest_multiple, _next_prime),
+    },
     write=integer_question,
     judge=grade_integer,
 )

@@ -1,12 +1,11 @@
 """How a problem of `practice-code` is set, and those about numbers, grids and intervals.
 
-The same problem can be set in two ways, as on LiveCodeBench and in its prompt: a program that reads
-standard input, or a method of `class Solution`. What is expected goes into the target and nowhere
-else.
+As on LiveCodeBench and in its prompt, a problem wants a program that reads standard input, or a
+method of `class Solution`. What is expected goes into the target and nowhere else.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Literal
@@ -44,46 +43,38 @@ WRITE: dict[Shape, str] = {
 PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
-
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
 """Method, what is wanted of n, shape of the result, largest n of a test, reference."""
 Grid = list[list[int]]
-AboutGrid = tuple[str, str, Shape, Callable[[Random], tuple[Grid]], Callable[[Grid], Any]]
-AboutIntervals = tuple[str, str, Shape, Callable[[Grid], Any]]
+AboutGrid = tuple[str, str, Shape, Callable[[Grid], Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A task for a program, with a reference that solves it."""
 
-    key: str
-    statement: str
-    """What is wanted, naming the inputs; one paragraph."""
     method: str
-    inputs: tuple[tuple[str, Shape], ...]
-    """Names and shapes of the arguments, in order."""
     returns: Shape
     solve: Callable[..., Any]
+    inputs: Mapping[str, Shape]
+    """Names and shapes of the arguments, in order."""
     draw: Callable[[Random], tuple[Any, ...]]
-    """Draws the arguments of one test."""
 
-    def draft(self, rng: Random) -> Draft | None:
-        """Return the question that sets it in one of the two ways; None for a dull problem."""
+    def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
+        """Return the question in one of its two ways; None for a dull problem."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
         functional = rng.random() < 0.4
         cases = tuple(self._case(arguments, functional) for arguments in drawn)
         starter = self._starter() if functional else ""
-        body = self._method_body(cases) if functional else self._stdin_body(cases)
+        said = self._as_method(cases) if functional else self._as_stdin(cases)
+        public = [asdict(case) for case in cases[:PUBLIC]]
         return Draft(
-            key=f"{self.key} {'method' if functional else 'stdin'}",
-            text=user_prompt(body, starter).removesuffix("\n"),
+            key=f"{key} {'method' if functional else 'stdin'}",
+            text=user_prompt("\n\n".join((statement, *said)), starter).removesuffix("\n"),
             target=ProgramTests(cases, self.method if functional else None).as_json(),
-            metadata={
-                "public_tests": [asdict(case) for case in cases[:PUBLIC]],
-                "starter_code": starter,
-            },
+            metadata={"public_tests": public, "starter_code": starter},
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
@@ -104,39 +95,37 @@ class Problem:
         if functional:
             return ProgramCase("\n".join(map(json.dumps, arguments)), json.dumps(solved))
         given = list[str]()
-        for (_, shape), value in zip(self.inputs, arguments, strict=True):
+        for shape, value in zip(self.inputs.values(), arguments, strict=True):
             if shape == "grid":
                 given.append(f"{len(value)} {len(value[0])}")
             elif shape in ("numbers", "pairs"):
                 given.append(str(len(value)))
             given.append(_printed(shape, value))
-        return ProgramCase(
-            "".join(f"{line}\n" for line in given), _printed(self.returns, solved) + "\n"
-        )
+        said = f"{_printed(self.returns, solved)}\n"
+        return ProgramCase("".join(f"{line}\n" for line in given), said)
 
     def _starter(self) -> str:
-        given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in self.inputs)
+        given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in self.inputs.items())
         head = f"def {self.method}(self, {given}) -> {TYPES[self.returns]}:"
         return f"class Solution:\n    {head}\n        "
 
-    def _stdin_body(self, cases: Sequence[ProgramCase]) -> str:
-        given = "; then ".join(READ[shape].format(name=name) for name, shape in self.inputs)
+    def _as_stdin(self, cases: Sequence[ProgramCase]) -> Sequence[str]:
+        given = "; then ".join(READ[shape].format(name=name) for name, shape in self.inputs.items())
         samples = (
             f"Sample Input {at}\n\n{case.input.strip()}\n\n"
             f"Sample Output {at}\n\n{case.output.strip()}"
             for at, case in enumerate(cases[:PUBLIC], start=1)
         )
-        reading = f"Input\n\nThe input is {given}."
-        return "\n\n".join((self.statement, reading, f"Output\n\n{WRITE[self.returns]}", *samples))
+        return f"Input\n\nThe input is {given}.", f"Output\n\n{WRITE[self.returns]}", *samples
 
-    def _method_body(self, cases: Sequence[ProgramCase]) -> str:
+    def _as_method(self, cases: Sequence[ProgramCase]) -> Sequence[str]:
         samples = list[str]()
         for at, case in enumerate(cases[:PUBLIC], start=1):
             values = zip(self.inputs, case.input.split("\n"), strict=True)
-            given = ", ".join(f"{name} = {value}" for (name, _), value in values)
+            given = ", ".join(f"{name} = {value}" for name, value in values)
             samples.append(f"Example {at}:\n\nInput: {given}\nOutput: {case.output}")
-        said = "Return true or false." if self.returns == "truth" else "Return the result."
-        return "\n\n".join((self.statement, said, *samples))
+        truth = self.returns == "truth"
+        return "Return true or false." if truth else "Return the result.", *samples
 
 
 def _printed(shape: Shape, value: Any) -> str:
@@ -201,67 +190,54 @@ def _one_number(rng: Random) -> Draft | None:
          lambda n: sum(is_prime(p) and digit_sum(p) % base == 0 for p in range(n))),
     )  # fmt: skip
     method, wanted, returns, most, solve = rng.choice(entries)
-    return Problem(
-        key=f"{method} {wanted}",
-        statement=f"You are given a positive integer n (at most {most}). {wanted}",
-        method=method,
-        inputs=(("n", "number"),),
-        returns=returns,
-        solve=solve,
-        draw=lambda rng: (rng.choice((rng.randint(1, 30), rng.randint(1, most))),),
-    ).draft(rng)
 
+    def draw(rng: Random) -> tuple[int]:
+        return (rng.choice((rng.randint(1, 30), rng.randint(1, most))),)
 
-def _square(rng: Random) -> tuple[Grid]:
-    size = rng.randint(1, 5)
-    return ([[rng.randint(-9, 20) for _ in range(size)] for _ in range(size)],)
-
-
-def _oblong(rng: Random) -> tuple[Grid]:
-    rows, columns = rng.randint(1, 5), rng.randint(1, 5)
-    return ([[rng.randint(-9, 20) for _ in range(columns)] for _ in range(rows)],)
+    statement = f"You are given a positive integer n (at most {most}). {wanted}"
+    problem = Problem(method, returns, solve, {"n": "number"}, draw)
+    return problem.draft(rng, key=f"{method} {wanted}", statement=statement)
 
 
 def _grid(rng: Random) -> Draft | None:
     k = rng.randint(-3, 15)
     entries: tuple[AboutGrid, ...] = (
-        ("transpose", "Transpose it, so that rows become columns.", "grid", _oblong,
+        ("transpose", "Transpose it, so that rows become columns.", "grid",
          lambda g: [list(column) for column in zip(*g, strict=True)]),
         ("diagonalSum", "It is square. Find the sum of its main diagonal, from top left to "
-         "bottom right.", "number", _square, lambda g: sum(g[i][i] for i in range(len(g)))),
+         "bottom right.", "number", lambda g: sum(g[i][i] for i in range(len(g)))),
         ("antiDiagonalSum", "It is square. Find the sum of its anti-diagonal, from top right "
-         "to bottom left.", "number", _square,
+         "to bottom left.", "number",
          lambda g: sum(row[-1 - i] for i, row in enumerate(g))),
-        ("largestRowSum", "Find the largest sum of a row.", "number", _oblong,
+        ("largestRowSum", "Find the largest sum of a row.", "number",
          lambda g: max(map(sum, g))),
-        ("columnSums", "Find the sums of its columns, from left to right.", "numbers", _oblong,
+        ("columnSums", "Find the sums of its columns, from left to right.", "numbers",
          lambda g: [sum(column) for column in zip(*g, strict=True)]),
-        ("cellsAbove", f"Count the cells with a value greater than {k}.", "number", _oblong,
+        ("cellsAbove", f"Count the cells with a value greater than {k}.", "number",
          lambda g: sum(value > k for row in g for value in row)),
-        ("rotate", "Rotate it clockwise by 90 degrees.", "grid", _oblong,
+        ("rotate", "Rotate it clockwise by 90 degrees.", "grid",
          lambda g: [list(row) for row in zip(*g[::-1], strict=True)]),
     )  # fmt: skip
-    method, wanted, returns, draw, solve = rng.choice(entries)
+    method, wanted, returns, solve = rng.choice(entries)
     what = rng.choice(("board", "map of heights", "table of sales", "picture", "matrix"))
-    return Problem(
-        key=f"{method} {what} {wanted}",
-        statement=f"The grid is a {what}: rows of integers, all of the same length. {wanted}",
-        method=method,
-        inputs=(("grid", "grid"),),
-        returns=returns,
-        solve=solve,
-        draw=draw,
-    ).draft(rng)
+
+    def draw(rng: Random) -> tuple[Grid]:
+        rows = rng.randint(1, 5)
+        columns = rows if wanted.startswith("It is square") else rng.randint(1, 5)
+        return ([[rng.randint(-9, 20) for _ in range(columns)] for _ in range(rows)],)
+
+    statement = f"The grid is a {what}: rows of integers, all of the same length. {wanted}"
+    problem = Problem(method, returns, solve, {"grid": "grid"}, draw)
+    return problem.draft(rng, key=f"{method} {what} {wanted}", statement=statement)
 
 
 def _intervals(rng: Random) -> Draft | None:
-
     def draw(rng: Random) -> tuple[Grid]:
         lows = [rng.randint(0, 40) for _ in range(rng.randint(1, 7))]
         return ([[low, low + rng.randint(1, 12)] for low in lows],)
 
     point = rng.randint(5, 45)
-    entries: tuple[AboutIntervals, ...] = (
+    entries: tuple[AboutGrid, ...] = (
         ("mergeIntervals", "Merge all that overlap or touch, and list the results from left "
          "to right.", "pairs", merge),
         ("coveredLength", "Find the total length of what they cover together.", "number",
@@ -273,16 +249,12 @@ def _intervals(rng: Random) -> Draft | None:
     )  # fmt: skip
     method, wanted, returns, solve = rng.choice(entries)
     what = rng.choice(("meetings", "bookings", "shifts", "flights", "repairs", "broadcasts"))
-    return Problem(
+    return Problem(method, returns, solve, {"intervals": "pairs"}, draw).draft(
+        rng,
         key=f"{method} {what} {wanted}",
         statement=f"The list intervals holds {what}: pairs of a start and a later end, in no "
         f"particular order. {wanted}",
-        method=method,
-        inputs=(("intervals", "pairs"),),
-        returns=returns,
-        solve=solve,
-        draw=draw,
-    ).draft(rng)
+    )
 
 
 NUMBERS = {"one number": _one_number, "grids": _grid, "intervals": _intervals}

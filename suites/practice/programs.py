@@ -1,6 +1,5 @@
 """`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
@@ -53,18 +52,6 @@ def numbers(rng: Random) -> list[int]:
     return [rng.randint(low, high) for _ in range(rng.randint(1, 14))]
 
 
-def second_largest(values: Sequence[int]) -> int:
-    """Return the second largest distinct value, the largest when there is only one."""
-    ranked = sorted(set(values), reverse=True)
-    return ranked[min(1, len(ranked) - 1)]
-
-
-def mode(values: Sequence[int]) -> int:
-    """Return the most frequent value, the smallest one on ties."""
-    counts = Counter(values)
-    return min(counts, key=lambda value: (-counts[value], value))
-
-
 def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
     """Return the length of the longest stretch in which neighbours fit."""
     best = length = 1
@@ -74,25 +61,16 @@ def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
     return best
 
 
-def best_stretch(values: Sequence[int]) -> int:
-    """Return the largest sum of a non-empty stretch."""
-    best = here = values[0]
-    for value in values[1:]:
-        here = max(value, here + value)
-        best = max(best, here)
-    return best
-
-
 FOLDS: tuple[Fold, ...] = (
     ("totalSum", "the sum of all values", sum),
     ("largest", "the largest value", max),
     ("smallest", "the smallest value", min),
     ("secondLargest", "the second largest distinct value (the largest if there is only one "
-     "distinct value)", second_largest),
+     "distinct value)", lambda values: sorted(set(values))[-2:][0]),
     ("valueRange", "the difference between the largest and the smallest value",
      lambda values: max(values) - min(values)),
     ("mostFrequent", "the most frequent value; if several are equally frequent, the smallest of "
-     "them", mode),
+     "them", lambda values: min(values, key=lambda value: (-values.count(value), value))),
     ("countDistinct", "the number of different values", lambda values: len(set(values))),
     ("commonDivisor", "the greatest common divisor of the absolute values (0 if all are 0)",
      lambda values: gcd(*values)),
@@ -101,16 +79,17 @@ FOLDS: tuple[Fold, ...] = (
      lambda values: longest_run(values, lambda a, b: a < b)),
     ("longestEqual", "the length of the longest run of equal consecutive elements",
      lambda values: longest_run(values, lambda a, b: a == b)),
-    ("bestStretch", "the largest sum of a non-empty run of consecutive elements", best_stretch),
+    ("bestStretch", "the largest sum of a non-empty run of consecutive elements",
+     lambda values: max(accumulate(values, lambda here, value: max(value, here + value)))),
     ("inversions", "the number of pairs of positions i < j whose values are in strictly "
      "decreasing order", lambda values: sum(
          a > b for at, a in enumerate(values) for b in values[at + 1 :])),
 )  # fmt: skip
 
 
-def _list_draft(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draft | None:
+def _list_draft(rng: Random, fold: Fold, returns: Shape) -> Draft | None:
     method, wanted, solve = fold
-    noun = noun or rng.choice(NOUNS)
+    noun = rng.choice(NOUNS)
     statement = rng.choice(
         (
             f"You are given nums, a list of {noun} (integers). Find {wanted}.",
@@ -118,28 +97,12 @@ def _list_draft(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draf
             f"Given a list of integers nums ({noun}), determine {wanted}.",
         )
     )
-    return Problem(
-        key=f"{method} {noun} {wanted}",
-        statement=statement,
-        method=method,
-        inputs=(("nums", "numbers"),),
-        returns=returns,
-        solve=solve,
-        draw=lambda rng: (numbers(rng),),
-    ).draft(rng)
-
-
-def _fold(rng: Random) -> Draft | None:
-    return _list_draft(rng, rng.choice(FOLDS), "number")
-
-
-def _transform(rng: Random) -> Draft | None:
-    return _list_draft(rng, rng.choice(MAPS), "numbers")
+    problem = Problem(method, returns, solve, {"nums": "numbers"}, lambda rng: (numbers(rng),))
+    return problem.draft(rng, key=f"{method} {noun} {wanted}", statement=statement)
 
 
 def _counting(rng: Random) -> Draft | None:
-    k = rng.randint(2, 25)
-    m = rng.randint(2, 9)
+    k, m = rng.randint(2, 25), rng.randint(2, 9)
     entries: tuple[Fold, ...] = (
         ("countGreater", f"how many values are strictly greater than {k}",
          lambda values: sum(value > k for value in values)),
@@ -163,16 +126,16 @@ def _counting_given(rng: Random) -> Draft | None:
         ("countMatches", "how many values are equal to k", lambda values, k: values.count(k)),
     )  # fmt: skip
     method, wanted, solve = rng.choice(entries)
-    return Problem(
+
+    def draw(rng: Random) -> tuple[list[int], int]:
+        return numbers(rng), rng.randint(1, 12)
+
+    return Problem(method, "number", solve, {"nums": "numbers", "k": "number"}, draw).draft(
+        rng,
         key=f"{method} {noun}",
         statement=f"You are given nums, a list of integer {noun}, and a positive integer k. Count "
         f"{wanted}.",
-        method=method,
-        inputs=(("nums", "numbers"), ("k", "number")),
-        returns="number",
-        solve=solve,
-        draw=lambda rng: (numbers(rng), rng.randint(1, 12)),
-    ).draft(rng)
+    )
 
 
 def _two_sum(rng: Random) -> Draft | None:
@@ -180,22 +143,18 @@ def _two_sum(rng: Random) -> Draft | None:
 
     def draw(rng: Random) -> tuple[list[int], int]:
         values = numbers(rng)
-        target = rng.choice((sum(rng.choices(values, k=2)), rng.randint(-30, 80)))
-        return values, target
+        return values, rng.choice((sum(rng.choices(values, k=2)), rng.randint(-30, 80)))
 
     def solve(values: list[int], target: int) -> bool:
         return any(a + b == target for at, a in enumerate(values) for b in values[at + 1 :])
 
-    return Problem(
+    inputs: dict[str, Shape] = {"nums": "numbers", "target": "number"}
+    return Problem("hasPairWithSum", "truth", solve, inputs, draw).draft(
+        rng,
         key=f"twoSum {noun}",
         statement=f"You are given nums, a list of integer {noun}, and an integer target. Are there "
         "two different positions in nums whose values add up to target?",
-        method="hasPairWithSum",
-        inputs=(("nums", "numbers"), ("target", "number")),
-        returns="truth",
-        solve=solve,
-        draw=draw,
-    ).draft(rng)
+    )
 
 
 def _combined(rng: Random) -> Draft | None:
@@ -227,15 +186,6 @@ def _combined(rng: Random) -> Draft | None:
     return _list_draft(rng, both, "number")
 
 
-LISTS = {
-    "list to number": _fold,
-    "list to list": _transform,
-    "counting": any_of(_counting, _counting_given),
-    "two-sum": _two_sum,
-    "combined": _combined,
-}
-
-
 def sentence(rng: Random) -> tuple[str]:
     """Draw a few words with single spaces."""
     return (" ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 7))),)
@@ -249,13 +199,9 @@ def letters(rng: Random) -> tuple[str]:
 
 def caesar(text: str, shift: int) -> str:
     """Return a text with its letters shifted along the alphabet, case kept."""
-    moved: list[str] = []
-    for sign in text:
-        if sign.isalpha():
-            base = ord("a" if sign.islower() else "A")
-            sign = chr((ord(sign) - base + shift) % 26 + base)
-        moved.append(sign)
-    return "".join(moved)
+    bases = {sign: ord("a" if sign.islower() else "A") for sign in set(text) if sign.isalpha()}
+    moved = {sign: chr((ord(sign) - base + shift) % 26 + base) for sign, base in bases.items()}
+    return "".join(moved.get(sign, sign) for sign in text)
 
 
 def balanced(text: str) -> bool:
@@ -269,27 +215,14 @@ def balanced(text: str) -> bool:
     return not opened
 
 
-def run_lengths(text: str) -> str:
-    """Return the run-length encoding, e.g. a3b1."""
-    return "".join(f"{sign}{len(list(run))}" for sign, run in groupby(text))
-
-
 def _text_draft(
     rng: Random, entry: Text, draw: Callable[[Random], tuple[str]], places: tuple[str, ...] = PLACES
 ) -> Draft | None:
     method, wanted, returns, solve = entry
     place = rng.choice(places)
-    return Problem(
-        key=f"{method} {place} {wanted}",
-        statement=rng.choice(
-            (f"The string s is {place}. {wanted}", f"You are given {place} as a string s. {wanted}")
-        ),
-        method=method,
-        inputs=(("s", "text"),),
-        returns=returns,
-        solve=solve,
-        draw=draw,
-    ).draft(rng)
+    said = rng.choice((f"The string s is {place}.", f"You are given {place} as a string s."))
+    problem = Problem(method, returns, solve, {"s": "text"}, draw)
+    return problem.draft(rng, key=f"{method} {place} {wanted}", statement=f"{said} {wanted}")
 
 
 def _about_sentence(rng: Random) -> Draft | None:
@@ -328,7 +261,8 @@ def _about_word(rng: Random) -> Draft | None:
         ("isPalindrome", "Is it a palindrome, that is, does it read the same backwards?", "truth",
          lambda s: s == s[::-1]),
         ("runLength", "Return its run-length encoding: each run of equal letters becomes the "
-         "letter followed by the length of the run, as in a3b1 for aaab.", "text", run_lengths),
+         "letter followed by the length of the run, as in a3b1 for aaab.", "text",
+         lambda s: "".join(f"{c}{len(list(run))}" for c, run in groupby(s))),
         ("reverseText", "Reverse it.", "text", lambda s: s[::-1]),
         ("mostFrequentLetter", "Find its most frequent letter; if several are equally frequent, "
          "the first in the alphabet.", "text",
@@ -344,15 +278,12 @@ def _about_word(rng: Random) -> Draft | None:
 
 
 def _brackets(rng: Random) -> Draft | None:
-
     def draw(rng: Random) -> tuple[str]:
         pieces = [rng.choice(("()", "[]", "{}", "([])", "{()}")) for _ in range(rng.randint(1, 4))]
-        text = "".join(pieces)
+        signs = list("".join(pieces))
         if rng.random() < 0.5:
-            signs = list(text)
             rng.shuffle(signs)
-            text = "".join(signs)
-        return (text,)
+        return ("".join(signs),)
 
     entry: Text = (
         "isBalanced", "Are its brackets (), [] and {} balanced and correctly nested?", "truth",
@@ -363,7 +294,6 @@ def _brackets(rng: Random) -> Draft | None:
 
 
 def _anagrams(rng: Random) -> Draft | None:
-
     def draw(rng: Random) -> tuple[str, str]:
         word = "".join(rng.choice("aberst") for _ in range(rng.randint(2, 7)))
         other = "".join(rng.sample(word, len(word)))
@@ -373,31 +303,17 @@ def _anagrams(rng: Random) -> Draft | None:
         return sorted(s) == sorted(t)
 
     what = rng.choice(("words", "names", "passwords", "labels", "codes"))
-    return Problem(
+    return Problem("areAnagrams", "truth", solve, {"s": "text", "t": "text"}, draw).draft(
+        rng,
         key=f"anagrams {what}",
         statement=f"The strings s and t are lower-case {what}. Are they anagrams of each other, "
         "that is, do they consist of the same letters, each equally often?",
-        method="areAnagrams",
-        inputs=(("s", "text"), ("t", "text")),
-        returns="truth",
-        solve=solve,
-        draw=draw,
-    ).draft(rng)
-
-
-TEXTS = {
-    "sentences": _about_sentence,
-    "words": _about_word,
-    "brackets": _brackets,
-    "anagrams": _anagrams,
-}
+    )
 
 
 def code_question(id: str, draft: Draft) -> Question:
     """Return the question; its prompt already says how to answer."""
-    return Question(
-        id=id, text=draft.text, kind="program", target=draft.target, metadata=draft.metadata
-    )
+    return Question(id, draft.text, "program", draft.target, metadata=draft.metadata)
 
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -405,14 +321,10 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     box, target = required_box(box, "practice-code"), unsealed(question)
     program = extract_program(reply)
     if program is None:
-        return Grade(value=0.0, extracted=None, explanation="no program found")
+        return Grade(0.0, None, "no program found")
     judgement = judge_program(program, read_tests(target), box)
-    return Grade(
-        value=float(judgement.passed),
-        extracted=program,
-        explanation=judgement.summary(),
-        metadata={"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)},
-    )
+    facts = {"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)}
+    return Grade(float(judgement.passed), program, judgement.summary(), facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +338,18 @@ class PracticeCode(PracticeSuite):
 
 SUITE = PracticeCode(
     name="practice-code",
-    topics={**LISTS, **TEXTS, **NUMBERS},
+    topics={
+        "list to number": lambda rng: _list_draft(rng, rng.choice(FOLDS), "number"),
+        "list to list": lambda rng: _list_draft(rng, rng.choice(MAPS), "numbers"),
+        "counting": any_of(_counting, _counting_given),
+        "two-sum": _two_sum,
+        "combined": _combined,
+        "sentences": _about_sentence,
+        "words": _about_word,
+        "brackets": _brackets,
+        "anagrams": _anagrams,
+        **NUMBERS,
+    },
     write=code_question,
     judge=grade_code,
     version="2-A",

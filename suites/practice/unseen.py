@@ -1,32 +1,38 @@
 """`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
 
-The plain suites split by parameters, so their eval split asks what train asked, with other numbers.
 Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation
 that no topic of composed.py joins: do workers and conductors understand questions, or do they
-recognise our templates? Nothing is tuned on them; tests hold both claims against every split.
+recognise our templates? Nothing is tuned on them.
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import comb
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from harness.records import Question
 from harness.suite import Card, Split
+from suites.aime25 import SUFFIX
 from suites.base import choice_text
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
-from suites.practice.composed import ELEMENTS, ORDER, PLANETS, gcd_or_lcm, of_number
-from suites.practice.integer import INSTRUCTION as BOXED
+from suites.practice.composed import (
+    ELEMENTS,
+    ORDER,
+    PLANETS,
+    AboutTwo,
+    gcd_or_lcm,
+    of_number,
+    sum_or_product,
+)
 
 UNSEEN = "unseen"
 REVISION = "unseen-1"
-"""Raised by a change to any question below, or to a written one."""
 COMBINED = 51
 """Composed questions of new combinations, beside the nine that are written."""
 
@@ -47,20 +53,15 @@ def _planet_fact(rng: Random) -> tuple[int, str]:
     return PLANETS.index(name) + 1, f"the position of {name} {ORDER}"
 
 
-def _multiples(rng: Random) -> Draft | None:
-    (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
-    word, answer = gcd_or_lcm(rng, a, b)
-    return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
-        f"What is the {word} of {one} and {other}?", f"Compute the {word} of {other} and {one}."
-    )
+def _of_two(asked: AboutTwo, verb: str) -> Topic:
+    def topic(rng: Random) -> Draft | None:
+        (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
+        word, answer = asked(rng, a, b)
+        return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
+            f"What is the {word} of {one} and {other}?", f"{verb} the {word} of {other} and {one}."
+        )
 
-
-def _together(rng: Random) -> Draft | None:
-    (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
-    word, answer = rng.choice((("sum", a + b), ("product", a * b)))
-    return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
-        f"What is the {word} of {one} and {other}?", f"Find the {word} of {other} and {one}."
-    )
+    return topic
 
 
 def _of_planet(rng: Random) -> Draft | None:
@@ -92,8 +93,8 @@ def _series(rng: Random) -> Draft | None:
 
 
 TOPICS: Mapping[str, Topic] = {
-    "element and planet: multiples": _multiples,
-    "element and planet: sum or product": _together,
+    "element and planet: multiples": _of_two(gcd_or_lcm, "Compute"),
+    "element and planet: sum or product": _of_two(sum_or_product, "Find"),
     "planet: divisors, primes, digits": _of_planet,
     "element: choosing": _committee,
     "element or planet: series": _series,
@@ -104,18 +105,18 @@ TOPICS: Mapping[str, Topic] = {
 class Unseen(PracticeSuite):
     """A practice suite whose eval split is unlike its others; made by `unseen`."""
 
-    plain: PracticeSuite | None = None
-    """The suite that it shares `train`, `validation` and the grader with; never None."""
+    plain: PracticeSuite = field(kw_only=True)
+    """The suite that it shares `train`, `validation` and the grader with."""
 
     @property
     def data_revision(self) -> str:
         """The plain suite's, and the version of what is unseen."""
-        return f"{self._plain().data_revision}-{REVISION}"
+        return f"{self.plain.data_revision}-{REVISION}"
 
     @property
     def card(self) -> Card:
         """The plain suite's card, with what is asked instead."""
-        known = self._plain().card
+        known = self.plain.card
         about = f"{known.about} Its eval split is in words or of combinations that no split has."
         sizes = {**known.sizes, "eval": len(self.load())}
         return replace(known, title=f"{known.title}, {UNSEEN}", sizes=sizes, about=about)
@@ -123,30 +124,21 @@ class Unseen(PracticeSuite):
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the plain suite's questions; of `eval` the written and the combined ones."""
         if split != "eval":
-            return self._plain().load(split)
-        written = [replace(one, topic="written") for one in paraphrases()[self._plain().name]]
-        combined = PracticeSuite.load(self, split) if self.topics else ()
-        return [*written, *combined]
-
-    def _plain(self) -> PracticeSuite:
-        assert self.plain is not None
-        return self.plain
+            return self.plain.load(split)
+        written = [replace(one, topic="written") for one in paraphrases()[self.plain.name]]
+        return [*written, *(PracticeSuite.load(self, split) if self.topics else ())]
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
     """Return the suite `NAME@unseen` of a practice suite."""
     shared: dict[str, Any] = {one.name: getattr(plain, one.name) for one in fields(PracticeSuite)}
-    own: dict[str, Any] = {
-        "name": f"{plain.name}@{UNSEEN}",
-        "topics": TOPICS if plain.name == COMPOSED else {},
-        "sizes": {**plain.sizes, "eval": COMBINED},
-    }
-    return Unseen(**{**shared, **own}, plain=plain)
+    shared["name"] = f"{plain.name}@{UNSEEN}"
+    shared["topics"] = TOPICS if plain.name == COMPOSED else {}
+    shared["sizes"] = {**plain.sizes, "eval": COMBINED}
+    return Unseen(**shared, plain=plain)
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Row(BaseModel, extra="forbid", frozen=True):
     text: str
 
 
@@ -164,9 +156,7 @@ class _Program(_Row):
     method: str | None = None
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _File(BaseModel, extra="forbid", frozen=True):
     integer: list[_Integer]
     choice: list[_Choice]
     program: list[_Program]
@@ -185,7 +175,7 @@ def paraphrases() -> dict[str, Sequence[Question]]:
 
 
 def _integer(kind: str, at: int, row: _Integer) -> Question:
-    text = f"{row.text}\n\n{BOXED}"
+    text = f"{row.text}\n\n{SUFFIX}"
     return Question(f"paraphrase-{kind}-{at}", text, "integer", str(row.answer), topic=kind)
 
 

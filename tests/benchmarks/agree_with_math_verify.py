@@ -24,7 +24,7 @@ from suites.data import local_rows
 from suites.latex import normalise_answer
 from suites.math500 import MATH500_ALL
 from suites.math_equality import compare, parse_shape
-from suites.math_verify_pool import math_verify_says
+from suites.math_verify_pool import math_verify_all
 
 THEIRS = """
 import json, sys
@@ -127,9 +127,9 @@ def print_speed(name: str) -> None:
         print(f"{name}, first look, {label}: {_rate(items, suite.grade):,.0f}/s")
     pairs = [(row.question.target or "", grade.extracted or "") for row, grade in looked]
     asked = [(t, a) for t, a in pairs if t and a]
-    math_verify_says("1", "2", 6)
+    math_verify_all((("1", "2", 6),))
     for label in ("cold", "cached"):
-        rate = _rate([(t, a, 6) for t, a in asked], math_verify_says, 1, time.perf_counter)
+        rate = _rate([(((t, a, 6),),) for t, a in asked], math_verify_all, 1, time.perf_counter)
         print(f"{name}, second look, {label}: {rate:,.0f}/s")
     print(f"{name}, comparing alone: {_rate(asked, compare):,.0f}/s")
 

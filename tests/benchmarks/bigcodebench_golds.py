@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sandbox import open_box
-from suites.bigcodebench import BigCodeBench, bigcodebench_question
+from suites.bigcodebench import BigCodeBench
 from suites.bigcodebench import grade_by_tests as graded
 from suites.data import data_folder
 
@@ -37,7 +37,7 @@ def main() -> None:
     expected: Mapping[str, bool] = dict.fromkeys(programs, True)
     if sys.argv[1:] == ["recorded"]:
         programs, expected = recorded()
-    questions = [bigcodebench_question(row, row["task_id"]) for row in rows]
+    questions = [BigCodeBench().question(row, row["task_id"]) for row in rows]
     box, started = open_box("docker", 2), time.perf_counter()
     with ThreadPoolExecutor(2) as threads:
         grades = list(threads.map(lambda one: graded(one, programs[one.id], box), questions))
