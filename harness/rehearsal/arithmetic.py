@@ -5,8 +5,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from itertools import count, islice
 
 from harness.rehearsal.workers import Number, OutOfReach, Scratch
+
+
+def _operator(name: str) -> "Callable[[Node, Node | int], Node]":
+    def joined(left: "Node", right: "Node | int") -> "Node":
+        return Node(name, (left, number(right) if isinstance(right, int) else right))
+
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +28,11 @@ class Node:
     names: tuple[str, ...] = ()
     """Of a search: what is wanted, how divisors join, then one name per condition."""
 
-    def __add__(self, other: "Node | int") -> "Node":
-        return Node("sum", (self, _lifted(other)))
-
-    def __sub__(self, other: "Node | int") -> "Node":
-        return Node("difference", (self, _lifted(other)))
-
-    def __mul__(self, other: "Node | int") -> "Node":
-        return Node("product", (self, _lifted(other)))
-
-    def __truediv__(self, other: "Node | int") -> "Node":
-        return Node("quotient", (self, _lifted(other)))
-
-    def __pow__(self, other: "Node | int") -> "Node":
-        return Node("power", (self, _lifted(other)))
+    __add__ = _operator("sum")
+    __sub__ = _operator("difference")
+    __mul__ = _operator("product")
+    __truediv__ = _operator("quotient")
+    __pow__ = _operator("power")
 
     def size(self) -> int:
         """Return the number of operations in the tree: how much of the question it explains."""
@@ -43,19 +43,13 @@ class Node:
         if self.operation == "number":
             return str(self.value)
         shown = [part.show() for part in self.parts]
-        if self.operation in _INFIX.values():
-            sign = next(sign for sign, name in _INFIX.items() if name == self.operation)
-            return "(" + f" {sign} ".join(shown) + ")"
-        return f"{self.operation}({', '.join(shown)})"
+        sign = next((sign for sign, name in _INFIX.items() if name == self.operation), None)
+        return f"({f' {sign} '.join(shown)})" if sign else f"{self.operation}({', '.join(shown)})"
 
 
 def number(value: int | Fraction | str) -> Node:
     """Return a leaf."""
     return Node("number", value=Fraction(value))
-
-
-def _lifted(value: Node | int) -> Node:
-    return number(value) if isinstance(value, int) else value
 
 
 _INFIX = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "^": "power"}
@@ -72,9 +66,9 @@ def parse(text: str, atoms: list[Node]) -> Node:
     tokens = _TOKEN.findall(text)
     if len("".join(tokens)) != len(re.sub(r"\s", "", text)):
         raise NotInfix(text)
-    parser = _Parser(tokens, atoms)
+    parser = _Parser([*tokens, ""], atoms)
     tree = parser.terms(0)
-    if parser.at != len(tokens):
+    if parser.tokens != [""]:
         raise NotInfix(text)
     return tree
 
@@ -82,66 +76,50 @@ def parse(text: str, atoms: list[Node]) -> Node:
 @dataclass(slots=True)
 class _Parser:
     tokens: list[str]
+    """What is left to read; the empty one is the end."""
     atoms: list[Node]
-    at: int = 0
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        if not token:
-            raise NotInfix("the expression ends early")
-        self.at += 1
-        return token
+    def taken(self, signs: str) -> str:
+        return self.tokens.pop(0) if self.tokens[0] and self.tokens[0] in signs else ""
 
     def terms(self, depth: int) -> Node:
-        if depth > MAX_DEPTH:
-            raise NotInfix("too deeply nested")
         tree = self.factors(depth)
-        while self.peek() in ("+", "-"):
-            tree = Node(_INFIX[self.take()], (tree, self.factors(depth)))
+        while sign := self.taken("+-"):
+            tree = Node(_INFIX[sign], (tree, self.factors(depth)))
         return tree
 
     def factors(self, depth: int) -> Node:
         tree = self.signed(depth)
-        while self.peek() in ("*", "/") or self.peek() == "(":
-            sign = "*" if self.peek() == "(" else self.take()
-            tree = Node(_INFIX[sign], (tree, self.signed(depth)))
+        while (sign := self.taken("*/")) or self.tokens[0] == "(":
+            tree = Node(_INFIX[sign or "*"], (tree, self.signed(depth)))
         return tree
 
     def signed(self, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise NotInfix("too deeply nested")
-        if self.peek() == "-":
-            self.take()
+        if self.taken("-"):
             return Node("difference", (number(0), self.signed(depth + 1)))
         base = self.primary(depth)
-        if self.peek() == "^":
-            self.take()
-            return Node("power", (base, self.signed(depth + 1)))
-        return base
+        return Node("power", (base, self.signed(depth + 1))) if self.taken("^") else base
 
     def primary(self, depth: int) -> Node:
-        token = self.take()
+        token = self.tokens.pop(0)
         if token == "(":
             tree = self.terms(depth + 1)
-            if self.take() != ")":
+            if not self.taken(")"):
                 raise NotInfix("a parenthesis is not closed")
         elif token.startswith("#"):
             tree = self.atoms[int(token[1:])]
         else:
-            raise NotInfix(f"{token} where a number should be")
-        while self.peek() == "!":
-            self.take()
+            raise NotInfix(f"{token or 'the end'} where a number should be")
+        while self.taken("!"):
             tree = Node("factorial", (tree,))
         return tree
 
 
 def factorise(n: int, paper: Scratch) -> dict[int, int]:
     """Return the prime factors of n with exponents, by trial division."""
-    if n < 1:
-        raise OutOfReach("only positive numbers have prime factors")
+    need(n >= 1, "only positive numbers have prime factors")
     paper.search(min(math.isqrt(n), 10**9))
     factors: dict[int, int] = {}
     divisor = 2
@@ -157,31 +135,30 @@ def factorise(n: int, paper: Scratch) -> dict[int, int]:
 
 def divisor_count(n: int, paper: Scratch) -> int:
     """Return how many positive divisors n has."""
-    factors = factorise(n, paper)
-    paper.note(f"{n} = {_shown(factors)}, so the exponents plus one are multiplied.")
-    count = math.prod(power + 1 for power in factors.values())
-    return int(paper.hold(count, 2 * len(factors) + sum(factors.values())))
+    factors = _noted_factors(n, paper, "the exponents plus one are multiplied")
+    divisors = math.prod(power + 1 for power in factors.values())
+    return int(paper.hold(divisors, 2 * len(factors) + sum(factors.values())))
 
 
 def divisor_sum(n: int, paper: Scratch) -> int:
     """Return the sum of the positive divisors of n."""
-    factors = factorise(n, paper)
-    paper.note(f"{n} = {_shown(factors)}, so geometric sums are multiplied.")
+    factors = _noted_factors(n, paper, "geometric sums are multiplied")
     total = math.prod((p ** (k + 1) - 1) // (p - 1) for p, k in factors.items())
     return int(paper.hold(total, 3 * len(factors) + 2 * sum(factors.values())))
+
+
+def _noted_factors(n: int, paper: Scratch, hence: str) -> dict[int, int]:
+    factors = factorise(n, paper)
+    shown = " * ".join(f"{p}^{k}" if k > 1 else str(p) for p, k in factors.items()) or "1"
+    paper.note(f"{n} = {shown}, so {hence}.")
+    return factors
 
 
 def totient(n: int, paper: Scratch) -> int:
     """Return how many numbers up to n are coprime to it."""
     factors = factorise(n, paper)
-    value = n
-    for prime in factors:
-        value -= value // prime
+    value = reduce(lambda left, prime: left - left // prime, factors, n)
     return int(paper.hold(value, 3 * len(factors)))
-
-
-def _shown(factors: dict[int, int]) -> str:
-    return " * ".join(f"{p}^{k}" if k > 1 else str(p) for p, k in factors.items()) or "1"
 
 
 def greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
@@ -243,13 +220,19 @@ def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
 
 def in_base(n: int, base: int) -> list[int]:
     """Return the digits of n in a base, most significant first."""
-    if base < 2 or n < 0 or n.bit_length() > 20_000:
-        raise OutOfReach("that base conversion makes no sense to me")
+    possible = base >= 2 and n >= 0 and n.bit_length() <= 20_000
+    need(possible, "that base conversion makes no sense to me")
     digits: list[int] = []
     while n:
         n, digit = divmod(n, base)
         digits.append(digit)
     return digits[::-1] or [0]
+
+
+def need(met: bool, otherwise: str) -> None:
+    """Raise `OutOfReach` with the sentence where a condition is not met."""
+    if not met:
+        raise OutOfReach(otherwise)
 
 
 def is_prime(n: int) -> bool:
@@ -262,12 +245,7 @@ def is_prime(n: int) -> bool:
 def first_primes(many: int, paper: Scratch) -> list[int]:
     """Return the first primes, found one by one; the last may be a slip."""
     paper.search(12 * max(many, 1))
-    found: list[int] = []
-    at = 1
-    while len(found) < max(many, 1):
-        at += 1
-        if is_prime(at):
-            found.append(at)
+    found = list(islice(filter(is_prime, count(2)), max(many, 1)))
     return [*found[:-1], int(paper.hold(found[-1], many / 4))]
 
 
@@ -284,8 +262,7 @@ def evaluate(node: Node, paper: Scratch) -> Number:
     paper.learnt(node.operation)
     if node.operation == "remainder":
         modulus = whole(evaluate(node.parts[1], paper))
-        if modulus < 1:
-            raise OutOfReach("a remainder needs a positive divisor")
+        need(modulus >= 1, "a remainder needs a positive divisor")
         return remainder(node.parts[0], modulus, paper)
     values = [evaluate(part, paper) for part in node.parts]
     method = METHODS.get(node.operation)
@@ -339,73 +316,58 @@ def _sum(values: list[Number], paper: Scratch) -> Number:
     return total
 
 
-def _difference(values: list[Number], paper: Scratch) -> Number:
-    return paper.hold(values[0] - values[1], _digits(values[1]) / 3)
-
-
 def _product(values: list[Number], paper: Scratch) -> Number:
     total: Number = 1
     for value in values:
-        if total.numerator.bit_length() + value.numerator.bit_length() > MAX_BITS:
-            raise OutOfReach("the product is too long for me")
+        bits = total.numerator.bit_length() + value.numerator.bit_length()
+        need(bits <= MAX_BITS, "the product is too long for me")
         total = paper.hold(total * value, min(_digits(total), 30) * min(_digits(value), 30) / 4)
     return total
-
-
-def _quotient(values: list[Number], paper: Scratch) -> Number:
-    return paper.hold(Fraction(values[0]) / Fraction(values[1]), _digits(values[0]) / 2)
 
 
 def _power(values: list[Number], paper: Scratch) -> Number:
     base, exponent = Fraction(values[0]), whole(values[1])
     if exponent < 0:
         base, exponent = 1 / base, -exponent
-    if max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent > MAX_BITS:
-        raise OutOfReach("that power is too long to write out")
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent
+    need(bits <= MAX_BITS, "that power is too long to write out")
     if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
         return paper.hold(int(float(base) ** exponent), 1)
-    return paper.hold(
-        Fraction(int(base.numerator**exponent), int(base.denominator**exponent)), exponent / 2
-    )
+    return paper.hold(base**exponent, exponent / 2)
 
 
 def _factorial(values: list[Number], paper: Scratch) -> Number:
     n = whole(values[0])
-    if not 0 <= n <= 1000:
-        raise OutOfReach("that factorial is too long to write out")
+    need(0 <= n <= 1000, "that factorial is too long to write out")
     return paper.hold(math.factorial(n), n / 4)
 
 
 def _binomial(values: list[Number], paper: Scratch) -> Number:
     n, k = whole(values[0]), whole(values[1])
-    if not 0 <= n <= 2000 or k < 0:
-        raise OutOfReach("that choice is too large for me")
+    need(0 <= n <= 2000 and k >= 0, "that choice is too large for me")
     return paper.hold(math.comb(n, k), 2 + min(k, max(n - k, 0)))
 
 
 def _logarithm(values: list[Number], paper: Scratch) -> Number:
-    if values[0] <= 0:
-        raise OutOfReach("only positive numbers have a logarithm")
+    need(values[0] > 0, "only positive numbers have a logarithm")
     return paper.hold(Fraction(str(round(math.log10(values[0]), 4))), 2)
 
 
-def _digit_sum(values: list[Number], paper: Scratch) -> Number:
-    digits = in_base(abs(whole(values[0])), whole(values[1]) if len(values) > 1 else 10)
-    return paper.hold(sum(digits), len(digits) / 3)
+def _digit_sum(values: list[int], paper: Scratch) -> int:
+    digits = in_base(abs(values[0]), values[1] if len(values) > 1 else 10)
+    return int(paper.hold(sum(digits), len(digits) / 3))
 
 
 def _written_in_base(values: list[Number], paper: Scratch) -> Number:
     digits = in_base(whole(values[0]), whole(values[1]))
-    if max(digits) > 9:
-        raise OutOfReach("that base needs letters")
+    need(max(digits) <= 9, "that base needs letters")
     return paper.hold(int("".join(map(str, digits))), len(digits))
 
 
 def _read_from_base(values: list[Number], paper: Scratch) -> Number:
     base = whole(values[1])
     digits = [int(digit) for digit in str(abs(whole(values[0])))]
-    if base < 2 or max(digits) >= base:
-        raise OutOfReach("those digits do not exist in that base")
+    need(base >= 2 and max(digits) < base, "those digits do not exist in that base")
     return paper.hold(sum(d * base**i for i, d in enumerate(reversed(digits))), len(digits))
 
 
@@ -416,12 +378,8 @@ def _arithmetic_series(values: list[Number], paper: Scratch) -> Number:
 
 def _geometric_series(values: list[Number], paper: Scratch) -> Number:
     first, ratio, terms = values[0], values[1], whole(values[2])
-    if not 0 <= terms <= 400:
-        raise OutOfReach("that series is too long for me")
-    total: Number = 0
-    for power in range(terms):
-        total += first * ratio**power
-    return paper.hold(total, 2 + terms / 2)
+    need(0 <= terms <= 400, "that series is too long for me")
+    return paper.hold(sum(first * ratio**power for power in range(terms)), 2 + terms / 2)
 
 
 def _whole_numbers(method: Callable[[list[int], Scratch], int]) -> "Method":
@@ -440,26 +398,18 @@ def _digit_product(values: list[int], paper: Scratch) -> int:
     return int(paper.hold(math.prod(digits), len(digits)))
 
 
-def _zeros(values: list[int], paper: Scratch) -> int:
-    left, fives = values[0], 0
-    while left > 0:
-        left //= 5
-        fives += left
-    return int(paper.hold(fives, 3))
-
-
 Method = Callable[[list[Number], Scratch], Number]
 METHODS: dict[str, Method] = {
     "sum": _sum,
-    "difference": _difference,
+    "difference": lambda v, paper: paper.hold(v[0] - v[1], _digits(v[1]) / 3),
     "product": _product,
-    "quotient": _quotient,
+    "quotient": lambda v, paper: paper.hold(Fraction(v[0]) / v[1], _digits(v[0]) / 2),
     "floor quotient": lambda v, paper: paper.hold(v[0] // v[1], _digits(v[0]) / 2),
     "power": _power,
     "factorial": _factorial,
     "binomial": _binomial,
     "logarithm": _logarithm,
-    "digit sum": _digit_sum,
+    "digit sum": _whole_numbers(_digit_sum),
     "digit count": lambda v, paper: paper.hold(
         len(in_base(whole(v[0]), whole(v[1]) if len(v) > 1 else 10)), 1
     ),
@@ -476,7 +426,9 @@ METHODS: dict[str, Method] = {
     "largest prime factor": _whole_numbers(lambda v, paper: max(factorise(v[0], paper))),
     "smallest prime factor": _whole_numbers(lambda v, paper: min(factorise(v[0], paper))),
     "odd divisor count": _whole_numbers(_odd_divisors),
-    "factorial zeros": _whole_numbers(_zeros),
+    "factorial zeros": _whole_numbers(
+        lambda v, paper: int(paper.hold((max(0, v[0]) - sum(in_base(max(0, v[0]), 5))) // 4, 3))
+    ),
     "digit product": _whole_numbers(_digit_product),
     "reversal": lambda v, paper: paper.hold(int(str(abs(whole(v[0])))[::-1]), 1),
     "maximum": lambda v, paper: paper.hold(max(v), 1),
@@ -519,19 +471,16 @@ def _search(node: Node, paper: Scratch) -> int:
 
 def _test(name: str, values: Sequence[int], joined: str) -> Test:
     if name == "divisible":
-        if not values or min(values) < 1:
-            raise OutOfReach("nothing is divisible by that")
-        return lambda n: _joins(joined, [n % value == 0 for value in values])
+        need(bool(values) and min(values) >= 1, "nothing is divisible by that")
+        return lambda n: _JOINS[joined]([n % value == 0 for value in values])
     if name in _PLAIN:
         return _PLAIN[name]
     first = values[0]
     if name == "remainder":
-        if values[1] < 1:
-            raise OutOfReach("a remainder needs a positive divisor")
+        need(values[1] >= 1, "a remainder needs a positive divisor")
         return lambda n: n % values[1] == first % values[1]
-    if name == "divisor count":
-        return lambda n: _divisors(n) == first
     valued: dict[str, Test] = {
+        "divisor count": lambda n: _divisors(n) == first,
         "digit sum": lambda n: sum(in_base(abs(n), 10)) == first,
         "coprime": lambda n: math.gcd(n, first) == 1,
         "square over": lambda n: n * n > first,
@@ -540,21 +489,17 @@ def _test(name: str, values: Sequence[int], joined: str) -> Test:
         "exponent over": lambda n: 1 < first < 10**6 and n < 400 and first**n > values[1],
         "contains": lambda n: str(first) in str(n),
     }
-    if name not in valued:
-        raise OutOfReach(f"I do not know how to check for a {name}")
+    need(name in valued, f"I do not know how to check for a {name}")
     return valued[name]
 
 
-def _joins(joined: str, divides: list[bool]) -> bool:
-    if joined == "any":
-        return any(divides)
-    if joined == "none":
-        return not any(divides)
-    if joined == "one":
-        return sum(divides) == 1
-    if joined == "first only":
-        return divides[0] and not any(divides[1:])
-    return all(divides)
+_JOINS: dict[str, Callable[[list[bool]], bool]] = {
+    "any": any,
+    "none": lambda divides: not any(divides),
+    "one": lambda divides: sum(divides) == 1,
+    "first only": lambda divides: divides[0] and not any(divides[1:]),
+    "all": all,
+}
 
 
 def _divisors(n: int) -> int:

@@ -127,10 +127,6 @@ def _pairs_with_difference(values: Ints, k: int, distinct: bool = False) -> int:
     return len({(min(pair), max(pair)) for pair in found}) if distinct else len(found)
 
 
-def _inversions(values: Ints) -> int:
-    return sum(values[j] > values[i] for i in range(len(values)) for j in range(i))
-
-
 def _run_lengths_of(values: Ints) -> Ints:
     ends = [at for at in range(1, len(values)) if values[at] != values[at - 1]]
     marks = [0, *ends, len(values)]
@@ -148,24 +144,12 @@ def _closest_gap(values: Ints) -> int:
     return min(after - before for before, after in itertools.pairwise(kept))
 
 
-def _is_sorted(values: Ints, strict: bool = False) -> bool:
-    return all(a < b or (a == b and not strict) for a, b in itertools.pairwise(values))
-
-
-def _missing_number(values: Ints, base: int = 1) -> int:
-    return next(value for value in range(base, len(values) + 2) if value not in values)
-
-
 def _best_profit(values: Ints) -> int:
     best, low = 0, values[0]
     for value in values:
         low = min(low, value)
         best = max(best, value - low)
     return best
-
-
-def _leaders(values: Ints) -> Ints:
-    return [v for i, v in enumerate(values) if all(v > other for other in values[i + 1 :])]
 
 
 RUN = r"(?:(?:contiguous|consecutive) (?:elements|subarray|run|subsequence|block)|run|subarray|streak|segment|stretch|block)"
@@ -194,7 +178,8 @@ ARRAYS: tuple[Family, ...] = (
     op("whether two numbers have a sum", 2, r"(?:(?:whether|if|determine|check|yes)[^.]{0,60})?(?:two|pair)[^.]{0,80}(?:sums?|add up|adds? to|total)[^.]{0,30}", INTS_INT, "bool", _pair_exists, r"(?:target|sum is|up to|equal to|sum to) (\d+)"),
     op("counting pairs with a sum", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:sum|add up|adds? to|total)[^.]{0,30}", INTS_INT, "int", _pairs_with_sum, r"(?:target|sum is|up to|equal to|equals|sum to|exactly) (\d+)", ({}, {"distinct": True})),
     op("counting pairs with a difference", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:difference|differ)[^.]{0,30}", INTS_INT, "int", _pairs_with_difference, r"(?:difference is|difference of|equal to|equals|differ by|exactly) (\d+)", ({}, {"distinct": True})),
-    op("inversions", 3, r"(?:number of )?inversions?|pairs[^.]{0,60}i < j[^.]{0,60}>[^.]{0,20}", INTS, "int", _inversions),
+    op("inversions", 3, r"(?:number of )?inversions?|pairs[^.]{0,60}i < j[^.]{0,60}>[^.]{0,20}", INTS, "int", called="inversions", does=lambda values:
+           sum(values[j] > values[i] for i in range(len(values)) for j in range(i))),
     op("descents", 4, r"(?:neighbou?r\w*|adjacent|consecutive)[^.]{0,60}(?:decreas\w+|smaller|less|descending|falls?)[^.]{0,30}|\bdescents?\b", INTS, "int",
        called="descents", does=lambda values: sum(a > b for a, b in itertools.pairwise(values))),
     op("ascents", 4, r"(?:neighbou?r\w*|adjacent|consecutive)[^.]{0,60}(?:increas\w+|larger|greater|ascending|rises?)[^.]{0,30}|\bascents?\b", INTS, "int",
@@ -204,7 +189,8 @@ ARRAYS: tuple[Family, ...] = (
        does=lambda values: [values.count(value) for value in dict.fromkeys(values)]),
     op("peaks", 4, r"(?:number of |count )?(?:the )?(?:peaks?|local maxim\w+)|(?:greater|larger) than both[^.]{0,30}", INTS, "int", _peaks),
     op("the closest two", 4, r"(?:smallest|minimum)[^.]{0,20}difference between (?:any )?two[^.]{0,20}|closest (?:two|pair)[^.]{0,20}", INTS, "int", _closest_gap),
-    op("whether a list is sorted", 2, r"\bsorted\b|(?:whether|if)[^.]{0,40}(?:ascending|increasing|non-decreasing)(?: order)?", INTS, "bool", _is_sorted, variants=({}, {"strict": True})),
+    op("whether a list is sorted", 2, r"\bsorted\b|(?:whether|if)[^.]{0,40}(?:ascending|increasing|non-decreasing)(?: order)?", INTS, "bool", variants=({}, {"strict": True}), called="is_sorted", does=lambda values, strict=False:
+           all(a < b or (a == b and not strict) for a, b in itertools.pairwise(values))),
     op("whether all values differ", 3, r"(?:whether|if|determine|check)[^.]{0,30}all[^.]{0,30}(?:distinct|different|unique)", INTS, "bool",
        called="all_distinct", does=lambda values: len(set(values)) == len(values)),
     op("whether a value repeats", 3, r"(?:whether|if|determine|check)[^.]{0,50}(?:duplicates?|more than once|at least twice|repeat\w*)", INTS, "bool",
@@ -217,11 +203,13 @@ ARRAYS: tuple[Family, ...] = (
        called="place_of_largest", does=lambda values, base=0: values.index(max(values)) + base),
     op("where the smallest is", 3, r"(?:index|position) of (?:the )?(?:first )?(?:minimum|smallest)[^.]{0,10}", INTS, "int", variants=BASED,
        called="place_of_smallest", does=lambda values, base=0: values.index(min(values)) + base),
-    op("the missing number", 3, r"missing (?:number|integer|value|one)|(?:number|integer|one) (?:that )?is missing", INTS, "int", _missing_number, variants=({}, {"base": 0})),
+    op("the missing number", 3, r"missing (?:number|integer|value|one)|(?:number|integer|one) (?:that )?is missing", INTS, "int", variants=({}, {"base": 0}), called="missing_number", does=lambda values, base=1:
+           next(value for value in range(base, len(values) + 2) if value not in values)),
     op("best profit", 4, r"(?:maximum|largest|best) profit|buy[^.]{0,60}sell[^.]{0,30}", INTS, "int", _best_profit),
     op("zeros to the end", 3, r"(?:mov\w+|push\w*)[^.]{0,20}zeros?[^.]{0,20}(?:end|back|right)", INTS, "ints", stage=3, called="zeros_last",
        does=lambda values: [value for value in values if value != 0] + [0] * values.count(0)),
-    op("leaders", 4, r"\bleaders?\b|(?:greater|larger) than (?:all|every|everything|each)[^.]{0,30}(?:right|after)[^.]{0,10}", INTS, "ints", _leaders, stage=1),
+    op("leaders", 4, r"\bleaders?\b|(?:greater|larger) than (?:all|every|everything|each)[^.]{0,30}(?:right|after)[^.]{0,10}", INTS, "ints", stage=1, called="leaders", does=lambda values:
+           [v for i, v in enumerate(values) if all(v > other for other in values[i + 1 :])]),
     op("sorting by frequency", 4, r"sort[^.]{0,40}(?:frequency|how often)[^.]{0,20}", INTS, "ints", stage=3, called="by_frequency",
        does=lambda values: sorted(values, key=lambda value: (-values.count(value), value))),
     op("every other value", 4, r"(?:at |in )?(?:even|odd)(?:-indexed| (?:indices|positions|indexes))|every (?:other|second) (?:element|value|number)", INTS, "ints", variants=({}, {"start": 1}), stage=1,

@@ -248,10 +248,6 @@ def _list_primes(n: int, closed: int = 0) -> Ints:
     ]
 
 
-def _keep_primes(values: Ints) -> Ints:
-    return [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]
-
-
 def _nth_prime(n: int) -> int:
     value, found = 1, 0
     while found < n:
@@ -347,10 +343,6 @@ def _trailing_zeros(n: int) -> int:
     return result
 
 
-def _fizz(n: int) -> list[str]:
-    return [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]
-
-
 def _roman(n: int) -> str:
     result = ""
     signs = ["M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I"]
@@ -381,7 +373,8 @@ COUNT_OF = r"(?:how many|(?:the )?number of|counts?)(?: the| of)*"
 NUMBERS: tuple[Family, ...] = (
     op("counting primes", 2, rf"{COUNT_OF} (?:primes|prime numbers)[^.]{{0,40}}{BOUND}? ?(?:or equal to )?", INT, "int", _count_primes, variants=CLOSED),
     op("listing primes", 2, rf"(?:all |the |list )*(?:primes|prime numbers)[^.]{{0,30}}{BOUND}", INT, "ints", _list_primes, variants=CLOSED, stage=0),
-    op("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", _keep_primes, stage=1),
+    op("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", stage=1, called="keep_primes", does=lambda values:
+           [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]),
     op("whether a number is prime", 2, r"(?:whether|if|determine|check)[^.]{0,40}\bprime\b", INT, "bool",
        called="is_prime", does=lambda n: n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))),
     op("the n-th prime", 3, r"(?:n-?th|k-?th) prime(?: number)?", INT, "int", _nth_prime),
@@ -440,7 +433,8 @@ NUMBERS: tuple[Family, ...] = (
        called="is_square", does=lambda n: n >= 0 and math.isqrt(n) ** 2 == n),
     op("leap years", 3, r"leap years?", INT, "bool",
        called="leap", does=lambda n: n % 4 == 0 and (n % 100 != 0 or n % 400 == 0)),
-    op("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", _fizz),
+    op("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", called="fizz", does=lambda n:
+           [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]),
     op("Roman numerals", 3, r"roman numerals?", INT, "text", _roman),
     op("climbing stairs", 4, r"stairs?(?:case)?[^#]{0,120}ways|ways[^.]{0,60}(?:stairs?|steps)", INT, "int", _stairs),
 )  # fmt: skip

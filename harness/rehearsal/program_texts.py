@@ -16,10 +16,6 @@ from harness.rehearsal.program_numbers import (
 )
 
 
-def _consonants(text: str) -> int:
-    return sum(1 for letter in text.lower() if letter.isalpha() and letter not in "aeiou")
-
-
 def _palindrome(text: str, letters: bool = True) -> bool:
     kept = [letter for letter in text.lower() if letter.isalnum()] if letters else list(text)
     return kept == kept[::-1]
@@ -84,10 +80,6 @@ def _expand_runs(text: str, first: str = "letter") -> str:
     return result + letter * int(number or 1)
 
 
-def _anagrams(text: str, second: str) -> bool:
-    return sorted(text.replace(" ", "").lower()) == sorted(second.replace(" ", "").lower())
-
-
 def _balanced(text: str) -> bool:
     pairs = {")": "(", "]": "[", "}": "{"}
     stack: list[str] = []
@@ -126,18 +118,6 @@ def _commonest_letter(text: str, earliest: bool = False) -> str:
     kept = [letter for letter in text.lower() if letter.isalpha()]
     ordered = kept if earliest else sorted(kept)
     return max(ordered, key=kept.count) if kept else ""
-
-
-def _first_single(text: str, missing: str = "-1") -> str:
-    return next((letter for letter in text if text.count(letter) == 1), missing)
-
-
-def _first_single_place(text: str, base: int = 0) -> int:
-    return next((at + base for at, mark in enumerate(text) if text.count(mark) == 1), -1)
-
-
-def _without_repeats(text: str) -> str:
-    return "".join(a for a, before in zip(text, " " + text, strict=False) if a != before)
 
 
 def _occurrences(text: str, second: str, overlap: bool = False) -> int:
@@ -207,7 +187,8 @@ TEXTS: tuple[Family, ...] = (
        called="lower", does=lambda text: text.lower()),
     op("swapping case", 3, r"(?:swap\w*|toggl\w+|flip\w*|invert\w*)[^.]{0,30}case|upper[^.]{0,30}lower[^.]{0,40}vice versa", TEXT, "text", stage=2,
        called="swap_case", does=lambda text: text.swapcase()),
-    op("consonants", 3, rf"{COUNT} consonants?", TEXT, "int", _consonants),
+    op("consonants", 3, rf"{COUNT} consonants?", TEXT, "int", called="consonants", does=lambda text:
+           sum(1 for letter in text.lower() if letter.isalpha() and letter not in "aeiou")),
     op("capital letters", 3, rf"{COUNT} (?:upper ?-?case|capital)(?: letters)?", TEXT, "int",
        called="upper_letters", does=lambda text: sum(1 for letter in text if letter.isupper())),
     op("digits of a text", 3, rf"{COUNT} (?:digits|digit characters)", TEXT, "int",
@@ -221,20 +202,24 @@ TEXTS: tuple[Family, ...] = (
     op("mirrored alphabet", 4, r"atbash|a (?:becomes|with|to|->) z[^.]{0,40}|revers\w+ alphabet", TEXT, "text", _atbash),
     op("run-length encoding", 2, rf"(?:{RLE})[^.]{{0,60}}(?:encod\w*)?", TEXT, "text", _run_lengths, variants=CODED),
     op("run-length decoding", 3, r"(?:run[- ]length|compress\w*|encod\w*)[^.]{0,80}(?:decod\w*|expand\w*|original|decompress\w*)[^.]{0,30}|(?:decod\w*|expand\w*|decompress\w*)[^.]{0,70}", TEXT, "text", _expand_runs, variants=({}, {"first": "count"})),
-    op("anagrams", 2, r"anagrams?(?: of (?:each other|one another|the other))?|rearrang\w+[^.]{0,60}|same letters[^.]{0,40}", TEXT_TEXT, "bool", _anagrams),
+    op("anagrams", 2, r"anagrams?(?: of (?:each other|one another|the other))?|rearrang\w+[^.]{0,60}|same letters[^.]{0,40}", TEXT_TEXT, "bool", called="anagrams", does=lambda text, second:
+           sorted(text.replace(" ", "").lower()) == sorted(second.replace(" ", "").lower())),
     op("balanced brackets", 2, r"(?:balanced|valid|properly|correctly|well)[^.]{0,40}(?:brackets?|parenthes[ei]s|nested|matched|formed)|(?:brackets?|parenthes[ei]s)[^.]{0,60}(?:balanced|valid|properly|match\w*|correctly|closed)", TEXT, "bool", _balanced),
     op("depth of brackets", 3, r"(?:maximum|deepest|largest|greatest)?[^.]{0,20}(?:nesting )?depth[^.]{0,50}|(?:deepest|how deep\w*)[^.]{0,40}", TEXT, "int", _depth),
     op("unmatched brackets", 3, r"(?:unmatched|unbalanced|minimum number of (?:brackets|parenthes[ei]s|insertions|additions))[^.]{0,60}", TEXT, "int", _unmatched),
     op("the commonest letter", 3, r"(?:letter|character)[^.]{0,40}(?:most (?:often|frequent\w*)|most times|the most)|most (?:common|frequent) (?:letter|character)", TEXT, "text", _commonest_letter, variants=({}, {"earliest": True})),
-    op("the first single letter", 3, r"first (?:letter|character|non-repeat\w+ (?:letter|character)|unique (?:letter|character))[^.]{0,60}(?:once|repeat\w*|unique)?", TEXT, "text", _first_single, variants=({}, {"missing": "-"}, {"missing": "none"}, {"missing": "NONE"})),
-    op("place of the first single letter", 4, r"(?:index|position) of the first[^.]{0,60}(?:once|repeat\w*|unique)[^.]{0,20}", TEXT, "int", _first_single_place, variants=({}, {"base": 1})),
+    op("the first single letter", 3, r"first (?:letter|character|non-repeat\w+ (?:letter|character)|unique (?:letter|character))[^.]{0,60}(?:once|repeat\w*|unique)?", TEXT, "text", variants=({}, {"missing": "-"}, {"missing": "none"}, {"missing": "NONE"}), called="first_single", does=lambda text, missing='-1':
+           next((letter for letter in text if text.count(letter) == 1), missing)),
+    op("place of the first single letter", 4, r"(?:index|position) of the first[^.]{0,60}(?:once|repeat\w*|unique)[^.]{0,20}", TEXT, "int", variants=({}, {"base": 1}), called="first_single_place", does=lambda text, base=0:
+           next((at + base for at, mark in enumerate(text) if text.count(mark) == 1), -1)),
     op("leaving vowels out", 3, r"(?:remov\w+|delet\w+|drop\w*|without|omit\w*)[^.]{0,20}vowels", TEXT, "text", stage=1, called="without_vowels",
        does=lambda text: "".join(letter for letter in text if letter.lower() not in "aeiou")),
     op("different letters", 3, rf"{COUNT} (?:distinct|different|unique) (?:letters|characters)", TEXT, "int", called="distinct_letters",
        does=lambda text: len({letter for letter in text.lower() if letter.isalpha()})),
     op("each letter once", 3, r"remov\w+ (?:the |all )?(?:duplicate|repeated) (?:letters|characters)|(?:letter|character)[^.]{0,30}first (?:occurrence|appearance)", TEXT, "text", stage=1,
        called="letters_once", does=lambda text: "".join(dict.fromkeys(text))),
-    op("collapsing runs", 4, r"(?:collaps\w+|squeez\w+|remov\w+|reduc\w+|replac\w+)[^.]{0,30}(?:adjacent|consecutive|runs?)[^.]{0,40}", TEXT, "text", _without_repeats, stage=1),
+    op("collapsing runs", 4, r"(?:collaps\w+|squeez\w+|remov\w+|reduc\w+|replac\w+)[^.]{0,30}(?:adjacent|consecutive|runs?)[^.]{0,40}", TEXT, "text", stage=1, called="without_repeats", does=lambda text:
+           "".join(a for a, before in zip(text, " " + text, strict=False) if a != before)),
     op("sorting letters", 3, r"(?:letters|characters)[^.]{0,30}(?:sorted|alphabetical(?:ly)?(?: order)?)|sort[^.]{0,20}(?:letters|characters)[^.]{0,30}", TEXT, "text", stage=3,
        called="sorted_letters", does=lambda text: "".join(sorted(text))),
     op("occurrences in a text", 2, r"(?:how many times|(?:the )?number of (?:times|occurrences)|count\w*|occurrences)[^.]{0,60}(?:occurs?|appears?|substring|letter|character|pattern|word|second (?:string|text))", TEXT_TEXT, "int", _occurrences, variants=({}, {"overlap": True})),
@@ -255,14 +240,6 @@ TEXTS: tuple[Family, ...] = (
 )  # fmt: skip
 
 
-def _by_length(words: Words, alphabet: bool = False) -> Words:
-    return sorted(words, key=lambda word: (len(word), word if alphabet else ""))
-
-
-def _commonest_word(words: Words, earliest: bool = False) -> str:
-    return max(words if earliest else sorted(words), key=words.count)
-
-
 def _word_counts(words: Words, alphabet: bool = True) -> list[tuple[str, int]]:
     kept = sorted(set(words)) if alphabet else list(dict.fromkeys(words))
     return [(word, words.count(word)) for word in kept]
@@ -279,14 +256,6 @@ def _longest_prefix(words: Words) -> str:
         while not word.startswith(prefix):
             prefix = prefix[:-1]
     return prefix
-
-
-def _anagram_pairs(words: Words) -> int:
-    return sum(sorted(words[i]) == sorted(words[j]) for i in range(len(words)) for j in range(i))
-
-
-def _letter_multiplicities(text: str) -> list[int]:
-    return [text.count(letter) for letter in dict.fromkeys(text) if letter.strip()]
 
 
 def _text_runs(text: str) -> list[int]:
@@ -322,12 +291,14 @@ WORDS: tuple[Family, ...] = (
        called="lengths", does=lambda words: [len(word) for word in words]),
     op("sorting words", 2, r"sort\w*[^.]{0,40}(?:alphabetical\w*|lexicographic\w*|dictionary)?(?: order)?|alphabetical(?:ly)?(?: order)?|lexicographic\w*(?: order)?", WORD_LIST, "words", stage=3,
        called="sorted_words", does=lambda words: sorted(words)),
-    op("sorting words by length", 3, r"sort\w*[^.]{0,40}(?:by|increasing|ascending)[^.]{0,20}length[^.]{0,20}|shortest (?:first|to longest)", WORD_LIST, "words", _by_length, variants=({}, {"alphabet": True}), stage=3),
+    op("sorting words by length", 3, r"sort\w*[^.]{0,40}(?:by|increasing|ascending)[^.]{0,20}length[^.]{0,20}|shortest (?:first|to longest)", WORD_LIST, "words", variants=({}, {"alphabet": True}), stage=3, called="by_length", does=lambda words, alphabet=False:
+           sorted(words, key=lambda word: (len(word), word if alphabet else ""))),
     op("each word once", 3, r"remov\w+ (?:the |all |any )?(?:duplicate|repeated)(?: words)?|first (?:occurrence|appearance)s?|\b(?:unique|distinct|different)\b", WORD_LIST, "words", stage=1,
        called="words_once", does=lambda words: list(dict.fromkeys(words))),
     op("counting different words", 2, r"(?:how many|number of|count\w*)[^.]{0,15}(?:different|distinct|unique) words", WORD_LIST, "int", variants=({}, {"fold": True}), called="count_different_words",
        does=lambda words, fold=False: len({word.lower() if fold else word for word in words})),
-    op("the commonest word", 3, r"(?:most (?:common|frequent) word|word[^.]{0,30}(?:most (?:often|frequent\w*|times)|the most))[^.]{0,20}", WORD_LIST, "text", _commonest_word, variants=({}, {"earliest": True})),
+    op("the commonest word", 3, r"(?:most (?:common|frequent) word|word[^.]{0,30}(?:most (?:often|frequent\w*|times)|the most))[^.]{0,20}", WORD_LIST, "text", variants=({}, {"earliest": True}), called="commonest_word", does=lambda words, earliest=False:
+           max(words if earliest else sorted(words), key=words.count)),
     op("word counts", 3, r"(?:each|every) (?:distinct |different |unique )?word[^.]{0,60}(?:times|count|frequency|number)[^.]{0,20}|word counts|frequency of each word", WORD_LIST, "pairs", _word_counts, variants=({}, {"alphabet": False})),
     op("words with a vowel first", 3, r"(?:start\w*|begin\w*)[^.]{0,10} vowels?", WORD_LIST, "words", stage=1, called="vowel_first",
        does=lambda words: [word for word in words if word[:1].lower() in "aeiou"]),
@@ -349,10 +320,12 @@ WORDS: tuple[Family, ...] = (
     op("longest common prefix", 3, r"longest common prefix[^.]{0,30}|common prefix", WORD_LIST, "text", _longest_prefix),
     op("groups of anagrams", 3, r"(?:how many|number of|count\w*)[^.]{0,30}groups[^.]{0,50}|anagram\w* groups|group\w*[^.]{0,30}anagrams?", WORD_LIST, "int",
        called="anagram_groups", does=lambda words: len({"".join(sorted(word)) for word in words})),
-    op("pairs of anagrams", 3, r"pairs[^.]{0,50}anagrams?(?: of each other)?", WORD_LIST, "int", _anagram_pairs),
+    op("pairs of anagrams", 3, r"pairs[^.]{0,50}anagrams?(?: of each other)?", WORD_LIST, "int", called="anagram_pairs", does=lambda words:
+           sum(sorted(words[i]) == sorted(words[j]) for i in range(len(words)) for j in range(i))),
     op("anagrams of the first", 4, r"anagrams? of (?:the )?(?:first|given|target)[^.]{0,15}", WORD_LIST, "int", called="anagrams_of_first",
        does=lambda words: sum(sorted(word) == sorted(words[0]) for word in words[1:])),
-    op("letter multiplicities", 3, r"(?:letters|characters)[^.]{0,30}(?:occur|appear|are used)\w*(?: (?:exactly|in|more|at|only))?", TEXT, "ints", _letter_multiplicities, stage=0),
+    op("letter multiplicities", 3, r"(?:letters|characters)[^.]{0,30}(?:occur|appear|are used)\w*(?: (?:exactly|in|more|at|only))?", TEXT, "ints", stage=0, called="letter_multiplicities",
+       does=lambda text: [text.count(letter) for letter in dict.fromkeys(text) if letter.strip()]),
     op("runs of a text", 3, r"(?:maximal )?(?:runs?|blocks?|groups?)\b[^.]{0,30}(?:letters?|characters?|symbols?|equal|same)", TEXT, "ints", _text_runs, stage=0),
     op("letters", 3, r"(?:how many|(?:the )?number of|counts?)(?: the| of)* (?:letters|alphabetic\w*)(?: in)?", TEXT, "int",
        called="letters", does=lambda text: sum(1 for letter in text if letter.isalpha())),
