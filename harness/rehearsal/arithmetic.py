@@ -117,9 +117,9 @@ class _Parser:
         return tree
 
 
-def factorise(n: int, paper: Scratch) -> dict[int, int]:
+def _factorise(n: int, paper: Scratch) -> dict[int, int]:
     """Return the prime factors of n with exponents, by trial division."""
-    need(n >= 1, "only positive numbers have prime factors")
+    _need(n >= 1, "only positive numbers have prime factors")
     paper.search(min(math.isqrt(n), 10**9))
     factors: dict[int, int] = {}
     divisor = 2
@@ -133,35 +133,32 @@ def factorise(n: int, paper: Scratch) -> dict[int, int]:
     return factors
 
 
-def divisor_count(n: int, paper: Scratch) -> int:
-    """Return how many positive divisors n has."""
+def _divisor_count(n: int, paper: Scratch) -> int:
     factors = _noted_factors(n, paper, "the exponents plus one are multiplied")
     divisors = math.prod(power + 1 for power in factors.values())
     return int(paper.hold(divisors, 2 * len(factors) + sum(factors.values())))
 
 
-def divisor_sum(n: int, paper: Scratch) -> int:
-    """Return the sum of the positive divisors of n."""
+def _divisor_sum(n: int, paper: Scratch) -> int:
     factors = _noted_factors(n, paper, "geometric sums are multiplied")
     total = math.prod((p ** (k + 1) - 1) // (p - 1) for p, k in factors.items())
     return int(paper.hold(total, 3 * len(factors) + 2 * sum(factors.values())))
 
 
 def _noted_factors(n: int, paper: Scratch, hence: str) -> dict[int, int]:
-    factors = factorise(n, paper)
+    factors = _factorise(n, paper)
     shown = " * ".join(f"{p}^{k}" if k > 1 else str(p) for p, k in factors.items()) or "1"
     paper.note(f"{n} = {shown}, so {hence}.")
     return factors
 
 
-def totient(n: int, paper: Scratch) -> int:
-    """Return how many numbers up to n are coprime to it."""
-    factors = factorise(n, paper)
+def _totient(n: int, paper: Scratch) -> int:
+    factors = _factorise(n, paper)
     value = reduce(lambda left, prime: left - left // prime, factors, n)
     return int(paper.hold(value, 3 * len(factors)))
 
 
-def greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
+def _greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
     """Return the greatest common divisor, by Euclid's steps."""
     result = abs(numbers[0])
     for other in numbers[1:]:
@@ -173,8 +170,7 @@ def greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
     return result
 
 
-def least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
-    """Return the least common multiple."""
+def _least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
     result = abs(numbers[0])
     for other in numbers[1:]:
         shared = math.gcd(result, other) or 1
@@ -183,7 +179,7 @@ def least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
     return result
 
 
-def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> int:
+def _power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> int:
     """Return base^exponent mod modulus by repeated squaring, each square a chance to slip."""
     if exponent < 0 or modulus < 1 or exponent.bit_length() > 4000:
         raise OutOfReach("that power has no remainder I can find")
@@ -202,7 +198,7 @@ def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> i
     return result % modulus
 
 
-def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
+def _congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
     """Return the least x >= 0 with x = r (mod m) for every (r, m), by sieving."""
     value, step, looked = pairs[0][0] % pairs[0][1], pairs[0][1], 0
     for remainder, modulus in pairs[1:]:
@@ -218,10 +214,9 @@ def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
     return int(paper.hold(value, 2 * len(pairs) + looked / 4))
 
 
-def in_base(n: int, base: int) -> list[int]:
-    """Return the digits of n in a base, most significant first."""
+def _in_base(n: int, base: int) -> list[int]:
     possible = base >= 2 and n >= 0 and n.bit_length() <= 20_000
-    need(possible, "that base conversion makes no sense to me")
+    _need(possible, "that base conversion makes no sense to me")
     digits: list[int] = []
     while n:
         n, digit = divmod(n, base)
@@ -229,23 +224,22 @@ def in_base(n: int, base: int) -> list[int]:
     return digits[::-1] or [0]
 
 
-def need(met: bool, otherwise: str) -> None:
+def _need(met: bool, otherwise: str) -> None:
     """Raise `OutOfReach` with the sentence where a condition is not met."""
     if not met:
         raise OutOfReach(otherwise)
 
 
-def is_prime(n: int) -> bool:
-    """Say whether n is prime, by trial division (callers bound n)."""
+def _is_prime(n: int) -> bool:
     if n < 2 or n % 2 == 0:
         return n == 2
     return all(n % divisor for divisor in range(3, math.isqrt(n) + 1, 2))
 
 
-def first_primes(many: int, paper: Scratch) -> list[int]:
+def _first_primes(many: int, paper: Scratch) -> list[int]:
     """Return the first primes, found one by one; the last may be a slip."""
     paper.search(12 * max(many, 1))
-    found = list(islice(filter(is_prime, count(2)), max(many, 1)))
+    found = list(islice(filter(_is_prime, count(2)), max(many, 1)))
     return [*found[:-1], int(paper.hold(found[-1], many / 4))]
 
 
@@ -261,8 +255,8 @@ def evaluate(node: Node, paper: Scratch) -> Number:
         return _search(node, paper)
     paper.learnt(node.operation)
     if node.operation == "remainder":
-        modulus = whole(evaluate(node.parts[1], paper))
-        need(modulus >= 1, "a remainder needs a positive divisor")
+        modulus = _whole(evaluate(node.parts[1], paper))
+        _need(modulus >= 1, "a remainder needs a positive divisor")
         return remainder(node.parts[0], modulus, paper)
     values = [evaluate(part, paper) for part in node.parts]
     method = METHODS.get(node.operation)
@@ -282,19 +276,19 @@ def remainder(node: Node, modulus: int, paper: Scratch) -> int:
     """Return a tree's value modulo m without ever writing out a large power."""
     if node.operation == "power":
         paper.learnt("power")
-        base, exponent = node.parts[0], whole(evaluate(node.parts[1], paper))
+        base, exponent = node.parts[0], _whole(evaluate(node.parts[1], paper))
         if base.operation == "number":
-            return power_remainder(whole(base.value), exponent, modulus, paper)
-        return power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
+            return _power_remainder(_whole(base.value), exponent, modulus, paper)
+        return _power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
     if node.operation in ("sum", "difference", "product") and not paper.floats:
         parts: list[Number] = [remainder(part, modulus, paper) for part in node.parts]
         whole_part = METHODS[node.operation](parts, paper)
         return int(whole_part) % modulus
-    value = whole(evaluate(node, paper))
+    value = _whole(evaluate(node, paper))
     return int(paper.hold(value % modulus, 1)) % modulus
 
 
-def whole(value: Number) -> int:
+def _whole(value: Number) -> int:
     """Return a number that has to be whole, or raise `OutOfReach`."""
     if value.denominator != 1:
         raise OutOfReach(f"{value} is not a whole number")
@@ -320,54 +314,54 @@ def _product(values: list[Number], paper: Scratch) -> Number:
     total: Number = 1
     for value in values:
         bits = total.numerator.bit_length() + value.numerator.bit_length()
-        need(bits <= MAX_BITS, "the product is too long for me")
+        _need(bits <= MAX_BITS, "the product is too long for me")
         total = paper.hold(total * value, min(_digits(total), 30) * min(_digits(value), 30) / 4)
     return total
 
 
 def _power(values: list[Number], paper: Scratch) -> Number:
-    base, exponent = Fraction(values[0]), whole(values[1])
+    base, exponent = Fraction(values[0]), _whole(values[1])
     if exponent < 0:
         base, exponent = 1 / base, -exponent
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent
-    need(bits <= MAX_BITS, "that power is too long to write out")
+    _need(bits <= MAX_BITS, "that power is too long to write out")
     if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
         return paper.hold(int(float(base) ** exponent), 1)
     return paper.hold(base**exponent, exponent / 2)
 
 
 def _factorial(values: list[Number], paper: Scratch) -> Number:
-    n = whole(values[0])
-    need(0 <= n <= 1000, "that factorial is too long to write out")
+    n = _whole(values[0])
+    _need(0 <= n <= 1000, "that factorial is too long to write out")
     return paper.hold(math.factorial(n), n / 4)
 
 
 def _binomial(values: list[Number], paper: Scratch) -> Number:
-    n, k = whole(values[0]), whole(values[1])
-    need(0 <= n <= 2000 and k >= 0, "that choice is too large for me")
+    n, k = _whole(values[0]), _whole(values[1])
+    _need(0 <= n <= 2000 and k >= 0, "that choice is too large for me")
     return paper.hold(math.comb(n, k), 2 + min(k, max(n - k, 0)))
 
 
 def _logarithm(values: list[Number], paper: Scratch) -> Number:
-    need(values[0] > 0, "only positive numbers have a logarithm")
+    _need(values[0] > 0, "only positive numbers have a logarithm")
     return paper.hold(Fraction(str(round(math.log10(values[0]), 4))), 2)
 
 
 def _digit_sum(values: list[int], paper: Scratch) -> int:
-    digits = in_base(abs(values[0]), values[1] if len(values) > 1 else 10)
+    digits = _in_base(abs(values[0]), values[1] if len(values) > 1 else 10)
     return int(paper.hold(sum(digits), len(digits) / 3))
 
 
 def _written_in_base(values: list[Number], paper: Scratch) -> Number:
-    digits = in_base(whole(values[0]), whole(values[1]))
-    need(max(digits) <= 9, "that base needs letters")
+    digits = _in_base(_whole(values[0]), _whole(values[1]))
+    _need(max(digits) <= 9, "that base needs letters")
     return paper.hold(int("".join(map(str, digits))), len(digits))
 
 
 def _read_from_base(values: list[Number], paper: Scratch) -> Number:
-    base = whole(values[1])
-    digits = [int(digit) for digit in str(abs(whole(values[0])))]
-    need(base >= 2 and max(digits) < base, "those digits do not exist in that base")
+    base = _whole(values[1])
+    digits = [int(digit) for digit in str(abs(_whole(values[0])))]
+    _need(base >= 2 and max(digits) < base, "those digits do not exist in that base")
     return paper.hold(sum(d * base**i for i, d in enumerate(reversed(digits))), len(digits))
 
 
@@ -377,24 +371,24 @@ def _arithmetic_series(values: list[Number], paper: Scratch) -> Number:
 
 
 def _geometric_series(values: list[Number], paper: Scratch) -> Number:
-    first, ratio, terms = values[0], values[1], whole(values[2])
-    need(0 <= terms <= 400, "that series is too long for me")
+    first, ratio, terms = values[0], values[1], _whole(values[2])
+    _need(0 <= terms <= 400, "that series is too long for me")
     return paper.hold(sum(first * ratio**power for power in range(terms)), 2 + terms / 2)
 
 
 def _whole_numbers(method: Callable[[list[int], Scratch], int]) -> "Method":
-    return lambda values, paper: method([whole(value) for value in values], paper)
+    return lambda values, paper: method([_whole(value) for value in values], paper)
 
 
 def _odd_divisors(values: list[int], paper: Scratch) -> int:
     n = abs(values[0])
     while n and n % 2 == 0:
         n //= 2
-    return divisor_count(n, paper)
+    return _divisor_count(n, paper)
 
 
 def _digit_product(values: list[int], paper: Scratch) -> int:
-    digits = in_base(abs(values[0]), 10)
+    digits = _in_base(abs(values[0]), 10)
     return int(paper.hold(math.prod(digits), len(digits)))
 
 
@@ -411,33 +405,33 @@ METHODS: dict[str, Method] = {
     "logarithm": _logarithm,
     "digit sum": _whole_numbers(_digit_sum),
     "digit count": lambda v, paper: paper.hold(
-        len(in_base(whole(v[0]), whole(v[1]) if len(v) > 1 else 10)), 1
+        len(_in_base(_whole(v[0]), _whole(v[1]) if len(v) > 1 else 10)), 1
     ),
     "base conversion": _written_in_base,
     "base reading": _read_from_base,
     "arithmetic series": _arithmetic_series,
     "geometric series": _geometric_series,
-    "common divisor": _whole_numbers(greatest_divisor),
-    "common multiple": _whole_numbers(least_multiple),
-    "divisor count": _whole_numbers(lambda v, paper: divisor_count(v[0], paper)),
-    "divisor sum": _whole_numbers(lambda v, paper: divisor_sum(v[0], paper)),
-    "prime factor count": _whole_numbers(lambda v, paper: len(factorise(v[0], paper))),
-    "prime factor sum": _whole_numbers(lambda v, paper: sum(factorise(v[0], paper))),
-    "largest prime factor": _whole_numbers(lambda v, paper: max(factorise(v[0], paper))),
-    "smallest prime factor": _whole_numbers(lambda v, paper: min(factorise(v[0], paper))),
+    "common divisor": _whole_numbers(_greatest_divisor),
+    "common multiple": _whole_numbers(_least_multiple),
+    "divisor count": _whole_numbers(lambda v, paper: _divisor_count(v[0], paper)),
+    "divisor sum": _whole_numbers(lambda v, paper: _divisor_sum(v[0], paper)),
+    "prime factor count": _whole_numbers(lambda v, paper: len(_factorise(v[0], paper))),
+    "prime factor sum": _whole_numbers(lambda v, paper: sum(_factorise(v[0], paper))),
+    "largest prime factor": _whole_numbers(lambda v, paper: max(_factorise(v[0], paper))),
+    "smallest prime factor": _whole_numbers(lambda v, paper: min(_factorise(v[0], paper))),
     "odd divisor count": _whole_numbers(_odd_divisors),
     "factorial zeros": _whole_numbers(
-        lambda v, paper: int(paper.hold((max(0, v[0]) - sum(in_base(max(0, v[0]), 5))) // 4, 3))
+        lambda v, paper: int(paper.hold((max(0, v[0]) - sum(_in_base(max(0, v[0]), 5))) // 4, 3))
     ),
     "digit product": _whole_numbers(_digit_product),
-    "reversal": lambda v, paper: paper.hold(int(str(abs(whole(v[0])))[::-1]), 1),
+    "reversal": lambda v, paper: paper.hold(int(str(abs(_whole(v[0])))[::-1]), 1),
     "maximum": lambda v, paper: paper.hold(max(v), 1),
     "minimum": lambda v, paper: paper.hold(min(v), 1),
-    "nth prime": _whole_numbers(lambda v, paper: first_primes(v[0], paper)[-1]),
-    "prime series": _whole_numbers(lambda v, paper: sum(first_primes(v[0], paper))),
-    "totient": _whole_numbers(lambda v, paper: totient(v[0], paper)),
+    "nth prime": _whole_numbers(lambda v, paper: _first_primes(v[0], paper)[-1]),
+    "prime series": _whole_numbers(lambda v, paper: sum(_first_primes(v[0], paper))),
+    "totient": _whole_numbers(lambda v, paper: _totient(v[0], paper)),
     "congruences": _whole_numbers(
-        lambda v, paper: congruences(list(zip(v[::2], v[1::2], strict=True)), paper)
+        lambda v, paper: _congruences(list(zip(v[::2], v[1::2], strict=True)), paper)
     ),
 }
 
@@ -450,10 +444,10 @@ OPEN_END = 10**6
 def _search(node: Node, paper: Scratch) -> int:
     """Look at whole numbers one by one; raise `OutOfReach` when there are too many to look at."""
     (wanted, joined, *names), (first, last, *values) = node.names, node.parts
-    low = whole(evaluate(first, paper))
-    high = None if last.operation == "open" else whole(evaluate(last, paper))
+    low = _whole(evaluate(first, paper))
+    high = None if last.operation == "open" else _whole(evaluate(last, paper))
     conditions = [
-        (name, tuple(whole(evaluate(part, paper)) for part in one.parts))
+        (name, tuple(_whole(evaluate(part, paper)) for part in one.parts))
         for name, one in zip(names, values, strict=True)
     ]
     paper.learnt("search")
@@ -464,24 +458,24 @@ def _search(node: Node, paper: Scratch) -> int:
         pairs = [(given[0], given[1]) for name, given in conditions if name == "remainder"]
         pairs += [(0, m) for name, given in conditions if name == "divisible" for m in given]
         if all(modulus > 0 for _, modulus in pairs) and low <= 1:
-            return congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
+            return _congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
     ends = (low, OPEN_END if high is None else high)
     return _scan(wanted, ends, conditions, [_test(*one, joined) for one in conditions], paper)
 
 
 def _test(name: str, values: Sequence[int], joined: str) -> Test:
     if name == "divisible":
-        need(bool(values) and min(values) >= 1, "nothing is divisible by that")
+        _need(bool(values) and min(values) >= 1, "nothing is divisible by that")
         return lambda n: _JOINS[joined]([n % value == 0 for value in values])
     if name in _PLAIN:
         return _PLAIN[name]
     first = values[0]
     if name == "remainder":
-        need(values[1] >= 1, "a remainder needs a positive divisor")
+        _need(values[1] >= 1, "a remainder needs a positive divisor")
         return lambda n: n % values[1] == first % values[1]
     valued: dict[str, Test] = {
         "divisor count": lambda n: _divisors(n) == first,
-        "digit sum": lambda n: sum(in_base(abs(n), 10)) == first,
+        "digit sum": lambda n: sum(_in_base(abs(n), 10)) == first,
         "coprime": lambda n: math.gcd(n, first) == 1,
         "square over": lambda n: n * n > first,
         "cube over": lambda n: n**3 > first,
@@ -489,7 +483,7 @@ def _test(name: str, values: Sequence[int], joined: str) -> Test:
         "exponent over": lambda n: 1 < first < 10**6 and n < 400 and first**n > values[1],
         "contains": lambda n: str(first) in str(n),
     }
-    need(name in valued, f"I do not know how to check for a {name}")
+    _need(name in valued, f"I do not know how to check for a {name}")
     return valued[name]
 
 
@@ -508,8 +502,8 @@ def _divisors(n: int) -> int:
 
 
 _PLAIN: dict[str, Test] = {
-    "prime": is_prime,
-    "composite": lambda n: n > 3 and not is_prime(n),
+    "prime": _is_prime,
+    "composite": lambda n: n > 3 and not _is_prime(n),
     "square": lambda n: n >= 0 and math.isqrt(n) ** 2 == n,
     "cube": lambda n: n >= 0 and round(n ** (1 / 3)) ** 3 == n,
     "even": lambda n: n % 2 == 0,

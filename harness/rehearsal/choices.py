@@ -54,7 +54,7 @@ def known_names(facts: Facts) -> Knows:
     return lambda name: spellings().get(name, name) in common
 
 
-def with_facts(worker: Worker, chat: Chat, text: str) -> str:
+def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
     """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
     text = place_statements(text, chat.earlier)
     if worker.facts == "none":
@@ -64,10 +64,10 @@ def with_facts(worker: Worker, chat: Chat, text: str) -> str:
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     """Work the question (or a subtask that is a calculation of its own) out on paper."""
-    opened = open_lookup(with_facts(worker, chat, chat.question))
+    opened = open_lookup(_with_facts(worker, chat, chat.question))
     part = read_calculation(opened[1], worker.stories) if opened else None
     texts = [text for text in (chat.subtask, chat.question) if text]
-    problems = (read_calculation(with_facts(worker, chat, one), worker.stories) for one in texts)
+    problems = (read_calculation(_with_facts(worker, chat, one), worker.stories) for one in texts)
     try:
         if opened and part:  # what has to be looked up, for whoever knows facts
             return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(part, paper)}")
@@ -117,14 +117,14 @@ def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
     numbers = [
         Fraction(value)
-        for value in quantities(plain_words(stem))
+        for value in _quantities(plain_words(stem))
         if re.fullmatch(r"-?\d+(?:\.\d+)?", value)
     ][:4]
     if not (worker.knows and "product" not in worker.knows):
         for left in numbers:
             for right in numbers:
                 for value in (left * right, left / right if right else left):
-                    letter = nearest(value, chat.options, 0.005)
+                    letter = _nearest(value, chat.options, 0.005)
                     if letter and left is not right:
                         paper.note(
                             f"{float(left):g} and {float(right):g} would give {float(value):g}."
@@ -138,7 +138,7 @@ def _told(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
     for reply in reversed(chat.earlier):
         found = _EXPRESSION.search(reply)
         if found:
-            return nearest(_value(found[1].strip(" ."), paper), chat.options)
+            return _nearest(_value(found[1].strip(" ."), paper), chat.options)
     return None
 
 
@@ -152,12 +152,12 @@ def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | 
     paper.learnt("sum")
     if worker.facts != "all" and paper.slips(RECALL / 2):
         raise OutOfReach("I am not sure of that formula")
-    return nearest(_value(found[1], paper), chat.options)
+    return _nearest(_value(found[1], paper), chat.options)
 
 
 def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
-    problem = read_calculation(with_facts(worker, chat, stem), worker.stories)
-    return None if problem is None else nearest(evaluate(problem, paper), chat.options)
+    problem = read_calculation(_with_facts(worker, chat, stem), worker.stories)
+    return None if problem is None else _nearest(evaluate(problem, paper), chat.options)
 
 
 def _value(expression: str, paper: Scratch) -> Fraction:
@@ -178,7 +178,7 @@ def _value(expression: str, paper: Scratch) -> Fraction:
     return Fraction(evaluate(state.atoms[int(marks[-1])], paper))
 
 
-def option_values(text: str) -> list[float]:
+def _option_values(text: str) -> list[float]:
     """Return what number an option states: with a power of ten, as a fraction, in larger units."""
     found = re.search(
         r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)",
@@ -191,14 +191,14 @@ def option_values(text: str) -> list[float]:
     return [value] if scale == 1.0 else [value, value * scale]
 
 
-def nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
+def _nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
     """Return the letter of the option closest to a value, None when none is close."""
     if abs(value) > 10**60:
         return None
     wanted = float(value)
     best, best_error = None, tolerance
     for letter, text in options:
-        for stated in option_values(text):
+        for stated in _option_values(text):
             error = abs(stated - wanted) / max(abs(wanted), 1e-30)
             if error < best_error:
                 best, best_error = letter, error
@@ -250,7 +250,7 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
             if (
                 value
                 and attribute in ("mass", "diameter", "year")
-                and nearest(Fraction(value), [(letter, text)])
+                and _nearest(Fraction(value), [(letter, text)])
             ):
                 return letter
     return next((letter for letter, text in options if _same(text, name)), None)
@@ -325,7 +325,7 @@ def _constant(stem: str, options: Options) -> str | None:
     rows = table().constants
     named = [key for key in rows if key in stem.lower().replace("'s", "")]
     for key in sorted(named, key=len, reverse=True):
-        letter = nearest(Fraction(rows[key]), options, 0.05)
+        letter = _nearest(Fraction(rows[key]), options, 0.05)
         if letter:
             return letter
     return None
@@ -403,20 +403,18 @@ def find_expression(text: str) -> tuple[str, str] | None:
         for name, pattern, needs, expression in FORMULAS:
             if not re.search(pattern, where):
                 continue
-            values = [quantity(low, unit) for unit in needs]
+            values = [_quantity(low, unit) for unit in needs]
             if all(value is not None for value in values):
                 return name, expression.format(*values)
     return None
 
 
-def quantity(text: str, kind: str) -> str | None:
-    """Return the first number in a text that is counted in units of some kind."""
+def _quantity(text: str, kind: str) -> str | None:
     found = re.search(rf"{_NUMBER}\s*-?\s*(?:{UNITS[kind]})(?![\w/^])", text)
     return f"({found[1]})".replace("x", "*") if found else None
 
 
-def quantities(text: str) -> list[str]:
-    """Return every number that stands in a plain text."""
+def _quantities(text: str) -> list[str]:
     return [found[1] for found in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", text)]
 
 
@@ -460,7 +458,7 @@ def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
     for formula in (*formulas, *named):
         masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
         whole = " + ".join(masses)
-        mass, moles = quantity(low, "mass"), quantity(low, "moles")
+        mass, moles = _quantity(low, "mass"), _quantity(low, "moles")
         if "how many moles" in low and mass:
             return "amount of substance", f"{mass} / ({whole})"
         if moles and re.search(r"how many grams|mass of|what mass", low):

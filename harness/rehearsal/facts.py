@@ -192,7 +192,7 @@ _CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(
 
 
 @cache
-def entity_pattern() -> str:
+def _entity_pattern() -> str:
     """Return a pattern without groups for every description of an element or planet."""
     neighbour = re.sub(r"\?P<\w+>", "?:", _NEIGHBOUR).replace("{name}", name_pattern())
     aliases = [re.sub(r"\((\\d(?:\{1,3\})?)\)", r"\1", alias) for alias in _ALIASES]
@@ -204,17 +204,15 @@ def _neighbour() -> re.Pattern[str]:
     return re.compile(_NEIGHBOUR.replace("{name}", name_pattern()), re.IGNORECASE)
 
 
-def by_number(number: int) -> str | None:
-    """Return the element with an atomic number."""
+def _by_number(number: int) -> str | None:
     return next((f.name for f in elements().values() if f.known["number"] == str(number)), None)
 
 
-def by_order(order: int) -> str | None:
-    """Return the planet at a place counted from the Sun."""
+def _by_order(order: int) -> str | None:
     return next((p.name for p in planets().values() if p.known["order"] == str(order)), None)
 
 
-def resolve(words: str) -> str:
+def _resolve(words: str) -> str:
     """Return the name behind a description, or the words themselves.
 
     >>> resolve("element right after tin"), resolve("planet number 4")
@@ -234,17 +232,17 @@ def resolve(words: str) -> str:
     if planet and (nth or digits):
         word = nth[1].lower() if nth else ""
         place = ORDINALS.get(word) or int((digits or re.match(r"\d", word) or [0])[0])
-        return by_order(int(place)) or words
+        return _by_order(int(place)) or words
     if digits and re.search(r"element", words, re.IGNORECASE):
-        return by_number(int(digits[0])) or words
+        return _by_number(int(digits[0])) or words
     return words
 
 
 def _beside(name: str, by: int, planet: bool) -> str | None:
     name = spellings().get(name.lower(), name.lower())
     if name in planets() and (planet or name != "mercury"):
-        return by_order(int(planets()[name].known["order"]) + by)
-    return by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
+        return _by_order(int(planets()[name].known["order"]) + by)
+    return _by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
 
 
 @cache
@@ -252,7 +250,7 @@ def _names() -> frozenset[str]:
     return frozenset({*elements(), *planets(), *spellings()})
 
 
-def speaks_of_any(text: str) -> bool:
+def _speaks_of_any(text: str) -> bool:
     """Say, at little cost, whether a text can mention an element or a planet at all."""
     low = text.lower()
     if "element" in low or "planet" in low:
@@ -262,27 +260,26 @@ def speaks_of_any(text: str) -> bool:
 
 @cache
 def _described() -> re.Pattern[str]:
-    return re.compile(entity_pattern(), re.IGNORECASE)
+    return re.compile(_entity_pattern(), re.IGNORECASE)
 
 
 @cache
 def _letter_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    entity = entity_pattern()
+    entity = _entity_pattern()
     being, called = (re.compile(form.format(entity=entity), re.I) for form in (_SET, _CALLED))
     return being, called
 
 
-def letters_set(text: str) -> dict[str, str]:
+def _letters_set(text: str) -> dict[str, str]:
     """Return letter -> name for letters a text sets for an element or planet."""
     being, called = _letter_patterns()
-    found = {m[1]: resolve(m[2]) for m in being.finditer(text)}
-    found |= {m[2]: resolve(m[1]) for m in called.finditer(text)}
+    found = {m[1]: _resolve(m[2]) for m in being.finditer(text)}
+    found |= {m[2]: _resolve(m[1]) for m in called.finditer(text)}
     return {letter: name for letter, name in found.items() if name.lower() in _names()}
 
 
-def mentioned(text: str) -> list[str]:
-    """Return the names that a text mentions or describes, in order."""
-    found = [resolve(m[0]).lower() for m in _described().finditer(text)]
+def _mentioned(text: str) -> list[str]:
+    found = [_resolve(m[0]).lower() for m in _described().finditer(text)]
     return list(dict.fromkeys(name for name in found if name in _names()))
 
 
@@ -314,7 +311,7 @@ _ITS = re.compile(
 @lru_cache(maxsize=64)
 def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     named = [rf"\$?\b(?-i:{letter})\b\$?" for letter in letters]
-    entity = rf"(?:{'|'.join([entity_pattern(), _THAT, *named])})"
+    entity = rf"(?:{'|'.join([_entity_pattern(), _THAT, *named])})"
     many = (
         rf"{entity}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)"
         rf"(?:(?:of|in|the|planet|element)\s+){{0,3}}{entity})*"
@@ -341,9 +338,9 @@ def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...
 @lru_cache(maxsize=4096)
 def statements(text: str, knows: Knows) -> tuple[str, ...]:
     """Return what is known of everything a text asks for, as sentences that echo its words."""
-    if not speaks_of_any(text):
+    if not _speaks_of_any(text):
         return ()
-    letters = letters_set(text)
+    letters = _letters_set(text)
     said: list[str] = []
     for attribute, pattern in _phrases(tuple(sorted(letters))):
         for found in pattern.finditer(text):
@@ -364,7 +361,7 @@ def _values(
     values: list[str] = []
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[1]):
         words = re.sub(r"^(?:(?:of|in|the|planet|element)\s+)+(?=\w+$)", "", part)
-        name = letters.get(words.strip("$ ")) or resolve(words)
+        name = letters.get(words.strip("$ ")) or _resolve(words)
         if re.fullmatch(_THAT, words, re.IGNORECASE):
             if _COUNTED_ON.search(text[: found.start()]):
                 return []
@@ -378,8 +375,8 @@ def _values(
 
 def _meant(before: str) -> str | None:
     """Return what "that element" means after some text: the only one named, or one described."""
-    names = mentioned(before)
-    described = [m[0] for m in re.finditer(entity_pattern(), before, re.IGNORECASE)]
+    names = _mentioned(before)
+    described = [m[0] for m in re.finditer(_entity_pattern(), before, re.IGNORECASE)]
     sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
     return names[-1] if names and (sure or len(names) == 1) else None
 
@@ -397,10 +394,10 @@ def _sentence(phrase: str, values: list[str]) -> str:
 
 
 def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
-    entity = entity_pattern()
+    entity = _entity_pattern()
     for match in re.finditer(rf"\bthat of\s+(?:the planet\s+|the\s+)?({entity})", text, re.I):
-        value = lookup(resolve(match[1]), attribute)
-        if value and _known(resolve(match[1]), knows):
+        value = lookup(_resolve(match[1]), attribute)
+        if value and _known(_resolve(match[1]), knows):
             yield f"{match[0].capitalize()} is {value}."
 
 
@@ -419,7 +416,7 @@ def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
 
 def _basics(text: str, knows: Knows) -> Iterator[str]:
     """State number or place of whatever is mentioned at all: a reader may count on from there."""
-    for name in mentioned(text):
+    for name in _mentioned(text):
         if not _known(name, knows):
             continue
         known = spellings().get(name, name)
@@ -442,7 +439,7 @@ _STEPS = rf"{_COUNT} (?:places?|positions?|elements?|steps?|spots?|squares?|boxe
 _REACHED = r"(?:that |which |you |we |one |is |are |lies |comes |stands |reached |found |located |obtained |gets? |reach(?:es)? |arrived? |at |to |by |sits |when |if |on |after |moving |going |counting |stepping |moves? |goes |go |steps? |forwards? |back\w* |ahead |in the periodic table )*"
 
 
-def read_statements(replies: Sequence[str]) -> dict[str, str]:
+def _read_statements(replies: Sequence[str]) -> dict[str, str]:
     """Return phrase -> number for every sentence of earlier replies that says "P is N"."""
     found: dict[str, str] = {}
     for reply in replies:
@@ -460,8 +457,8 @@ def read_statements(replies: Sequence[str]) -> dict[str, str]:
 def place_statements(text: str, replies: Sequence[str]) -> str:
     """Return a text with what each reply in turn stated put in its place."""
     for reply in replies:
-        bindings = read_statements([reply])
-        text = substitute(_put_values(text, reply), bindings)[0]
+        bindings = _read_statements([reply])
+        text = _substitute(_put_values(text, reply), bindings)[0]
         text = _walked(_set_by_name(text, bindings), bindings)
     return text
 
@@ -495,7 +492,7 @@ def _put_values(text: str, reply: str) -> str:
     return text
 
 
-def substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
+def _substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
     """Put numbers in the place of phrases, longest phrase first; return how many were placed."""
     count = 0
     for phrase in sorted(bindings, key=len, reverse=True):

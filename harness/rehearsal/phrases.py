@@ -137,7 +137,12 @@ def _longest_expression(run: str, atoms: list[Node]) -> tuple[int, int, Node] | 
     return None
 
 
-Build = Callable[..., Node | None]
+Build = (
+    Callable[[Node], Node | None]
+    | Callable[[Node, Node], Node]
+    | Callable[[Node, Node, Node], Node]
+    | Callable[[Node, Node, Node, Node], Node]
+)
 """Takes the numbers of a phrase in the order in which they are written."""
 
 _ATOM = r"(#\d+)"
@@ -166,12 +171,12 @@ def op(operation: str, *parts: Node) -> Node:
 
 def swapped(operation: str) -> Build:
     """Return an operation whose two operands are written in the other order."""
-    return lambda *parts: op(operation, *reversed(parts))
+    return lambda left, right: op(operation, right, left)
 
 
 def constant(operation: str, value: int) -> Build:
     """Return an operation whose second operand is a constant."""
-    return lambda *parts: op(operation, *parts, number(value))
+    return lambda n: op(operation, n, number(value))
 
 
 def _grid(wide: Node, high: Node) -> Node:
@@ -187,21 +192,28 @@ def _consecutive(first: Node, last: Node) -> Node:
     return op("arithmetic series", first, number(1), last - first + 1)
 
 
+def _listed_arithmetic(nth: Node, first: Node, second: Node, *_: Node) -> Node:
+    return first + (second - first) * (nth - 1)
+
+
+def _listed_geometric(nth: Node, first: Node, second: Node, *_: Node) -> Node:
+    return first * (second / first) ** (nth - 1)
+
+
+def _totient(n: Node, *_: Node) -> Node:
+    return op("totient", n)
+
+
 def _squares(n: Node) -> Node:
     return op("product", n, n + 1, number(2) * n + 1) / 6
 
 
-def _falling(n: Node, k: Node, *_: Node) -> Node:
-    """N objects in k ordered places."""
-    return op("binomial", n, k) * op("factorial", k)
-
-
-def _shared(things: Node, takers: Node, *_: Node) -> Node:
+def _shared(things: Node, takers: Node) -> Node:
     """Identical things among k takers, none too few."""
     return op("binomial", things + (takers - 1), takers - 1)
 
 
-def _halved(n: Node, *_: Node) -> Node:
+def _halved(n: Node) -> Node:
     """Rectangles or factor pairs: every second divisor, rounded up."""
     return op("floor quotient", op("divisor count", n) + 1, number(2))
 
@@ -241,7 +253,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:the )?difference (?:between|of) A and A", "difference"),
     rule(r"A (?:times|multiplied by) A", "product"),
     rule(r"(?:twice|double) A", constant("product", 2)),
-    rule(r"A ?(?:%|percent) of A", lambda *parts: op("product", *parts) / 100),
+    rule(r"A ?(?:%|percent) of A", lambda share, n: share * n / 100),
     rule(r"A plus A", "sum"),
     rule(r"A minus A", "difference"),
     # common divisors and multiples
@@ -261,7 +273,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:smallest|least) prime (?:divisor|factor) of NUMA", "smallest prime factor"),
     rule(r"(?:how many|number of|count(?: of)?|counting|count up)(?: the| all| all the| of the)? DIVISORS(?: of| for| in| does| do| are there of| are there for| has)? NUMA(?: have| has| possess(?:es)?)?", "divisor count"),
     rule(r"how many (?:positive |natural |different |distinct )*(?:integers|whole numbers|numbers) (?:divide|go into|are (?:divisors|factors) of) NUMA(?: evenly| exactly)?", "divisor count"),
-    rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) G ?(?:less than|up to|below|not exceeding)G A G(?:coprime|relatively prime) to (?:A|it)", lambda n, *_: op("totient", n)),
+    rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) G ?(?:less than|up to|below|not exceeding)G A G(?:coprime|relatively prime) to (?:A|it)", _totient),
     rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? even (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda n: op("divisor count", n / 2)),
     rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? odd (?:positive )?(?:divisors|factors)G A(?: have| has)?", "odd divisor count"),
     rule(r"(?:how many|number of) (?:trailing |terminal |final )?(?:zeros|zeroes)G A", lambda n: op("factorial zeros", *n.parts) if n.operation == "factorial" else None),
@@ -316,14 +328,14 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _squares),
     rule(r"(?:sum|total|add)G (?:cubes of the )first A", lambda n: op("binomial", n + 1, number(2)) ** 2),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda n: _consecutive(number(1), n)),
-    rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", lambda nth, first, second, *_: first * (second / first) ** (nth - 1)),
-    rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", lambda nth, first, second, *_: first + (second - first) * (nth - 1)),
+    rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
+    rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}G A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?|add)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "arithmetic series"),
-    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, *given: op("arithmetic series", *given, terms)),
+    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, first, step: op("arithmetic series", first, step, terms)),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", lambda first, step, nth: first + step * (nth - 1)),
     rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda nth, first, step: first + step * (nth - 1)),
     rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl|times)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "geometric series"),
-    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, *given: op("geometric series", *given, terms)),
+    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, first, ratio: op("geometric series", first, ratio, terms)),
     rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", lambda first, ratio, nth: first * ratio ** (nth - 1)),
     rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda nth, first, ratio: first * ratio ** (nth - 1)),
     rule(r"(?:the )?sum of (?:the numbers? )?L", "sum"),
@@ -345,19 +357,19 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(rf"A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A(?: [a-z]+)?,? and A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A", lambda k, n, j, m: op("binomial", n, k) * op("binomial", m, j)),
     rule(rf"A {_BOTH} and A {_BOTH}[^#]{{0,110}}(?:{_PICKED}|team|committee|group|with|of|consist)[^#]{{0,60}}A {_BOTH}(?: [a-z]+)? and A {_BOTH}", lambda n, m, k, j: op("binomial", n, k) * op("binomial", m, j)),
     # order matters
-    rule(r"(?:different |distinct )?(?:ordered |ordered )?(?:permutations|arrangements|orderings) of A (?:[a-z]+ )?(?:objects |things |people )?(?:taken|chosen|selected) (?:from|out of|among) A", lambda *parts: _falling(*parts[::-1])),
-    rule(rf"A {_THINGS}? ?(?:sit|are seated|take (?:their )?(?:seats|places)|can be seated|stand|dance)?[^#?]{{0,40}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n, *_: op("factorial", n - 1)),
-    rule(rf"(?:ways|orders?|arrangements|orderings|many)[^#?]{{0,60}}A (?:different |distinct |distinguishable )?{_THINGS}[^#?]{{0,60}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n, *_: op("factorial", n - 1)),
+    rule(r"(?:different |distinct )?(?:ordered |ordered )?(?:permutations|arrangements|orderings) of A (?:[a-z]+ )?(?:objects |things |people )?(?:taken|chosen|selected) (?:from|out of|among) A", lambda k, n: op("binomial", n, k) * op("factorial", k)),
+    rule(rf"A {_THINGS}? ?(?:sit|are seated|take (?:their )?(?:seats|places)|can be seated|stand|dance)?[^#?]{{0,40}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n: op("factorial", n - 1)),
+    rule(rf"(?:ways|orders?|arrangements|orderings|many)[^#?]{{0,60}}A (?:different |distinct |distinguishable )?{_THINGS}[^#?]{{0,60}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n: op("factorial", n - 1)),
     rule(rf"A (?:different |distinct |distinguishable |labelled )?{_THINGS}[^#?]{{0,70}}(?:line|row|shelf|queue|order|arrang|stand|lined|sequence|finish)", "factorial"),
     rule(r"(?:arrange|line up|order|permute|queue|rank|seat) (?:the |all )?A (?:different |distinct |labelled )?[a-z]+", "factorial"),
     rule(r"permutations (?:are there )?(?:of|on) (?:a set (?:of|with) )?A", "factorial"),
     # subsets and codes
-    rule(r"(?:how many|number of)(?: distinct| different)? subsets (?:does |do |has |of |can be formed from |are there of )?(?:a |the )?G(?:set|collection)[^#]{0,30} A(?! elements? (?:of|from))", lambda n, *_: number(2) ** n),
-    rule(r"set (?:with|of|has|containing|that has) (?:exactly )?A (?:distinct |different )?(?:elements|members|objects|items)[^#?]{0,50}(?:how many )?subsets(?! (?:of|with|that|contain|has|have))", lambda n, *_: number(2) ** n),
+    rule(r"(?:how many|number of)(?: distinct| different)? subsets (?:does |do |has |of |can be formed from |are there of )?(?:a |the )?G(?:set|collection)[^#]{0,30} A(?! elements? (?:of|from))", lambda n: number(2) ** n),
+    rule(r"set (?:with|of|has|containing|that has) (?:exactly )?A (?:distinct |different )?(?:elements|members|objects|items)[^#?]{0,50}(?:how many )?subsets(?! (?:of|with|that|contain|has|have))", lambda n: number(2) ** n),
     rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,100}(?:exactly|show|precisely|give|have|with|contain)[^#]{0,20} A (?:heads|tails|times)", "binomial"),
-    rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,60}(?:sequences|outcomes|results)", lambda n, *_: number(2) ** n),
-    rule(r"(?:strings|sequences|words|codes|numbers|passwords) of length A[^#]{0,60}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols, *_: symbols**length),
-    rule(r"A[- ](?:letter|digit|character|symbol|place) (?:strings|codes|words|passwords|sequences|combinations)[^#]{0,80}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols, *_: symbols**length),
+    rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,60}(?:sequences|outcomes|results)", lambda n: number(2) ** n),
+    rule(r"(?:strings|sequences|words|codes|numbers|passwords) of length A[^#]{0,60}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols: symbols**length),
+    rule(r"A[- ](?:letter|digit|character|symbol|place) (?:strings|codes|words|passwords|sequences|combinations)[^#]{0,80}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols: symbols**length),
     rule(r"binary (?:strings|sequences|words|numbers)[^#]{0,20} (?:of )?length A[^#]{0,60}(?:exactly|contain|have|with) (?:exactly )?A (?:ones|1s|zeros|zeroes|#\d+s)", "binomial"),
     rule(r"(?:distribute|share|divide|give|hand out|split|place|put)[^#]{0,30} A (?:identical|indistinguishable|equal)[^#]{0,40}(?:among|between|to|into|in) (?:[a-z]+ )?A", _shared),
     rule(r"A (?:identical|indistinguishable|equal)[^#]{0,60}(?:among|between|to|into|in) (?:[a-z]+ )?A", _shared),
@@ -371,10 +383,10 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:how many|number of) (?:positive )?(?:divisors|factors)(?: do| are shared by| that) L (?:have in common|share)", _common_count),
     rule(r"L (?:have|share)[^#]{0,20}how many common", _common_count),
     rule(r"(?:largest|greatest|biggest) (?:positive )?(?:integer|number|whole number|value|divisor|factor)(?: that| which)?(?: is)?(?: a)? (?:divides?|common to|shared by|goes into|factor of|divisor of)(?: evenly into)?(?: both| each of)?(?: of)?(?: the numbers)? L", "common divisor"),
-    rule(r"(?:least common multiple|lcm|smallest (?:positive )?(?:integer|number)[^#]{0,40}divisible by) (?:of )?(?:all (?:of )?)?(?:the )?(?:first A (?:positive )?(?:integers|numbers|whole numbers)|(?:every |each |the |positive )*(?:integers?|numbers?|whole numbers?) (?:from )?#\d+ (?:to|through|up to) A)", lambda *parts: op("common multiple", *map(number, range(1, min(60, int(parts[-1].value)) + 1)))),
+    rule(r"(?:least common multiple|lcm|smallest (?:positive )?(?:integer|number)[^#]{0,40}divisible by) (?:of )?(?:all (?:of )?)?(?:the )?(?:first A (?:positive )?(?:integers|numbers|whole numbers)|(?:every |each |the |positive )*(?:integers?|numbers?|whole numbers?) (?:from )?#\d+ (?:to|through|up to) A)", lambda n: op("common multiple", *map(number, range(1, min(60, int(n.value)) + 1)))),
     rule(r"(?:ways|many)[^#?]{0,70}A (?:be |can be |as )?(?:written|expressed|factored|represented|split|arise)?[^#?]{0,40}product of (?:two|#\d+) (?:positive )?(?:integers|whole numbers|factors|numbers)", _halved),
     rule(r"rectangles[^#?]{0,80}area[^#?]{0,20}A", _halved),
-    rule(r"(?:how many|number of|count of)(?: of)?(?: the)? proper (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda n, *_: op("divisor count", n) - 1),
+    rule(r"(?:how many|number of|count of)(?: of)?(?: the)? proper (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda n: op("divisor count", n) - 1),
     rule(r"(?:how many|number of)(?: different| distinct| positive)* (?:integers|whole numbers|numbers|natural numbers|values) (?:[a-z]+ )?(?:are )?(?:divide|divisors of|factors of|go into|that divide|which divide|exactly divide|evenly divide|that are (?:divisors|factors) of) A", "divisor count"),
     rule(r"(?:divisors|factors) (?:does|do|has|are there of|will|can)[^#?]{0,40} A", "divisor count"),
     rule(r"A (?:has|have|possesses) how many(?: different| distinct| positive| integer| whole number)* (?:divisors|factors)", "divisor count"),

@@ -249,31 +249,35 @@ def readers(takes: tuple[str, ...], plain: str) -> tuple[Routine, ...]:
     return ways
 
 
-_SPACED = Routine("spaced", lambda result: " ".join(map(str, result)))
+def _print(called: str, does: Callable[[list[Any]], str]) -> Routine:
+    return Routine(called, does)
+
+
+_SPACED = _print("spaced", lambda result: " ".join(map(str, result)))
 _SPACED_OR = {
-    "NONE": Routine("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE"),
-    "EMPTY": Routine("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY"),
+    "NONE": _print("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE"),
+    "EMPTY": _print("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY"),
 }
-_STACKED = Routine("stacked", lambda result: "\n".join(map(str, result)))
-_COUNTED_LIST = Routine(
+_STACKED = _print("stacked", lambda result: "\n".join(map(str, result)))
+_COUNTED_LIST = _print(
     "counted_list",
     lambda result: f"{len(result)}\n" + " ".join(map(str, result)),
 )
 _ROWS = (
-    Routine("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result)),
-    Routine(
+    _print("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result)),
+    _print(
         "counted_rows",
         lambda result: "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)]),
     ),
-    Routine("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result)),
-    Routine("joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)),
+    _print("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result)),
+    _print("joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)),
 )
 _VERDICTS = {
-    "YES": Routine("upper_verdict", lambda result: "YES" if result else "NO"),
-    "Yes": Routine("verdict", lambda result: "Yes" if result else "No"),
-    "yes": Routine("lower_verdict", lambda result: "yes" if result else "no"),
-    "True": Routine("truth", lambda result: "True" if result else "False"),
-    "true": Routine("lower_truth", lambda result: "true" if result else "false"),
+    "YES": _print("upper_verdict", lambda result: "YES" if result else "NO"),
+    "Yes": _print("verdict", lambda result: "Yes" if result else "No"),
+    "yes": _print("lower_verdict", lambda result: "yes" if result else "no"),
+    "True": _print("truth", lambda result: "True" if result else "False"),
+    "true": _print("lower_truth", lambda result: "true" if result else "false"),
 }
 _APART = re.compile(
     r"(?:one|each|every)[^.]{0,40}(?:per|on (?:a|its|their)[^.]{0,20}) ?line|own line"
@@ -295,4 +299,4 @@ def showers(gives: str, text: str) -> tuple[Routine, ...]:
         return (*((_STACKED, _SPACED) if apart else (_SPACED, _STACKED)), _COUNTED_LIST)
     if gives in ("matrix", "pairs"):
         return _ROWS
-    return (Routine("plainly", lambda result: str(result)),)
+    return (_print("plainly", lambda result: str(result)),)

@@ -94,8 +94,7 @@ class OperationChain:
         return self.steps[-1].family.gives
 
 
-def find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[BoundOperation]:
-    """Return the operations that a statement may ask for, those that explain most of it first."""
+def _find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[BoundOperation]:
     found: list[BoundOperation] = []
     for family in families:
         spans = [match.span() for match in re.finditer(family.asks, plain) if match[0]]
@@ -120,10 +119,9 @@ def _numeral(word: str) -> int | None:
     return _NUMERALS.get(word)
 
 
-def chains(
+def _chains(
     plain: str, steps: Sequence[BoundOperation], most: int, starter: Starter | None
 ) -> list[OperationChain]:
-    """Return the chains of at most so many operations that fit together, likeliest first."""
     found: list[OperationChain] = []
     for row in _rows(steps, (), most):
         if starter and starter.returns == "text" and row[-1].family.gives == "words":
@@ -195,7 +193,7 @@ def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] |
     return tuple(places)
 
 
-def variants(
+def _variants(
     chain: OperationChain, text: str, plain: str, functional: bool
 ) -> Iterator[OperationChain]:
     """Yield the readings of one chain, likeliest first."""
@@ -211,7 +209,7 @@ def variants(
                 yield replace(read, reads=reader, shows=shower)
 
 
-def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
+def _works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
     """Say whether a chain gives what the samples show, by calling our own operations."""
     try:
         return all(_agrees(chain, given, wanted) for given, wanted in samples)
@@ -277,27 +275,27 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
     if chain is None:
         return None
     task = " and ".join(step.family.name for step in chain.steps)
-    return task, whole_program(chain, worker, paper, starter)
+    return task, _whole_program(chain, worker, paper, starter)
 
 
 def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChain | None:
     """Return the likeliest chain that agrees with the samples, else the likeliest of all."""
     plain = _plain(text)
     most = 1 + min(2, worker.families // 25)
-    steps = find_steps(_task(plain), FAMILIES[: worker.families])
-    found = chains(plain, steps, most, starter)
+    steps = _find_steps(_task(plain), FAMILIES[: worker.families])
+    found = _chains(plain, steps, most, starter)
     readings = list(
         islice(
             (
                 reading
                 for chain in found
-                for reading in variants(chain, text, plain, functional=starter is not None)
+                for reading in _variants(chain, text, plain, functional=starter is not None)
             ),
             _TRIES,
         )
     )
     samples = read_samples(text, starter)
-    fitting = (reading for reading in readings if works(reading, samples))
+    fitting = (reading for reading in readings if _works(reading, samples))
     first = readings[0] if readings else None
     return next(fitting, first) if samples else first
 
@@ -365,7 +363,7 @@ def _lambdas(module: str) -> dict[int, ast.Lambda]:
     return found
 
 
-def slipped(code: str, worker: Worker, paper: Scratch) -> str:
+def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
     """Return code as a hand writes it down: each line may go wrong."""
     lines = code.split("\n")
     for at, line in enumerate(lines):
@@ -381,12 +379,12 @@ def slipped(code: str, worker: Worker, paper: Scratch) -> str:
     return "\n".join(lines)
 
 
-def whole_program(
+def _whole_program(
     chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
 ) -> str:
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
     used = {step.family.does: step.family.called for step in chain.steps}
-    parts = [slipped(source(does, called), worker, paper) for does, called in used.items()]
+    parts = [_slipped(source(does, called), worker, paper) for does, called in used.items()]
     names = _names(chain.takes)
     parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
     if starter:

@@ -72,8 +72,7 @@ class WorkerArguments(BaseModel):
     families: int | None = Field(default=None, ge=0)
 
 
-def set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArguments]:
-    """Return a worker as its arguments make it; UserError names a wrong one."""
+def _set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArguments]:
     worker = find_worker(name)
     try:
         given = WorkerArguments.model_validate(model_args)
@@ -101,7 +100,7 @@ class RehearsalAPI(ModelAPI):
     ) -> None:
         """Set a worker up; UserError names an unknown worker or model argument."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self._worker, self._given = set_up(model_name, model_args)
+        self._worker, self._given = _set_up(model_name, model_args)
         self._asked: Counter[str] = Counter()
 
     async def generate(
@@ -173,7 +172,7 @@ def respond(
         and worker.manner in ("plan", "solve")
         and worker.name in ("planner", "sage")
     ):
-        return plan_reply(messages[-1].text if messages else "", paper)
+        return _plan_reply(messages[-1].text if messages else "", paper)
     if chat.asked == "program":
         return _program(worker, chat, paper)
     if worker.manner == "recite" and chat.asked != "choice":
@@ -200,20 +199,20 @@ def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
     checks = paper if worker.manner == "verify" or chat.gathered else None
     if worker.manner == "verify":
         for at, reply in enumerate(chat.earlier, start=1):
-            for error in wrong_equations(reply, paper)[:3]:
+            for error in _wrong_equations(reply, paper)[:3]:
                 paper.note(f"Reply {at} has an error: {error}.")
     weight = OWN_WEIGHT[worker.manner]
-    answer = weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
+    answer = _weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
     if own.answer is not None and answer != own.answer:
         paper.note(f"I get {own.answer}, but more of the replies before me say {answer}.")
     if answer is None and worker.manner == "plan":
-        return plan_in_words(chat, own.why)
+        return _plan_in_words(chat, own.why)
     if answer is None and chat.asked == "choice":
         paper.note(f"{own.why[:1].upper()}{own.why[1:]}, so this is a guess.")
         answer = choices.guess(worker, chat, paper)
     if answer is None:
-        return no_answer_reply(worker, own.why, paper)
-    return answer_reply(worker, chat, answer, paper)
+        return _no_answer_reply(worker, own.why, paper)
+    return _answer_reply(worker, chat, answer, paper)
 
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -223,11 +222,11 @@ def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     found = None if told else find_expression(chat.question)
     if found:
         kept.append(f"By {found[0]}, compute: {found[1]}.")
-    settled = weigh(chat.earlier, chat.asked, (None, 0.0), None)
+    settled = _weigh(chat.earlier, chat.asked, (None, 0.0), None)
     if settled is not None and not kept:
-        return answer_reply(worker, chat, settled, paper)
+        return _answer_reply(worker, chat, settled, paper)
     if not kept:
-        return no_answer_reply(worker, "I know of no fact that helps here", paper)
+        return _no_answer_reply(worker, "I know of no fact that helps here", paper)
     facts = "\n".join(kept)
     return (
         f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
@@ -242,10 +241,10 @@ def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
         code = agreed_program(earlier, mine)
     else:
         weight = OWN_WEIGHT[worker.manner] if own else 0.0
-        code = weigh(earlier, "program", (mine, weight), None)
+        code = _weigh(earlier, "program", (mine, weight), None)
     if code is None:
-        return no_answer_reply(worker, "I do not know how to write this program", paper)
-    return program_reply(worker, chat, code, own[0] if own and code == mine else "")
+        return _no_answer_reply(worker, "I do not know how to write this program", paper)
+    return _program_reply(worker, chat, code, own[0] if own and code == mine else "")
 
 
 _LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
@@ -256,7 +255,7 @@ _NAMED = re.compile(
 _SIGNS = {"sum": "+", "difference": "-", "product": "*", "power": "^", "quotient": "/"}
 
 
-def wrong_equations(reply: str, paper: Scratch) -> list[str]:
+def _wrong_equations(reply: str, paper: Scratch) -> list[str]:
     """Return the equations in a reply that do not hold when recomputed."""
     low = plain_words(reply[:6000])
     stated = _stated(low)
@@ -306,7 +305,7 @@ def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
     return max(programs, key=lambda program: forms.count(_form(program)))
 
 
-def weigh(
+def _weigh(
     replies: Sequence[str], asked: AnswerKind, own: tuple[str | None, float], paper: Scratch | None
 ) -> str | None:
     """Return the answer with most weight: one per reply, less for a reply whose sums are wrong.
@@ -319,7 +318,7 @@ def weigh(
         answer = final_answer(reply, asked)
         if answer is None or (asked == "program" and _form(answer) is None):
             continue
-        errors = wrong_equations(reply, paper) if paper and asked != "program" else []
+        errors = _wrong_equations(reply, paper) if paper and asked != "program" else []
         weights[answer] = weights.get(answer, 0.0) + (0.25 if errors else 1.0) + 0.001 * at
     if own[0] is not None:
         weights[own[0]] = weights.get(own[0], 0.0) + own[1]
@@ -387,8 +386,7 @@ _PLANS: dict[str, tuple[str, list[_Step]]] = {
 }
 
 
-def plan_reply(prompt: str, paper: Scratch) -> str:
-    """Return a plan for the question in a conductor's prompt: reasoning, then three lists."""
+def _plan_reply(prompt: str, paper: Scratch) -> str:
     if _ASKED_AGAIN in prompt:
         return _KEEP
     found, most = _QUESTION.search(prompt), _MOST.search(prompt)
@@ -439,7 +437,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def plan_in_words(chat: Chat, why: str) -> str:
+def _plan_in_words(chat: Chat, why: str) -> str:
     """Return a plan in words: what has to be known, what has to be computed, how it must end."""
     names = list(dict.fromkeys(re.findall(name_pattern(), chat.question.lower())))[:6]
     steps = [f"Find out what the question needs about {name}." for name in names]
@@ -461,7 +459,7 @@ ASIDES = (
 )
 
 
-def written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
+def _written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return the working as this worker writes it out: what is asked, asides, steps."""
     words = without_format(chat.question).split()[: round(12 * worker.verbosity)]
     asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
@@ -471,9 +469,8 @@ def written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
     return "\n".join([opening, *asides[:half], *lines, *asides[half:]])
 
 
-def answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
-    """Return a reply that ends in an answer."""
-    text = written_working(worker, chat, paper)
+def _answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
+    text = _written_working(worker, chat, paper)
     if chat.asked == "choice":
         ending = f"It is {answer}." if worker.prose and paper.slips(2) else f"Answer: {answer}"
     elif worker.prose:
@@ -483,15 +480,13 @@ def answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str
     return f"{text}\n{ending}".strip()
 
 
-def program_reply(worker: Worker, chat: Chat, code: str, family: str) -> str:
-    """Return a reply that holds one program."""
+def _program_reply(worker: Worker, chat: Chat, code: str, family: str) -> str:
     intro = f"This is a task about {family}.\n" if family and worker.verbosity >= 0.5 else ""
     asides = "\n".join(ASIDES[: round(3 * worker.verbosity)])
     return f"{intro}{asides}\n```python\n{code}\n```".strip()
 
 
-def no_answer_reply(worker: Worker, why: str, paper: Scratch) -> str:
-    """Return the reply of a worker that has no answer."""
+def _no_answer_reply(worker: Worker, why: str, paper: Scratch) -> str:
     lines = "\n".join(paper.lines[:5]) if worker.verbosity >= 1 else ""
     reason = why or "I cannot settle this"
     return f"{lines}\n{reason[:1].upper()}{reason[1:]}. I cannot give an answer.".strip()

@@ -76,7 +76,7 @@ def read_calculation(text: str, stories: bool) -> Node | None:
 
     Read once: a calculation is immutable, and workers read the same question again.
     """
-    state = bind(
+    state = _bind(
         atomised(usual_words(plain_words(without_format(text)))),
         lambda part: _clause(part, [], stories),
     )
@@ -125,9 +125,9 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 
 def _plainly(state: Rewriting, stories: bool) -> Node | None:
     _simplify(state)
-    readers = (find_progression, find_search)
+    readers = (_find_progression, _find_search)
     if state.find(r"multiples?\b|divisible|primes?\b"):
-        readers = (find_search, find_progression)
+        readers = (_find_search, _find_progression)
     node = next((node for reader in readers if (node := reader(state))), None)
     if node is not None:
         return node
@@ -167,7 +167,7 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
             return [op(operation, memory[-1], part.at(found[1][1:]))]
     _simplify(part)
     part.text = _TWICE.sub(lambda m: _both(m, part), part.text)
-    node = find_progression(part) or find_search(part)
+    node = _find_progression(part) or _find_search(part)
     if node is not None:
         return [node]
     understand(part)
@@ -254,7 +254,7 @@ _DENOTE = re.compile(
 _WORD_AFTER = r"(?!\s+(?!(?:and|is|be|to|or|by|divided|when|raised|plus|minus|times|mod|modulo|multiplied|but|both|does|has|then|in base|inclusive|through|squared|cubed|leaves?|exceeds)\b)[a-z#])"
 
 
-def bind(state: Rewriting, reader: Reader) -> Rewriting:
+def _bind(state: Rewriting, reader: Reader) -> Rewriting:
     """Put what letters stand for in their place, as far as their meanings are understood."""
     for _ in range(8):
         fold_infix(state)
@@ -377,8 +377,7 @@ class _Found:
     listed: list[Node] = field(default_factory=list[Node])
 
 
-def find_progression(state: Rewriting) -> Node | None:
-    """Return the calculation behind a question about a progression, None for other questions."""
+def _find_progression(state: Rewriting) -> Node | None:
     text = state.text
     listed = _LISTED.search(text)
     if re.search(r"fibonacci", text):
@@ -484,8 +483,7 @@ OPEN = Node("open")
 """The upper end of a search without one."""
 
 
-def find_search(state: Rewriting) -> Node | None:
-    """Return the search that a question asks for, None when it asks for something else."""
+def _find_search(state: Rewriting) -> Node | None:
     text = state.text
     wanted = next((wanted for wanted, pattern in _WANTED if re.search(pattern, text)), None)
     if wanted is None:
