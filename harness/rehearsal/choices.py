@@ -12,16 +12,16 @@ from harness.rehearsal.facts import (
     COMMON,
     Knows,
     attributes_in,
-    by_symbol,
     elements,
     lookup,
+    name_of,
     name_pattern,
     open_lookup,
     place_statements,
     planets,
-    spellings,
     statements,
     table,
+    usual_name,
 )
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.understanding import read_calculation
@@ -51,7 +51,7 @@ def known_names(facts: Facts) -> Knows:
     if facts == "all":
         return lambda name: True
     common = COMMON if facts == "common" else frozenset[str]()
-    return lambda name: spellings().get(name, name) in common
+    return lambda name: usual_name(name) in common
 
 
 def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
@@ -231,7 +231,9 @@ def _named(text: str) -> str | None:
     symbol = re.fullmatch(r"\W*([A-Z][a-z]?)\W*", text) or re.search(
         r"symbol\s+(?:is\s+)?\W?([A-Z][a-z]?)\b", text
     )
-    return found[0] if found else by_symbol(symbol[1]) if symbol else None
+    if found:
+        return found[0]
+    return name_of(elements(), "symbol", symbol[1]) if symbol else None
 
 
 def _fact_of_name(stem: str, options: Options) -> str | None:
@@ -269,7 +271,7 @@ def _name_of_fact(stem: str, options: Options) -> str | None:
             ):
                 return letter
     symbol = re.search(r"symbol[^A-Z]{0,20}?\W([A-Z][a-z]?)\b", stem)
-    told = by_symbol(symbol[1]) if symbol else None
+    told = name_of(elements(), "symbol", symbol[1]) if symbol else None
     for letter, text in options:
         name = _named(text)
         if name and (name == told or _described(name, low)):
@@ -280,14 +282,10 @@ def _name_of_fact(stem: str, options: Options) -> str | None:
 def _described(name: str, low: str) -> bool:
     planet, element = planets().get(name), elements().get(name)
     if planet and (
-        planet.known["nickname"] in low
-        or re.search(rf"\b{planet.known['order']}(?:st|nd|rd|th)\b", low)
+        planet["nickname"] in low or re.search(rf"\b{planet['order']}(?:st|nd|rd|th)\b", low)
     ):
         return True
-    return (
-        element is not None
-        and re.search(rf"\b{re.escape(element.known['category'])}", low) is not None
-    )
+    return bool(element and re.search(rf"\b{re.escape(element['category'])}", low))
 
 
 def _extreme(stem: str, options: Options) -> str | None:
@@ -476,7 +474,7 @@ def _atoms(formula: str) -> list[tuple[str, int]]:
             re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
         )
         for part, number in parts:
-            name = by_symbol(part)
+            name = name_of(elements(), "symbol", part)
             if name is None:
                 return []
             found[name] = found.get(name, 0) + int(number or 1) * int(times or 1)

@@ -4,7 +4,6 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -62,12 +61,8 @@ class FactTable(BaseModel):
     constants: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """What is known of one element or planet, by attribute, as text."""
-
-    name: str
-    known: dict[str, str]
+Properties = dict[str, dict[str, str]]
+"""Name -> attribute -> what is known of an element or planet, as text."""
 
 
 def _group(number: int) -> int | None:
@@ -104,13 +99,12 @@ def table() -> FactTable:
 
 
 @cache
-def elements() -> dict[str, Fact]:
+def elements() -> Properties:
     """Return the elements by name."""
-    rows = enumerate(table().elements, start=1)
-    return {fact.name: fact for fact in (_element(number, row) for number, row in rows)}
+    return dict(_element(number, row) for number, row in enumerate(table().elements, start=1))
 
 
-def _element(number: int, row: str) -> Fact:
+def _element(number: int, row: str) -> tuple[str, dict[str, str]]:
     symbol, name, mass = row.split()
     group = _group(number)
     known = {
@@ -121,46 +115,45 @@ def _element(number: int, row: str) -> Fact:
         "category": _category(number, group),
         "letters": str(len(name)),
     }
-    return Fact(name, {**known, "group": str(group)} if group else known)
+    return name, {**known, "group": str(group)} if group else known
 
 
 @cache
-def planets() -> dict[str, Fact]:
+def planets() -> Properties:
     """Return the planets by name."""
-    keys = ("order", "moons", "diameter", "year", "kind", "nickname")
+    keys = ("order", "moons", "diameter", "year", "kind", "nickname", "letters")
     return {
-        name: Fact(
-            name, {**dict(zip(keys, map(str, values), strict=True)), "letters": str(len(name))}
-        )
+        name: dict(zip(keys, map(str, (*values, len(name))), strict=True))
         for name, values in table().planets.items()
     }
 
 
 @cache
-def spellings() -> dict[str, str]:
-    """Return other spellings of names."""
-    return table().spellings
+def _names() -> frozenset[str]:
+    return frozenset({*elements(), *planets(), *table().spellings})
 
 
 @cache
 def name_pattern() -> str:
     """Return a pattern for every name of an element or planet."""
-    names = sorted({*elements(), *planets(), *spellings()}, key=len, reverse=True)
-    return r"\b(?:" + "|".join(names) + r")\b"
+    return r"\b(?:" + "|".join(sorted(_names(), key=len, reverse=True)) + r")\b"
+
+
+def usual_name(name: str) -> str:
+    """Return the name as the tables spell it."""
+    return table().spellings.get(name, name)
 
 
 def lookup(name: str, attribute: str) -> str | None:
     """Return one fact as text, None when there is none. Mercury is both: the attribute tells."""
-    name = spellings().get(name.lower(), name.lower())
-    for kind in (elements(), planets()):
-        if name in kind and attribute in kind[name].known:
-            return kind[name].known[attribute]
-    return None
+    name = usual_name(name.lower())
+    facts = (kind.get(name, {}).get(attribute) for kind in (elements(), planets()))
+    return next((fact for fact in facts if fact is not None), None)
 
 
-def by_symbol(symbol: str) -> str | None:
-    """Return the element with a symbol (case matters: Co is not CO)."""
-    return next((f.name for f in elements().values() if f.known["symbol"] == symbol), None)
+def name_of(facts: Properties, attribute: str, value: object) -> str | None:
+    """Return whose attribute has a value (case matters: Co is not CO)."""
+    return next((name for name, known in facts.items() if known[attribute] == str(value)), None)
 
 
 def attributes_in(text: str) -> list[str]:
@@ -204,18 +197,10 @@ def _neighbour() -> re.Pattern[str]:
     return re.compile(_NEIGHBOUR.replace("{name}", name_pattern()), re.IGNORECASE)
 
 
-def _by_number(number: int) -> str | None:
-    return next((f.name for f in elements().values() if f.known["number"] == str(number)), None)
-
-
-def _by_order(order: int) -> str | None:
-    return next((p.name for p in planets().values() if p.known["order"] == str(order)), None)
-
-
 def _resolve(words: str) -> str:
     """Return the name behind a description, or the words themselves.
 
-    >>> resolve("element right after tin"), resolve("planet number 4")
+    >>> _resolve("element right after tin"), _resolve("planet number 4")
     ('antimony', 'mars')
     """
     words = re.sub(r"\s+", " ", words.replace("$", "")).strip()
@@ -225,29 +210,25 @@ def _resolve(words: str) -> str:
         return _beside(beside["of"], by, "planet" in words.lower()) or words
     symbol = re.search(r"symbol\s+(?:is\s+)?[\"'(]?([A-Z][a-z]?)\b", words)
     if symbol:
-        return by_symbol(symbol[1]) or words
+        return name_of(elements(), "symbol", symbol[1]) or words
     planet = re.search(r"\bplanet\b", words, re.IGNORECASE) is not None
     digits = re.search(r"\d{1,3}", words)
     nth = re.search(rf"\b({_ORDINAL})\b", words, re.IGNORECASE)
     if planet and (nth or digits):
         word = nth[1].lower() if nth else ""
         place = ORDINALS.get(word) or int((digits or re.match(r"\d", word) or [0])[0])
-        return _by_order(int(place)) or words
+        return name_of(planets(), "order", int(place)) or words
     if digits and re.search(r"element", words, re.IGNORECASE):
-        return _by_number(int(digits[0])) or words
+        return name_of(elements(), "number", int(digits[0])) or words
     return words
 
 
 def _beside(name: str, by: int, planet: bool) -> str | None:
-    name = spellings().get(name.lower(), name.lower())
+    name = usual_name(name.lower())
     if name in planets() and (planet or name != "mercury"):
-        return _by_order(int(planets()[name].known["order"]) + by)
-    return _by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
-
-
-@cache
-def _names() -> frozenset[str]:
-    return frozenset({*elements(), *planets(), *spellings()})
+        return name_of(planets(), "order", int(planets()[name]["order"]) + by)
+    place = elements()[name]["number"] if name in elements() else None
+    return name_of(elements(), "number", int(place) + by) if place else None
 
 
 def _speaks_of_any(text: str) -> bool:
@@ -382,7 +363,7 @@ def _meant(before: str) -> str | None:
 
 
 def _known(name: str, knows: Knows) -> bool:
-    return knows(spellings().get(name.lower(), name.lower()))
+    return knows(usual_name(name.lower()))
 
 
 def _sentence(phrase: str, values: list[str]) -> str:
@@ -419,7 +400,7 @@ def _basics(text: str, knows: Knows) -> Iterator[str]:
     for name in _mentioned(text):
         if not _known(name, knows):
             continue
-        known = spellings().get(name, name)
+        known = usual_name(name)
         if known in elements():
             yield f"The atomic number of {name} is {lookup(name, 'number')}."
         if known in planets():
