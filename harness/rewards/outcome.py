@@ -43,7 +43,6 @@ class RewardItem:
 
     suite: str
     question: str
-    """The question's id."""
     completion: str
     """A reply to the question, or a workflow where the reward carries workflows out."""
     epoch: int = 1
@@ -88,7 +87,6 @@ class RewardOutcome:
     grading_s: float = 0.0
     """Seconds of `latency_s` that went by until it was graded, after it was answered."""
     shared: bool = False
-    """True when an equal item's grade was used again."""
     reason: str = ""
     """One sentence; never a question's text."""
     work: PlanTrace | None = None
@@ -109,10 +107,9 @@ class RewardScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an item took, for values that look at more than its grade."""
+    """What an item took, for values that look at more than its grade; unknown dollars are None."""
 
     usd: Decimal | None = Decimal(0)
-    """Would-be dollars; None when a call had no price."""
     calls: int = 0
     again: bool = False
     """True in a later round, where the policy saw what its first plan came to."""
@@ -174,9 +171,7 @@ class Rollout:
     calls: int = 0
     reason: str = ""
     work: PlanTrace | None = None
-    """What was carried out; None where the completion is the answer, or is no workflow."""
     again: bool = False
-    """True in a later round."""
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.status is Status.SCORED):
@@ -216,7 +211,6 @@ class RewardCounts:
     usd: Decimal
     """Would-be dollars of all answers, those with no price left out."""
     shared: int
-    """Items whose grade was already known, or being made."""
     abandoned: int
     """Gradings that outlasted their time and could not be ended: each may still keep a thread."""
 

@@ -8,10 +8,11 @@ out of its group's mean, the others have no word for it.
 import asyncio
 import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -31,25 +32,23 @@ ScorerSource = RewardScorer | Callable[[], RewardScorer]
 ResultT = TypeVar("ResultT")
 
 
-class LazyScorer:
+class _LazyScorer:
     """The reward of a source: made when it is first wanted, once, and not pickled when made."""
 
     def __init__(self, source: ScorerSource) -> None:
-        """Keep the reward, or the function that makes it."""
         self._source = source
         self._made: RewardScorer | None = None
         self._lock = Lock()
 
     def __call__(self) -> RewardScorer:
-        """Return the reward."""
         with self._lock:
             if self._made is None:
                 source: Any = self._source
                 self._made = cast(RewardScorer, source if hasattr(source, "score") else source())
             return self._made
 
-    def __reduce__(self) -> tuple[type["LazyScorer"], tuple[ScorerSource]]:
-        return LazyScorer, (self._source,)
+    def __reduce__(self) -> tuple[type["_LazyScorer"], tuple[ScorerSource]]:
+        return _LazyScorer, (self._source,)
 
 
 class TrlReward:
@@ -77,7 +76,7 @@ class TrlReward:
         without, those that ask the same of the same worker share its reply.
         """
         self.__name__ = name
-        self._scorer = LazyScorer(scores)
+        self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
         self.stopped = ""
         """Why nothing is scored any more: the money is spent. Empty while it is not."""
@@ -98,7 +97,7 @@ class TrlReward:
         items = _trl_items(completions, columns)
         if self._again:  # by prompt: equal plans may stand in texts that differ
             items = _numbered(items, prompt_of)
-        items = at_step(items, getattr(columns.get("trainer_state"), "global_step", 0))
+        items = _at_step(items, getattr(columns.get("trainer_state"), "global_step", 0))
         different = list(dict.fromkeys(items))
         found = await self._scorer().score(different)
         known = dict(zip(different, found, strict=True))
@@ -106,7 +105,7 @@ class TrlReward:
         groups = constant_groups(items, outcomes)
         self.constant = tuple(prompt for prompt, constant in groups.items() if constant)
         if log_extra:
-            for key, column in plan_columns(outcomes).items():
+            for key, column in _plan_columns(outcomes).items():
                 log_extra(f"{self.__name__}_{key}", column)
         if log_metric:
             shares = plan_metrics(items, outcomes, self._names)
@@ -168,7 +167,7 @@ RANKS = 1 << 10
 """Processes of one training that can be."""
 
 
-def at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
+def _at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
     """Number items by training step and process too: a plan sampled again later is a draw anew.
 
     The first one of step 0 in the first process keeps the number 0, as in an evaluation. The
@@ -193,15 +192,9 @@ def replicated(items: Sequence[RewardItem]) -> list[RewardItem]:
     return _numbered(items, lambda item: item)
 
 
-def _numbered(
-    items: Sequence[RewardItem], key: Callable[[RewardItem], Hashable]
-) -> list[RewardItem]:
-    seen: Counter[Hashable] = Counter()
-    numbered: list[RewardItem] = []
-    for item in items:
-        numbered.append(replace(item, replicate=item.replicate + seen[key(item)]))
-        seen[key(item)] += 1
-    return numbered
+def _numbered(items: Sequence[RewardItem], key: Callable[[Any], Hashable]) -> list[RewardItem]:
+    seen: dict[Hashable, count[int]] = defaultdict(count)
+    return [replace(item, replicate=item.replicate + next(seen[key(item)])) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +231,10 @@ def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 
     Always the same keys: a metric that only one rank logs has stopped trainers for good.
     """
-    count = Counter(outcome.status for outcome in outcomes)
+    counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
-    shares = {status.value: count[status] / n for status in Status}
-    masked = 1 - sum(count[status] for status in VALUED) / n if outcomes else 0.0
+    shares = {status.value: counts[status] / n for status in Status}
+    masked = 1 - sum(counts[status] for status in VALUED) / n if outcomes else 0.0
     return {**shares, "masked": masked, "usd": sum(float(one.usd or 0) for one in outcomes)}
 
 
@@ -273,7 +266,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def plan_columns(outcomes: Sequence[RewardOutcome]) -> dict[str, list[object]]:
+def _plan_columns(outcomes: Sequence[RewardOutcome]) -> dict[str, list[object]]:
     """Return what is logged beside each completion: never a question's text, nor its target."""
     works = [outcome.work for outcome in outcomes]
     return {
@@ -299,7 +292,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
     `raise` the `naive` reward manager ends training; `rate_limited` catches it and writes 0 without
     a word, so use `naive`, or `zero`, which at least says `unscored`.
     """
-    choice, scorer = valid_on_unscored(on_unscored), LazyScorer(scores)
+    choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
     async def compute_score(
         data_source: str,
@@ -356,7 +349,7 @@ def verifiers_reward(scores: ScorerSource) -> TaskReward:
     the label `suite/question`. What has no value is raised: verifiers records a TaskError on the
     trace, which is then not ok, and prime-rl drops it. That release has no Rubric any more.
     """
-    scorer = LazyScorer(scores)
+    scorer = _LazyScorer(scores)
 
     async def podium(task: Any, trace: Any) -> float:
         (outcome,) = await scorer().score([item_of(task.id or "", trace.last_reply)])
@@ -378,7 +371,7 @@ def openrlhf_reward(
     no reward, and fails on that when it makes its batch (trainer/ppo_utils/experience_maker.py):
     so with `raise` a run stops rather than learns from it. `zero` goes on, and logs `unscored`.
     """
-    choice, scorer = valid_on_unscored(on_unscored), LazyScorer(scores)
+    choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], **_: Any
@@ -395,7 +388,7 @@ def openrlhf_reward(
     return reward_func
 
 
-def valid_on_unscored(on_unscored: OnUnscored) -> OnUnscored:
+def _valid(on_unscored: OnUnscored) -> OnUnscored:
     """Return the choice; UserError where there is none, for nobody can guess it."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
