@@ -183,7 +183,7 @@ def _power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> 
     """Return base^exponent mod modulus by repeated squaring, each square a chance to slip."""
     if exponent < 0 or modulus < 1 or exponent.bit_length() > 4000:
         raise OutOfReach("that power has no remainder I can find")
-    if paper.floats:  # the power first: right only while it fits in 53 bits
+    if paper.worker.floats:  # the power first: right only while it fits in 53 bits
         try:
             return int(float(base) ** exponent % modulus)
         except OverflowError as error:
@@ -280,7 +280,7 @@ def remainder(node: Node, modulus: int, paper: Scratch) -> int:
         if base.operation == "number":
             return _power_remainder(_whole(base.value), exponent, modulus, paper)
         return _power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
-    if node.operation in ("sum", "difference", "product") and not paper.floats:
+    if node.operation in ("sum", "difference", "product") and not paper.worker.floats:
         parts: list[Number] = [remainder(part, modulus, paper) for part in node.parts]
         whole_part = METHODS[node.operation](parts, paper)
         return int(whole_part) % modulus
@@ -325,7 +325,7 @@ def _power(values: list[Number], paper: Scratch) -> Number:
         base, exponent = 1 / base, -exponent
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent
     _need(bits <= MAX_BITS, "that power is too long to write out")
-    if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
+    if paper.worker.floats and base.denominator == 1 and exponent * _digits(base) < 300:
         return paper.hold(int(float(base) ** exponent), 1)
     return paper.hold(base**exponent, exponent / 2)
 
@@ -521,7 +521,7 @@ def _scan(
 ) -> int:
     low, high = ends
     if wanted in ("least", "greatest"):
-        numbers = range(low, min(high, low + paper.reach) + 1)
+        numbers = range(low, min(high, low + paper.worker.reach) + 1)
         if wanted == "greatest":
             paper.search(high - low + 1)
             numbers = range(high, low - 1, -1)

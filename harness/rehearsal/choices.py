@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import permutations
 
 from harness.rehearsal.arithmetic import Node, evaluate
 from harness.rehearsal.facts import (
@@ -115,21 +116,15 @@ def choose(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
 def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return a letter when nothing settles it: an option some pair of the numbers gives, or any."""
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
-    numbers = [
-        Fraction(value)
-        for value in _quantities(plain_words(stem))
-        if re.fullmatch(r"-?\d+(?:\.\d+)?", value)
-    ][:4]
-    if not (worker.knows and "product" not in worker.knows):
-        for left in numbers:
-            for right in numbers:
-                for value in (left * right, left / right if right else left):
-                    letter = _nearest(value, chat.options, 0.005)
-                    if letter and left is not right:
-                        paper.note(
-                            f"{float(left):g} and {float(right):g} would give {float(value):g}."
-                        )
-                        return letter
+    found = (m[1] for m in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", plain_words(stem)))
+    plain = [Fraction(value) for value in found if re.fullmatch(r"-?\d+(?:\.\d+)?", value)][:4]
+    multiplies = not worker.knows or "product" in worker.knows
+    for left, right in permutations(plain, 2) if multiplies else ():
+        for value in (left * right, left / right if right else left):
+            letter = _nearest(value, chat.options, 0.005)
+            if letter:
+                paper.note(f"{float(left):g} and {float(right):g} would give {float(value):g}.")
+                return letter
     return paper.random.choice(chat.options)[0]
 
 
@@ -221,9 +216,8 @@ def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | Non
 
 def _same(option: str, value: str) -> bool:
     left = re.sub(r"[^a-z0-9.]", "", re.sub(r"\b(?:the|a|an|period|group)\b", "", option.lower()))
-    return left == re.sub(r"[^a-z0-9.]", "", value.lower()) or left.removesuffix(
-        "s"
-    ) == value.lower().replace(" ", "")
+    low = value.lower()
+    return left == re.sub(r"[^a-z0-9.]", "", low) or left.removesuffix("s") == low.replace(" ", "")
 
 
 def _named(text: str) -> str | None:
@@ -244,16 +238,10 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
     wanted = attributes_in(stem) or usual
     for attribute in wanted:
         value = lookup(name, attribute)
-        for letter, text in options:
-            if value is not None and (
-                _same(text, value) or (attribute == "symbol" and text.strip() == value)
-            ):
-                return letter
-            if (
-                value
-                and attribute in ("mass", "diameter", "year")
-                and _nearest(Fraction(value), [(letter, text)])
-            ):
+        measured = attribute in ("mass", "diameter", "year")
+        for letter, text in options if value else ():
+            same = _same(text, str(value)) or (attribute == "symbol" and text.strip() == value)
+            if same or (measured and _nearest(Fraction(str(value)), [(letter, text)])):
                 return letter
     return next((letter for letter, text in options if _same(text, name)), None)
 
@@ -265,10 +253,8 @@ def _name_of_fact(stem: str, options: Options) -> str | None:
     for letter, text in options:
         name = _named(text)
         for attribute in attributes_in(low) if name else ():
-            value = lookup(str(name), attribute)
-            if value and re.search(
-                rf"(?<![\w.]){re.escape(value.lower())}(?:st|nd|rd|th)?s?(?![\w])", low
-            ):
+            value = re.escape((lookup(str(name), attribute) or "").lower())
+            if value and re.search(rf"(?<![\w.]){value}(?:st|nd|rd|th)?s?(?![\w])", low):
                 return letter
     symbol = re.search(r"symbol[^A-Z]{0,20}?\W([A-Z][a-z]?)\b", stem)
     told = name_of(elements(), "symbol", symbol[1]) if symbol else None
@@ -322,11 +308,9 @@ def _unit(stem: str, options: Options) -> str | None:
 def _constant(stem: str, options: Options) -> str | None:
     rows = table().constants
     named = [key for key in rows if key in stem.lower().replace("'s", "")]
-    for key in sorted(named, key=len, reverse=True):
-        letter = _nearest(Fraction(rows[key]), options, 0.05)
-        if letter:
-            return letter
-    return None
+    named.sort(key=len, reverse=True)
+    letters = (_nearest(Fraction(rows[key]), options, 0.05) for key in named)
+    return next(filter(None, letters), None)
 
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:\s*(?:\*|x)\s*10\s*\^?\s*\(?\s*-?\d+\)?)?)"
@@ -412,10 +396,6 @@ def _quantity(text: str, kind: str) -> str | None:
     return f"({found[1]})".replace("x", "*") if found else None
 
 
-def _quantities(text: str) -> list[str]:
-    return [found[1] for found in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", text)]
-
-
 def _half_life(text: str) -> tuple[str, str] | None:
     if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
         return None
@@ -447,13 +427,9 @@ def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
         low,
     ):
         return None
-    formulas = [
-        m[1]
-        for m in _COMPOUND.finditer(text)
-        if _atoms(m[1]) and re.search(r"\d|[a-z]?[A-Z]", m[1][1:])
-    ]
+    written = [m[1] for m in _COMPOUND.finditer(text) if re.search(r"\d|[a-z]?[A-Z]", m[1][1:])]
     named = [formula for name, formula in _COMPOUNDS.items() if name in low]
-    for formula in (*formulas, *named):
+    for formula in (*filter(_atoms, written), *named):
         masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
         whole = " + ".join(masses)
         mass, moles = _quantity(low, "mass"), _quantity(low, "moles")

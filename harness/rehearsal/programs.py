@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import chain as linked
 from itertools import islice, pairwise, product
 from typing import Any
 
@@ -110,13 +111,10 @@ def _bound(family: Family, plain: str) -> tuple[int | None, ...]:
     wanted = len(family.takes) - 1
     found = re.search(family.bind, plain)
     words = [word for word in (found.groups() if found else ()) if word]
-    return tuple(_numeral(word) for word in [*words, *[""] * wanted][:wanted])
-
-
-def _numeral(word: str) -> int | None:
-    if re.fullmatch(r"-?\d{1,15}", word):
-        return int(word)
-    return _NUMERALS.get(word)
+    return tuple(
+        int(word) if re.fullmatch(r"-?\d{1,15}", word) else _NUMERALS.get(word)
+        for word in [*words, *[""] * wanted][:wanted]
+    )
 
 
 def _chains(
@@ -140,16 +138,13 @@ def _rows(
     steps: Sequence[BoundOperation], row: tuple[BoundOperation, ...], most: int
 ) -> Iterator[tuple[BoundOperation, ...]]:
     for step in steps:
-        if step in row or (row and not _follows(row[-1], step)):
+        follows = step.primary == 1 and row and row[-1].family.gives == step.family.takes[0]
+        if step in row or (row and not follows):
             continue
         longer = (*row, step)
         yield longer
         if len(longer) < most:
             yield from _rows(steps, longer, most)
-
-
-def _follows(before: BoundOperation, step: BoundOperation) -> bool:
-    return step.primary == 1 and before.family.gives == step.family.takes[0]
 
 
 def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
@@ -164,15 +159,8 @@ def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
     free = sum(value is None for step in row for value in step.bound)
     unasked = 0 if _ASKED.search(plain) else 12 * free
     likely = sum(2 if re.search(_KINDS[kind], plain) else -8 for kind in takes)
-    return (
-        len(covered)
-        - 0.5 * twice
-        - 4 * len(row)
-        - 5 * disorder
-        + likely
-        - 2 * (len(takes) - 1)
-        - unasked
-    )
+    against = 0.5 * twice + 4 * len(row) + 5 * disorder + 2 * (len(takes) - 1) + unasked
+    return len(covered) + likely - against
 
 
 def _returns(returned: str, gives: str) -> bool:
@@ -180,33 +168,27 @@ def _returns(returned: str, gives: str) -> bool:
 
 
 def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] | None:
-    if len(takes) != len(kinds):
-        return None
-    left = list(range(len(kinds)))
     places: list[int] = []
-    for kind in takes:
+    for kind in takes if len(takes) == len(kinds) else ():
+        left = (at for at in range(len(kinds)) if at not in places)
         fit = next((at for at in left if _returns(kinds[at], kind)), None)
-        if fit is None:
-            return None
-        left.remove(fit)
-        places.append(fit)
-    return tuple(places)
+        if fit is not None:
+            places.append(fit)
+    return tuple(places) if len(places) == len(kinds) else None
 
 
 def _variants(
     chain: OperationChain, text: str, plain: str, functional: bool
 ) -> Iterator[OperationChain]:
     """Yield the readings of one chain, likeliest first."""
-    sets = islice(product(*(step.family.variants for step in chain.steps)), 8)
-    for options in sets:
+    for options in islice(product(*(step.family.variants for step in chain.steps)), 8):
         pairs = zip(chain.steps, options, strict=True)
         read = replace(chain, steps=tuple(replace(step, options=chosen) for step, chosen in pairs))
         if functional:
             yield read
             continue
-        for reader in readers(chain.takes, plain):
-            for shower in showers(chain.gives, text):
-                yield replace(read, reads=reader, shows=shower)
+        for reader, shower in product(readers(chain.takes, plain), showers(chain.gives, text)):
+            yield replace(read, reads=reader, shows=shower)
 
 
 def _works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
@@ -223,21 +205,16 @@ def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
     inputs = chain.reads.does(given)
     if len(inputs) != len(chain.takes):
         return False
-    shown = chain.shows.does(_run(chain, list(inputs)))
-    return [line.rstrip() for line in shown.strip().split("\n")] == [
-        line.rstrip() for line in str(wanted).strip().split("\n")
-    ]
+    texts = (chain.shows.does(_run(chain, list(inputs))), str(wanted))
+    shown, told = ([line.rstrip() for line in text.strip().split("\n")] for text in texts)
+    return shown == told
 
 
 def _run(chain: OperationChain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
-        if (
-            at
-            and isinstance(result, int)
-            and abs(result) > _LONG
-            and step.family.called not in LIGHT
-        ):
+        long = at and isinstance(result, int) and abs(result) > _LONG
+        if long and step.family.called not in LIGHT:
             raise ValueError("too long to work through by hand")
         given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
         given += [inputs.pop(0) if value is None else value for value in step.bound]
@@ -284,16 +261,8 @@ def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChai
     most = 1 + min(2, worker.families // 25)
     steps = _find_steps(_task(plain), FAMILIES[: worker.families])
     found = _chains(plain, steps, most, starter)
-    readings = list(
-        islice(
-            (
-                reading
-                for chain in found
-                for reading in _variants(chain, text, plain, functional=starter is not None)
-            ),
-            _TRIES,
-        )
-    )
+    ways = (_variants(chain, text, plain, functional=starter is not None) for chain in found)
+    readings = list(islice(linked.from_iterable(ways), _TRIES))
     samples = read_samples(text, starter)
     fitting = (reading for reading in readings if _works(reading, samples))
     first = readings[0] if readings else None
@@ -302,19 +271,15 @@ def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChai
 
 def _plain(text: str) -> str:
     low = re.sub(r"class Solution.*", " ", text, flags=re.DOTALL)
-    low = re.split(r"\n\W*(?:examples?|samples?)\b[^\n]*\n", low, maxsplit=1, flags=re.IGNORECASE)[
-        0
-    ]
+    low = re.split(r"(?i)\n\W*(?:examples?|samples?)\b[^\n]*\n", low, maxsplit=1)[0]
     low = re.sub(r"10\s*(?:\^|\*\*)\s*9\s*\+\s*7", "1000000007", low.lower())
     return _GIVEN.sub(r"\1\2\3 ", learnt_words(re.sub(r"\s+", " ", low)[:4000]))
 
 
 def _task(plain: str) -> str:
     """Return what is to be done: sentences that only describe the input say nothing about it."""
-    sentences = re.split(r"(?<=[.!?]) ", plain)
-    sentences = [line for line in sentences if not _FORMAT.search(line)]
-    kept = [line for line in sentences if not _LAYOUT.search(line) or _DOES.search(line)]
-    return " ".join(kept) or plain
+    lines = (line for line in re.split(r"(?<=[.!?]) ", plain) if not _FORMAT.search(line))
+    return " ".join(s for s in lines if not _LAYOUT.search(s) or _DOES.search(s)) or plain
 
 
 _SLIPS = (
@@ -371,11 +336,10 @@ def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
             continue
         rate, paper.slip = paper.slip, worker.code_slip if paper.slip else 0.0
         wrong, paper.slip = paper.slips(max(1.0, len(line.strip()) / 25)), rate
-        if wrong:
-            fitting = [(old, new) for old, new in _SLIPS if re.search(old, line)]
-            if fitting:
-                old, new = paper.random.choice(fitting)
-                lines[at] = re.sub(old, new, line, count=1)
+        fitting = [(old, new) for old, new in _SLIPS if re.search(old, line)] if wrong else []
+        if fitting:
+            old, new = paper.random.choice(fitting)
+            lines[at] = re.sub(old, new, line, count=1)
     return "\n".join(lines)
 
 
@@ -391,7 +355,8 @@ def _whole_program(
         parts.append(_method(starter, chain))
     else:
         parts += [source(one.does, one.called) for one in (chain.reads, chain.shows) if one]
-        parts.append(_main(chain))
+        given = f"{chain.reads.called}(sys.stdin.read())" if chain.reads else ""
+        parts.append(f"print({chain.shows.called}(solve(*{given})))" if chain.shows else "")
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
 
@@ -411,13 +376,6 @@ def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
         call = f"{step.family.called}({', '.join(given)})"
         lines.append(f"    {'return' if at == len(steps) - 1 else 'result ='} {call}")
     return "\n".join(lines)
-
-
-def _main(chain: OperationChain) -> str:
-    reads, shows = chain.reads, chain.shows
-    if reads is None or shows is None:
-        return ""
-    return f"print({shows.called}(solve(*{reads.called}(sys.stdin.read()))))"
 
 
 def _method(starter: Starter, chain: OperationChain) -> str:

@@ -159,19 +159,8 @@ def respond(
 ) -> str:
     """Return a worker's reply to a chat. Total: whatever the chat, some reply comes back."""
     chat = read_chat(messages)
-    paper = Scratch(
-        rng,
-        slip=min(1.0, worker.slip * heat),
-        digits=worker.digits,
-        reach=worker.reach,
-        knows=worker.knows,
-        floats=worker.floats,
-    )
-    if (
-        chat.asked == "plan"
-        and worker.manner in ("plan", "solve")
-        and worker.name in ("planner", "sage")
-    ):
+    paper = Scratch(rng, worker, slip=min(1.0, worker.slip * heat))
+    if chat.asked == "plan" and worker.name in ("planner", "sage"):
         return _plan_reply(messages[-1].text if messages else "", paper)
     if chat.asked == "program":
         return _program(worker, chat, paper)
@@ -186,12 +175,11 @@ def _attempt(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     if chat.asked == "choice":
         return choices.choose(worker, chat, paper)
     attempts = [calculate(worker, chat, paper) for _ in range(worker.passes)]
-    answer = most_common([attempt.answer for attempt in attempts])
-    if worker.passes == 2 and attempts[0].answer != attempts[1].answer:
+    answers = [attempt.answer for attempt in attempts]
+    if worker.passes == 2 and answers[0] != answers[1]:
         paper.note("The two results differ, so I work it out once more.")
-        attempts.append(calculate(worker, chat, paper))
-        answer = most_common([attempt.answer for attempt in attempts])
-    return WorkedAnswer(answer, attempts[0].why)
+        answers.append(calculate(worker, chat, paper).answer)
+    return WorkedAnswer(most_common(answers), attempts[0].why)
 
 
 def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -237,11 +225,8 @@ def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
     own = write_program(worker, chat.question, paper) if worker.families else None
     mine = own[1].strip("\n") if own else None
     earlier = [reply for reply in chat.earlier if final_answer(reply, "program")]
-    if chat.gathered:
-        code = agreed_program(earlier, mine)
-    else:
-        weight = OWN_WEIGHT[worker.manner] if own else 0.0
-        code = _weigh(earlier, "program", (mine, weight), None)
+    weighed = _weigh(earlier, "program", (mine, OWN_WEIGHT[worker.manner]), None)
+    code = agreed_program(earlier, mine) if chat.gathered else weighed
     if code is None:
         return _no_answer_reply(worker, "I do not know how to write this program", paper)
     return _program_reply(worker, chat, code, own[0] if own and code == mine else "")
@@ -277,8 +262,8 @@ def _stated(text: str) -> list[tuple[str, str]]:
     """Return (expression, claimed value) around the equals signs of a text, the first twelve."""
     found: list[tuple[str, str]] = []
     for sign in list(re.finditer("=", text))[:12]:
-        before = text[max(0, sign.start() - 80) : sign.start()]
-        left, right = _LEFT.search(before), _RIGHT.match(text, sign.end())
+        left = _LEFT.search(text[max(0, sign.start() - 80) : sign.start()])
+        right = _RIGHT.match(text, sign.end())
         if left and right and re.search(r"\d\s*[-+*/^]", left[0]):
             found.append((left[0].strip(), right[1]))
     return found
@@ -402,7 +387,7 @@ def _plan_reply(prompt: str, paper: Scratch) -> str:
     for role, _, _ in wanted:
         models.append(_pick(role, cards, paper, models))
     limit = max(1, int(most[1][:3]) if most else 5)
-    subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in wanted[:limit])
+    subtasks = ", ".join(f'"{subtask}"' for _, subtask, _ in wanted[:limit])
     reads = [reads if at else () for at, (_, _, reads) in enumerate(wanted[:limit])]
     access = ", ".join('["all"]' if one == "all" else str(list(one)) for one in reads)
     return (
@@ -430,11 +415,6 @@ def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) ->
     if any(fits.values()):
         return max(fits, key=lambda model: fits[model])
     return paper.random.choice([model for model in cards if model not in taken] or list(cards))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    return f'"{escaped}"'
 
 
 def _plan_in_words(chat: Chat, why: str) -> str:

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
@@ -151,13 +151,10 @@ def _in_turn(state: Rewriting, stories: bool) -> Node | None:
         _refer(part, memory)
         found = _clause(part, memory, stories)
         if found:
-            memory = [*memory, *found] if not _goes_on(clause) else [*memory[:-1], *found]
+            goes_on = any(pattern.match(clause) for pattern, _ in _GO_ON)
+            memory = [*(memory[:-1] if goes_on else memory), *found]
             last = found[-1]
     return last if last is not None and last.size() else None
-
-
-def _goes_on(clause: str) -> bool:
-    return any(pattern.match(clause) for pattern, _ in _GO_ON)
 
 
 def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
@@ -259,7 +256,7 @@ def _bind(state: Rewriting, reader: Reader) -> Rewriting:
     for _ in range(8):
         fold_infix(state)
         if not any(way(state, reader) for way in (_for, _pair, _called, _single, _denoted)):
-            return state
+            break
     return state
 
 
@@ -308,9 +305,7 @@ def _denoted(state: Rewriting, reader: Reader) -> bool:
 
 
 def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
-    if not re.search(r"#\d+", words):
-        return None
-    nodes = reader(_copy(state, words.strip()))
+    nodes = reader(_copy(state, words.strip())) if re.search(r"#\d+", words) else []
     return nodes[-1] if nodes else None
 
 
@@ -441,9 +436,8 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
 def _asked(found: _Found, text: str) -> Node | None:
     slots = found.slots
     first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
-    wanted = re.search(
-        r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)", text
-    )
+    asking = r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)"
+    wanted = re.search(asking, text)
     if wanted and wanted[1] == "first term" and found.given and first:
         return first
     if wanted and wanted[1] == "common difference" and step and step.size():
@@ -511,6 +505,10 @@ _WANTED = (
 )  # fmt: skip
 
 
+_SHARED = rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of|both|each)?\s*({stories.MANY})"
+_IN_TURN = rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})"
+
+
 def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
     found: list[tuple[str, tuple[Node, ...]]] = []
     for name, pattern in stories.CONDITIONS:
@@ -520,60 +518,42 @@ def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node
             parts = tuple(state.at(mark) for mark in match.groups() if mark)
             found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
             text = text.replace(match[0], " ; ", 1)
-    shared = re.search(
-        rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
-        rf"|both|each)?\s*({stories.MANY})",
-        text,
-    )
+    shared = re.search(_SHARED, text)
     if shared and len(moduli := state.marks(shared[2])) > 1:
         found += [("remainder", (state.at(shared[1]), modulus)) for modulus in moduli]
         text = text.replace(shared[0], " ; ", 1)
-    many = re.search(
-        rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})", text
-    )
-    if many:
-        left, right = (state.marks(many[group]) for group in (1, 4))
-        if len(left) == len(right):
-            found += [("remainder", pair) for pair in zip(left, right, strict=True)]
-            text = text.replace(many[0], " ; ", 1)
+    many = re.search(_IN_TURN, text)
+    left, right = (state.marks(many[group]) for group in (1, 4)) if many else ([], [])
+    if many and len(left) == len(right):
+        found += [("remainder", pair) for pair in zip(left, right, strict=True)]
+        text = text.replace(many[0], " ; ", 1)
     found += [(name, ()) for name, pattern in stories.PLAIN if re.search(pattern, text)]
     return found, text
 
 
+_DIVISIBLE = rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ of)?\s*({stories.MANY})"
+
+
 def _divisors(text: str, state: Rewriting) -> tuple[tuple[Node, ...], str, str]:
-    spans = list(
-        re.finditer(
-            rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
-            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ "
-            rf"of)?\s*({stories.MANY})",
-            text,
-        )
-    )
-    if not spans:
-        return (), "all", text
+    spans = list(re.finditer(_DIVISIBLE, text))
     divisors = tuple(node for span in spans for node in state.marks(span[1]))
-    rest = text
-    for span in spans:
-        rest = rest.replace(span[0], " ; ", 1)
-    return divisors, _joined(text, state), rest
+    rest = reduce(lambda left, span: left.replace(span[0], " ; ", 1), spans, text)
+    return divisors, _joined(text, state) if spans else "all", rest
+
+
+_JOINED = (
+    ("none", r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: either)?[^.]*\bor\b|by none"),
+    ("first only", r"but (?:are |is )?(?:not|no)\b|and not\b|yet not"),
+    ("none", r"\bnot (?:divisible|(?:a )?multiples?)"),
+    ("any", rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b"),
+)  # fmt: skip
 
 
 def _joined(text: str, state: Rewriting) -> str:
     exactly = re.search(r"exactly #(\d+) of", text)
     if (exactly and state.at(exactly[1]).value == 1) or "but not both" in text:
         return "one"
-    if re.search(
-        r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: "
-        r"either)?[^.]*\bor\b|by none",
-        text,
-    ):
-        return "none"
-    if re.search(r"but (?:are |is )?(?:not|no)\b|and not\b|yet not", text):
-        return "first only"
-    if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
-        return "none"
-    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b", text)
-    return "any" if joins else "all"
+    return next((joined for joined, pattern in _JOINED if re.search(pattern, text)), "all")
 
 
 def _range(text: str, state: Rewriting) -> tuple[Node | None, Node | None]:

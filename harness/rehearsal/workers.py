@@ -40,10 +40,13 @@ class Worker:
     slip: float = 0.01
     """Slips per elementary operation at temperature 1."""
     digits: int = 60
+    """Longest number that it can hold."""
     reach: int = 20_000
+    """Longest search or table, in steps."""
     knows: frozenset[str] = field(default_factory=frozenset[str])
     """Operations learnt; empty means all, `{"nothing"}` means none."""
     floats: bool = False
+    """Computes powers in floating point, as a hasty program does."""
     facts: Facts = "none"
     formulas: bool = False
     stories: bool = False
@@ -108,22 +111,15 @@ class Scratch:
     """Working memory for one reply."""
 
     random: random.Random
-    slip: float = 0.0
+    worker: Worker
+    slip: float
     """Probability that one elementary operation goes wrong."""
-    digits: int = 60
-    """Longest number that can be held."""
-    reach: int = 20_000
-    """Longest search or table, in steps."""
-    knows: frozenset[str] = frozenset()
-    """Operations this worker has learnt; empty means all of them."""
-    floats: bool = False
-    """Compute powers in floating point, as a hasty program does."""
     lines: list[str] = field(default_factory=list[str])
     slipped: int = 0
 
     def learnt(self, operation: str) -> None:
         """Raise `OutOfReach` unless the operation is one this worker has learnt."""
-        if self.knows and operation not in self.knows:
+        if self.worker.knows and operation not in self.worker.knows:
             raise OutOfReach(f"I do not know how to work out a {operation}")
 
     def slips(self, operations: float = 1.0) -> bool:
@@ -138,7 +134,7 @@ class Scratch:
     def hold(self, value: Number, operations: float = 1.0) -> Number:
         """Return a result as it lands on the paper: refused when too long, sometimes misread."""
         size = len(str(abs(value.numerator))) if abs(value.numerator) < 10**4000 else 4001
-        if size > self.digits:
+        if size > self.worker.digits:
             raise OutOfReach(f"a number of {size} digits is too long for me")
         if not self.slips(operations):
             return value
@@ -147,7 +143,7 @@ class Scratch:
 
     def search(self, steps: int) -> None:
         """Raise `OutOfReach` when a search is longer than this worker can follow."""
-        if steps > self.reach:
+        if steps > self.worker.reach:
             raise OutOfReach(f"a search of {steps} steps is too long for me")
 
     def note(self, line: str) -> None:
@@ -235,9 +231,9 @@ def _answer_kind(text: str, options: tuple[tuple[str, str], ...]) -> AnswerKind:
 def _split(text: str) -> tuple[str, str]:
     """Split a first turn into question and subtask: what follows the answer-format paragraph."""
     paragraphs = text.split("\n\n")
-    for index in range(len(paragraphs) - 2, 0, -1):
-        if _FORMAT_END.search(paragraphs[index]) and not _OPTION.search(paragraphs[-1]):
-            return "\n\n".join(paragraphs[: index + 1]), "\n\n".join(paragraphs[index + 1 :])
+    for at in range(len(paragraphs) - 1, 1, -1):
+        if _FORMAT_END.search(paragraphs[at - 1]) and not _OPTION.search(paragraphs[-1]):
+            return "\n\n".join(paragraphs[:at]), "\n\n".join(paragraphs[at:])
     return text, ""
 
 

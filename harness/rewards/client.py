@@ -81,11 +81,10 @@ class RewardClient:
             raise ServiceRefusal(said)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; ServiceRefusal for items that it refuses.
 
         A service that cannot be reached gives outcomes without a value (`scorer_error`), not an
-        exception, until they are too large a share of the latest: TooManyMasked, as when it has
-        stopped for good. ValueError (a UserError) has its own sentence for items it refuses.
+        exception, until they are too large a share of the latest: TooManyMasked, as when it stops.
         """
         if not items:
             return []

@@ -95,10 +95,7 @@ class RewardHooks:
 def serve_rewards(
     request: ServeRequest, catalogue: Catalogue, parts: RewardHooks, say: Callable[[str], None]
 ) -> None:
-    """Serve rewards until a signal; say where, and at the end what they came to.
-
-    UserError, before anything listens, for what can be known to fail.
-    """
+    """Serve rewards until a signal; UserError, before that, for what can be known to fail."""
     token = read_token(request.token_file, say)
     settings = _settings(request)
     splits, left = _training_splits(request, catalogue, parts.bare)
@@ -211,9 +208,8 @@ LONGEST = 4096
 class Access:
     """Whom a request must name as its host, and who it must say it is.
 
-    A web page that is open on this machine can send requests here. Through a name of its own that
-    resolves to this address (DNS rebinding) it could even read the answers, and so the questions;
-    such a request names the page's host in `Host`.
+    A web page open on this machine can send requests here, and by DNS rebinding read the answers,
+    and so the questions; such a request names the page's host in `Host`.
     """
 
     address: str
@@ -253,11 +249,8 @@ class Access:
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Say whether a name is this machine's, or an address where all of them are listened on.
-
-    No page can have an address for its name, so addresses are no door for one.
-    """
-    with suppress(ValueError):
+    """Say whether a name is this machine's, or an address where all of them are listened on."""
+    with suppress(ValueError):  # no page can have an address for its name
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
     return name == "localhost"
@@ -303,11 +296,9 @@ WAITING = 2048
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Yield a bound socket, on any free port for 0; UserError when it cannot be had.
-
-    Its protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
-    two small writes, and the second would wait 40 ms for the first one's acknowledgement.
-    """
+    """Yield a bound socket, on any free port for 0; UserError when it cannot be had."""
+    # The protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
+    # two small writes, and the second would wait 40 ms for the first one's acknowledgement.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -319,10 +310,7 @@ def bound_socket(host: str, port: int) -> Generator[socket.socket]:
 
 
 def listen(taken: socket.socket) -> str:
-    """Let a bound socket listen and return its URL: who connects now is served once `serve` runs.
-
-    UserError when another program that bound the port as well was faster.
-    """
+    """Let a bound socket listen and return its URL; UserError when another program was faster."""
     host, port = taken.getsockname()[:2]
     try:
         taken.listen(WAITING)
@@ -351,11 +339,7 @@ def serve(application: ASGIApp, taken: socket.socket, ready: Callable[[], None])
 
 
 def uvicorn_config(application: ASGIApp, grace_s: int = 30) -> uvicorn.Config:
-    """Return how uvicorn is to run: without a line per request, which would hold no more than one.
-
-    Keep-alive is long because a trainer pauses between steps, and a connection that is closed as
-    the next request comes is a failure there.
-    """
+    """Return how uvicorn is to run: without a line per request, which would say nothing."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -363,7 +347,7 @@ def uvicorn_config(application: ASGIApp, grace_s: int = 30) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
-        timeout_keep_alive=120,
+        timeout_keep_alive=120,  # a trainer pauses between steps; a close is its failure
         timeout_graceful_shutdown=grace_s,
     )
 

@@ -97,10 +97,9 @@ class RewardScorer(Protocol):
     """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; UserError where one names no known question.
 
-        Raises `TooManyMasked` when the share without a value is beyond its limit, and UserError for
-        an item that names no known question; nothing else.
+        Raises `TooManyMasked` when the share without a value is beyond its limit; nothing else.
         """
         ...
 

@@ -91,11 +91,10 @@ class DeadlineBox:
     def run(
         self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
     ) -> Generator[Any]:
-        """Yield the box's outcomes, one per input, until the deadline.
+        """Yield the box's outcomes, one per input; DeadlinePassed at the deadline.
 
-        Raises DeadlinePassed at it, and what the box raises. While more is left than one run may
-        take, inputs go to the box as they are, so that it can do several in one go; then one by
-        one, each with what is left as its wall limit.
+        While more is left than one run may take, inputs go to the box as they are, so that it can
+        do several in one go; then one by one, each with what is left as its wall limit.
         """
         given = iter(inputs)
         if program.runner == OFFICIAL:
@@ -447,11 +446,10 @@ class Reward:
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; what goes wrong is an outcome too.
 
         UserError for an item that names no known question, before anything is done; TooManyMasked
-        as soon as the share without a value is beyond its limit. Whatever else goes wrong is an
-        outcome.
+        as soon as the share without a value is beyond its limit.
         """
         questions = [self._asked(item) for item in items]
         made: dict[int, RewardOutcome] = {}

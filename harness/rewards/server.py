@@ -14,7 +14,7 @@ an item out is told to; the others get an error, or an explicit 0 that they aske
 
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal, Self, get_args
@@ -76,13 +76,9 @@ class ScoreBody(_Frozen, extra="forbid", strict=True):
 
 
 class _GetRewardBody(_Frozen):
-    """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py.
+    """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py."""
 
-    `query` is the decoded prompt and action in one text, special tokens included; `labels` is the
-    data set's label column.
-    """
-
-    query: list[str] = Field(min_length=1)
+    query: list[str] = Field(min_length=1)  # prompt and action, with special tokens
     prompts: list[str]
     labels: list[str]
 
@@ -191,11 +187,8 @@ KINDS: Mapping[Status, str] = {
 
 
 def _verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, Any]:
-    """Return NeMo-Gym's `BaseVerifyResponse`: the request, `reward`, and whether to leave it out.
-
-    nemo_gym/base_resources_server.py beside that failure_kinds.py; older snapshots (473f503b) know
-    `reward` alone and would take the 0 for a verdict.
-    """
+    """Return NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py at 00fa09c0)."""
+    # Older snapshots (473f503b) know `reward` alone and would take the 0 for a verdict.
     failed = outcome.value is None
     return {
         **sent,
@@ -250,7 +243,7 @@ class RewardService:
     stopped: str = ""
     """Why nothing is scored any more; empty while it is."""
     in_flight: int = 0
-    _seen: dict[int, count[int]] = field(default_factory=lambda: defaultdict(count))
+    _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
     """By an item's hash: the numbers that its next equals get."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
@@ -319,10 +312,8 @@ def reward_app(service: RewardService) -> Starlette:
         return JSONResponse(_get_reward_reply(outcomes, "zero" if wish == "zero" else "raise"))
 
     async def remote_rm(request: Request) -> JSONResponse:
-        """Reply to slime, which reads the whole reply as one number (`remote_rm`, at 0b420f1e).
-
-        A 503 makes it try again, ten times, and then fail: it cannot leave one sample out.
-        """
+        # Slime reads the whole reply as one number (`remote_rm`, at 0b420f1e). A 503 makes it try
+        # again, ten times, and then fail: it cannot leave one sample out.
         items = read_items(_RmBody, await _body(request))
         (outcome,) = await service.score(service.numbered(items))
         return JSONResponse(value_of(outcome, "raise"))
@@ -376,10 +367,7 @@ Endpoint = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint whose refusals are JSON: a sentence under `error`, what it is in `kind`.
-
-    What nobody foresaw is a 500 that names its type only: a message could hold a question.
-    """
+    """Return an endpoint whose refusals are JSON: a sentence (`error`) and what it is (`kind`)."""
 
     async def answer(request: Request) -> JSONResponse:
         try:
@@ -388,6 +376,7 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
             for kind, status, name in _STATUSES:
                 if isinstance(error, kind):
                     return error_reply(status, str(error), name)
+            # Its type only: a message could hold a question.
             said = f"The reward service failed on this request ({type(error).__name__})."
             return error_reply(500, said, "failed")
 

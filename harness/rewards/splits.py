@@ -115,12 +115,9 @@ def _questions(splits: Iterable[SuiteSplit]) -> Iterator[tuple[SuiteSplit, Quest
 
 
 def asked_digest(question: Question, bare: BareText = whole_text) -> str:
-    """Return the digest that a question is known by: of a choice, its options count.
-
-    Two choices with one stem and other options are two questions ("Which of these is true?").
-    """
+    """Return the digest that a question is known by: of a choice, its options count."""
     stem = bare(question)
-    if question.kind == "choice":
+    if question.kind == "choice":  # "Which of these is true?" is asked with many sets of options
         options = question.metadata.get("choices", ())
         stem = "\n".join((stem, *sorted(_normalised(str(option)) for option in options)))
     return question_digest(stem)

@@ -9,7 +9,7 @@ import asyncio
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
@@ -168,12 +168,8 @@ RANKS = 1 << 10
 
 
 def _at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
-    """Number items by training step and process too: a plan sampled again later is a draw anew.
-
-    The first one of step 0 in the first process keeps the number 0, as in an evaluation. The
-    process is `RANK` of the environment, which launchers set.
-    """
-    rank = int(os.environ.get("RANK", "0"))
+    """Number items by training step and process too: a plan sampled again later is a draw anew."""
+    rank = int(os.environ.get("RANK", "0"))  # launchers set it
     begins = (step * RANKS + rank % RANKS) * EQUAL
     return [replace(item, replicate=begins + item.replicate) for item in items]
 
@@ -193,7 +189,7 @@ def replicated(items: Sequence[RewardItem]) -> list[RewardItem]:
 
 
 def _numbered(items: Sequence[RewardItem], key: Callable[[Any], Hashable]) -> list[RewardItem]:
-    seen: dict[Hashable, count[int]] = defaultdict(count)
+    seen: dict[Hashable, Iterator[int]] = defaultdict(count)
     return [replace(item, replicate=item.replicate + next(seen[key(item)])) for item in items]
 
 
@@ -216,10 +212,7 @@ def prompt_of(item: RewardItem) -> Prompt:
 def constant_groups(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]
 ) -> dict[Prompt, bool]:
-    """Say of each prompt's completions, whose values a GRPO trainer compares, if they are equal.
-
-    Nothing can be learnt from them then, nor from fewer than two values.
-    """
+    """Say of each prompt's completions if nothing can be learnt from them: no two values differ."""
     found: dict[Prompt, set[float | None]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         found.setdefault(prompt_of(item), set()).add(outcome.value)
@@ -227,10 +220,8 @@ def constant_groups(
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return shares of the batch by status, the share without a value, and dollars.
-
-    Always the same keys: a metric that only one rank logs has stopped trainers for good.
-    """
+    """Return shares of the batch by status, the share without a value, and dollars."""
+    # Always the same keys: a metric that only one rank logs has stopped trainers for good.
     counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
     shares = {status.value: counts[status] / n for status in Status}
@@ -305,8 +296,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
         if "question" not in extra:
             raise UserError("A row of the data set has no extra_info.question: the question's id.")
         epoch, replicate = int(extra.get("epoch", 1)), int(extra.get("replicate", 0))
-        question = str(extra["question"])
-        item = RewardItem(data_source, question, solution_str, epoch, replicate)
+        item = RewardItem(data_source, str(extra["question"]), solution_str, epoch, replicate)
         (outcome,) = await scorer().score([item])
         return {  # always the same keys: verl makes a column of each, and wants them all the same
             "score": value_of(outcome, choice),
@@ -406,14 +396,11 @@ def value_of(outcome: RewardOutcome, on_unscored: OnUnscored) -> float:
 
 
 def run_in_loop(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Return what a coroutine returns, from a thread without a loop.
-
-    All such threads share one loop: a reward's bounds are a loop's, so a loop each would lift them.
-    """
+    """Return what a coroutine returns, from a thread without a loop; all such threads share one."""
     return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
-@cache
+@cache  # a reward's bounds are a loop's: a loop for each thread would lift them
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name="podium rewards", daemon=True).start()
