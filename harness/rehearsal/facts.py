@@ -49,9 +49,7 @@ ATTRIBUTES = {
 }
 
 
-class FactTable(BaseModel):
-    """The fact file as it is written."""
-
+class _FactTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     elements: tuple[str, ...]
@@ -66,16 +64,12 @@ Properties = dict[str, dict[str, str]]
 
 
 def _group(number: int) -> int | None:
-    if number in (1, 2):
-        return 1 if number == 1 else 18
-    start = max(gas for gas in NOBLE if gas < number)
+    start = max((gas for gas in NOBLE if gas < number), default=0)
     length = min(gas for gas in NOBLE if gas >= number) - start
     column = number - start
-    if column <= 2:
+    if column <= 2 and number != 2:
         return column
-    if length == 32 and column <= 16:
-        return None
-    return column + 18 - length
+    return None if length == 32 and column <= 16 else column + 18 - length
 
 
 def _category(number: int, group: int | None) -> str:
@@ -92,10 +86,10 @@ def _category(number: int, group: int | None) -> str:
 
 
 @cache
-def table() -> FactTable:
+def table() -> _FactTable:
     """Return the fact file as it is written."""
     path = Path(__file__).with_name("facts.toml")
-    return FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    return _FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 @cache

@@ -56,7 +56,7 @@ _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, 
 
 
 @dataclass(frozen=True, slots=True)
-class BoundOperation:
+class _Step:
     """One operation with what the statement fixes."""
 
     family: Family
@@ -67,15 +67,13 @@ class BoundOperation:
 
     @property
     def primary(self) -> int:
-        """How many arguments come from the input when the step is first."""
+        # arguments that come from the input when the step is first
         return len(self.family.takes) - len(self.bound)
 
 
 @dataclass(frozen=True, slots=True)
-class OperationChain:
-    """A way to solve the task: what is read, done, and shown."""
-
-    steps: tuple[BoundOperation, ...]
+class _Chain:
+    steps: tuple[_Step, ...]
     score: float
     places: tuple[int, ...] = ()
     """For a method: which argument is which input."""
@@ -84,24 +82,22 @@ class OperationChain:
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Kinds of inputs in the order in which the chain wants them."""
         first = self.steps[0]
         free = sum(value is None for step in self.steps for value in step.bound)
         return (*first.family.takes[: first.primary], *("int",) * free)
 
     @property
     def gives(self) -> str:
-        """Kind of the result."""
         return self.steps[-1].family.gives
 
 
-def _find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[BoundOperation]:
-    found: list[BoundOperation] = []
+def _find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[_Step]:
+    found: list[_Step] = []
     for family in families:
         spans = [match.span() for match in re.finditer(family.asks, plain) if match[0]]
         if spans:
             span = max(spans, key=lambda s: (min(s[1] - s[0], 45), -s[0]))
-            found.append(BoundOperation(family, span, _bound(family, plain)))
+            found.append(_Step(family, span, _bound(family, plain)))
     return sorted(found, key=lambda step: step.span[0] - step.span[1])[:most]
 
 
@@ -117,14 +113,12 @@ def _bound(family: Family, plain: str) -> tuple[int | None, ...]:
     )
 
 
-def _chains(
-    plain: str, steps: Sequence[BoundOperation], most: int, starter: Starter | None
-) -> list[OperationChain]:
-    found: list[OperationChain] = []
+def _chains(plain: str, steps: Sequence[_Step], most: int, starter: Starter | None) -> list[_Chain]:
+    found: list[_Chain] = []
     for row in _rows(steps, (), most):
         if starter and starter.returns == "text" and row[-1].family.gives == "words":
-            row = (*row, BoundOperation(JOINING, (0, 0)))
-        chain = OperationChain(row, _score(row, plain))
+            row = (*row, _Step(JOINING, (0, 0)))
+        chain = _Chain(row, _score(row, plain))
         if starter is None:
             found.append(chain)
         elif _returns(starter.returns, chain.gives):
@@ -134,9 +128,7 @@ def _chains(
     return sorted(found, key=lambda chain: -chain.score)
 
 
-def _rows(
-    steps: Sequence[BoundOperation], row: tuple[BoundOperation, ...], most: int
-) -> Iterator[tuple[BoundOperation, ...]]:
+def _rows(steps: Sequence[_Step], row: tuple[_Step, ...], most: int) -> Iterator[tuple[_Step, ...]]:
     for step in steps:
         follows = step.primary == 1 and row and row[-1].family.gives == step.family.takes[0]
         if step in row or (row and not follows):
@@ -147,7 +139,7 @@ def _rows(
             yield from _rows(steps, longer, most)
 
 
-def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
+def _score(row: tuple[_Step, ...], plain: str) -> float:
     spans = [range(step.span[0], min(step.span[1], step.span[0] + 45)) for step in row]
     covered = {at for span in spans for at in span}
     twice = sum(map(len, spans)) - len(covered)
@@ -155,7 +147,7 @@ def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
         before.family.stage > after.family.stage or before.family.stage == after.family.stage == 5
         for before, after in pairwise(row)
     )
-    takes = OperationChain(row, 0).takes
+    takes = _Chain(row, 0).takes
     free = sum(value is None for step in row for value in step.bound)
     unasked = 0 if _ASKED.search(plain) else 12 * free
     likely = sum(2 if re.search(_KINDS[kind], plain) else -8 for kind in takes)
@@ -177,9 +169,7 @@ def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] |
     return tuple(places) if len(places) == len(kinds) else None
 
 
-def _variants(
-    chain: OperationChain, text: str, plain: str, functional: bool
-) -> Iterator[OperationChain]:
+def _variants(chain: _Chain, text: str, plain: str, functional: bool) -> Iterator[_Chain]:
     """Yield the readings of one chain, likeliest first."""
     for options in islice(product(*(step.family.variants for step in chain.steps)), 8):
         pairs = zip(chain.steps, options, strict=True)
@@ -191,7 +181,7 @@ def _variants(
             yield replace(read, reads=reader, shows=shower)
 
 
-def _works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
+def _works(chain: _Chain, samples: Sequence[tuple[Any, Any]]) -> bool:
     """Say whether a chain gives what the samples show, by calling our own operations."""
     try:
         return all(_agrees(chain, given, wanted) for given, wanted in samples)
@@ -199,7 +189,7 @@ def _works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
         return False
 
 
-def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
+def _agrees(chain: _Chain, given: Value, wanted: Value) -> bool:
     if chain.reads is None or chain.shows is None:
         return _plain_value(_run(chain, [given[at] for at in chain.places])) == _plain_value(wanted)
     inputs = chain.reads.does(given)
@@ -210,7 +200,7 @@ def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
     return shown == told
 
 
-def _run(chain: OperationChain, inputs: list[Any]) -> Value:
+def _run(chain: _Chain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
         long = at and isinstance(result, int) and abs(result) > _LONG
@@ -255,7 +245,7 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
     return task, _whole_program(chain, worker, paper, starter)
 
 
-def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChain | None:
+def _choose(worker: Worker, text: str, starter: Starter | None) -> _Chain | None:
     """Return the likeliest chain that agrees with the samples, else the likeliest of all."""
     plain = _plain(text)
     most = 1 + min(2, worker.families // 25)
@@ -343,9 +333,7 @@ def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
     return "\n".join(lines)
 
 
-def _whole_program(
-    chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
-) -> str:
+def _whole_program(chain: _Chain, worker: Worker, paper: Scratch, starter: Starter | None) -> str:
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
     used = {step.family.does: step.family.called for step in chain.steps}
     parts = [_slipped(source(does, called), worker, paper) for does, called in used.items()]
@@ -366,7 +354,7 @@ def _names(takes: Sequence[str]) -> list[str]:
     return [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(takes)]
 
 
-def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
+def _solving(steps: Sequence[_Step], names: list[str]) -> str:
     lines: list[str] = []
     rest = list(names)
     for at, step in enumerate(steps):
@@ -378,7 +366,7 @@ def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _method(starter: Starter, chain: OperationChain) -> str:
+def _method(starter: Starter, chain: _Chain) -> str:
     given = ", ".join(starter.arguments[at] for at in chain.places)
     call = f"solve({given})"
     if chain.gives in ("matrix", "pairs"):

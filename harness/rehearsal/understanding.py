@@ -4,7 +4,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
@@ -255,7 +255,7 @@ def _bind(state: Rewriting, reader: Reader) -> Rewriting:
     """Put what letters stand for in their place, as far as their meanings are understood."""
     for _ in range(8):
         fold_infix(state)
-        if not any(way(state, reader) for way in (_for, _pair, _called, _single, _denoted)):
+        if not any(way(state, reader) for way in _WAYS):
             break
     return state
 
@@ -287,21 +287,15 @@ def _single(state: Rewriting, reader: Reader) -> bool:
     return False
 
 
-def _called(state: Rewriting, reader: Reader) -> bool:
-    found = _CALLED.search(state.text)
-    node = _meaning(found["what"], state, reader) if found else None
-    if found is None or node is None:
-        return False
-    return _bound(state, found, {found["name"]: node})
+def _named(pattern: re.Pattern[str], state: Rewriting, reader: Reader) -> bool:
+    found = pattern.search(state.text)
+    groups = found.groupdict() if found else {}
+    name = groups.get("early") or groups.get("name")
+    node = _meaning(groups["what"], state, reader) if name else None
+    return found is not None and node is not None and _bound(state, found, {str(name): node})
 
 
-def _denoted(state: Rewriting, reader: Reader) -> bool:
-    found = _DENOTE.search(state.text)
-    name = (found["early"] or found["name"]) if found else None
-    node = _meaning(found["what"], state, reader) if found and name else None
-    if found is None or node is None or name is None:
-        return False
-    return _bound(state, found, {name: node})
+_WAYS = (_for, _pair, partial(_named, _CALLED), _single, partial(_named, _DENOTE))
 
 
 def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:

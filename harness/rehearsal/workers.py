@@ -334,17 +334,13 @@ def _as_digits(words: str) -> str:
             continue
         if word == "and" or (said in UNITS and word in {**UNITS, **TENS}):
             numbers.append(str(total + group))
-            total, group, said = 0, 0, ""
-            if word == "and":
-                continue
+            total, group = 0, 0
         if word == "hundred":
             group = max(group, 1) * 100
         elif word == "thousand":
             total, group = total + max(group, 1) * 1000, 0
         else:
-            group += 1 if word == "a" else UNITS.get(word, TENS.get(word, 0))
-            if word == "a":
-                group = 1
+            group = 1 if word == "a" else group + UNITS.get(word, TENS.get(word, 0))
         said = word
     numbers.append(str(total + group))
     return (" and " if " and " in words and len(numbers) > 1 else " ").join(numbers)

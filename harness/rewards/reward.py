@@ -237,29 +237,27 @@ class Graders:
                 for claim in mine:  # those that a cancellation left: whoever waits does them
                     self._settle(claim, None)
             left = list[tuple[int, GradingTask]]()
-            for at, task, slot in others:
-                verdict = await slot.wait()
+            for claim in others:
+                verdict = await claim.slot.wait()
                 if verdict is None:
-                    left.append((at, task))
+                    left.append((claim.at, claim.task))
                 else:
-                    on_done(at, replace(verdict, shared=True))
+                    on_done(claim.at, replace(verdict, shared=True))
 
     def _claimed(
         self, left: Sequence[tuple[int, GradingTask]], on_done: OnDone
-    ) -> tuple[list[_Claim], list[tuple[int, GradingTask, _InFlight]]]:
+    ) -> tuple[list[_Claim], list[_Claim]]:
         """Tell what is known; return what is ours to grade, and what others are grading."""
         under_way = self._run().under_way
-        mine: list[_Claim] = []
-        others: list[tuple[int, GradingTask, _InFlight]] = []
+        mine, others = list[_Claim](), list[_Claim]()
         for at, task in left:
             key = task.key
             known = self._remembered(key)
             if known is not None:
                 on_done(at, replace(known, shared=True))
-            elif key in under_way:
-                others.append((at, task, under_way[key]))
-            else:
-                mine.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
+                continue
+            claims = others if key in under_way else mine
+            claims.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
         return mine, others
 
     async def _grade_claims(self, claims: Sequence[_Claim], on_done: OnDone) -> None:
