@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import permutations
 
-from harness.rehearsal.arithmetic import Node, evaluate
+from harness.rehearsal.arithmetic import evaluate
 from harness.rehearsal.facts import (
     COMMON,
     Knows,
@@ -24,7 +24,7 @@ from harness.rehearsal.facts import (
     table,
     usual_name,
 )
-from harness.rehearsal.phrases import atomised
+from harness.rehearsal.phrases import atomised, op
 from harness.rehearsal.understanding import read_calculation
 from harness.rehearsal.workers import (
     ORDINALS,
@@ -157,28 +157,22 @@ def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> st
 
 def _value(expression: str, paper: Scratch) -> Fraction:
     state = atomised(re.sub(r"log\(", " log (", plain_words(expression)))
-    state.text = state.text.strip()
-    log = re.match(
-        r"#(\d+) ([-+]) log #(\d+)$|#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$",
-        re.sub(r"\s+", " ", state.text),
-    )
+    log = re.match(r"#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$", state.text.strip())
     if log:
-        start, sign, inner = [part for part in log.groups() if part]
-        logged = Node("logarithm", (state.atoms[int(inner)],))
-        node = Node("difference" if sign == "-" else "sum", (state.atoms[int(start)], logged))
-        return Fraction(evaluate(node, paper))
-    marks = re.findall(r"#(\d+)", state.text)
+        start, logged = state.at(log[1]), op("logarithm", state.at(log[3]))
+        return Fraction(evaluate(start - logged if log[2] == "-" else start + logged, paper))
+    marks = state.marks(state.text)
     if not marks:
         raise OutOfReach("I cannot read that expression")
-    return Fraction(evaluate(state.atoms[int(marks[-1])], paper))
+    return Fraction(evaluate(marks[-1], paper))
+
+
+_STATED = r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)"
 
 
 def _option_values(text: str) -> list[float]:
     """Return what number an option states: with a power of ten, as a fraction, in larger units."""
-    found = re.search(
-        r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)",
-        plain_words(text),
-    )
+    found = re.search(_STATED, plain_words(text))
     if found is None:
         return []
     value = float(found[1]) * 10.0 ** max(-300, min(300, int(found[2] or 0))) / float(found[3] or 1)
@@ -191,13 +185,10 @@ def _nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -
     if abs(value) > 10**60:
         return None
     wanted = float(value)
-    best, best_error = None, tolerance
-    for letter, text in options:
-        for stated in _option_values(text):
-            error = abs(stated - wanted) / max(abs(wanted), 1e-30)
-            if error < best_error:
-                best, best_error = letter, error
-    return best
+    stated = [(letter, one) for letter, text in options for one in _option_values(text)]
+    errors = [(abs(one - wanted) / max(abs(wanted), 1e-30), letter) for letter, one in stated]
+    error, best = min(errors, key=lambda one: one[0], default=(tolerance, ""))
+    return best if error < tolerance else None
 
 
 def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
@@ -247,9 +238,8 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
 
 
 def _name_of_fact(stem: str, options: Options) -> str | None:
-    low = re.sub(
-        rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain_words(stem)
-    )
+    ordinals = rf"\b({'|'.join(ORDINALS)})\b"
+    low = re.sub(ordinals, lambda found: f"{ORDINALS[found[0]]}th", plain_words(stem))
     for letter, text in options:
         name = _named(text)
         for attribute in attributes_in(low) if name else ():
@@ -277,9 +267,7 @@ def _described(name: str, low: str) -> bool:
 def _extreme(stem: str, options: Options) -> str | None:
     low = stem.lower()
     most, least = re.search(_MOST, low), re.search(_LEAST, low)
-    wanted = attributes_in(low)
-    if re.search(r"from the sun|to the sun", low):
-        wanted = ["order"]
+    wanted = ["order"] if re.search(r"from the sun|to the sun", low) else attributes_in(low)
     for attribute in [*wanted, "diameter"]:
         values = [(lookup(_named(text) or "", attribute), letter) for letter, text in options]
         if (most or least) and all(value and re.fullmatch(r"[\d.]+", value) for value, _ in values):
@@ -289,18 +277,15 @@ def _extreme(stem: str, options: Options) -> str | None:
 
 
 def _unit(stem: str, options: Options) -> str | None:
-    rows = table().units
-    low = stem.lower()
-    if not re.search(r"\bunit\b|measured in|quantity", low):
-        return None
-    for quantity_name in sorted(rows, key=len, reverse=True):
-        unit, symbol = rows[quantity_name]
+    rows, low = table().units, stem.lower()
+    asked = re.search(r"\bunit\b|measured in|quantity", low)
+    for name in sorted(rows, key=len, reverse=True) if asked else ():
+        unit, symbol = rows[name]
         for letter, text in options:
-            if re.search(rf"\b{quantity_name}\b", low) and (
-                _same(text, unit) or text.strip() == symbol or unit in text.lower()
-            ):
+            same = _same(text, unit) or text.strip() == symbol or unit in text.lower()
+            if same and re.search(rf"\b{name}\b", low):
                 return letter
-            if re.search(rf"\b{unit}s?\b", low) and _same(text, quantity_name):
+            if re.search(rf"\b{unit}s?\b", low) and _same(text, name):
                 return letter
     return None
 
@@ -396,13 +381,17 @@ def _quantity(text: str, kind: str) -> str | None:
     return f"({found[1]})".replace("x", "*") if found else None
 
 
+_AMOUNT = rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq|becquerels?|counts)\b"
+_MOLAR = r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)|mass of .{0,20}\bmol"
+
+
 def _half_life(text: str) -> tuple[str, str] | None:
     if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
         return None
-    life = re.search(
-        rf"half[- ]?life[^.?]{{0,60}}?{_NUMBER}\s*-?\s*({UNITS['span']})\b", text
-    ) or re.search(rf"{_NUMBER}\s*-?\s*({UNITS['span']})\s+half[- ]?life", text)
-    spans = [m[1] for m in re.finditer(rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})\b", text)]
+    span = rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})"
+    life = re.search(rf"half[- ]?life[^.?]{{0,60}}?{span}\b", text)
+    life = life or re.search(rf"{span}\s+half[- ]?life", text)
+    spans = [m[1] for m in re.finditer(rf"{span}\b", text)]
     turns = re.search(rf"{_NUMBER}\s+half[- ]?lives", text)
     if turns:
         power = turns[1]
@@ -410,22 +399,14 @@ def _half_life(text: str) -> tuple[str, str] | None:
         power = f"({others[-1]} / {life[1]})"
     else:
         return None
-    start = re.search(
-        rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq"
-        rf"|becquerels?|counts)\b",
-        text,
-    )
+    start = re.search(_AMOUNT, text)
     share = re.search(r"fraction|percent|proportion|%", text)
     amount = "100" if share and "fraction" not in share[0] else "1"
     return "radioactive decay", f"{start[1] if start and not share else amount} * (1/2)^{power}"
 
 
 def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
-    if not re.search(
-        r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)"
-        r"|mass of .{0,20}\bmol",
-        low,
-    ):
+    if not re.search(_MOLAR, low):
         return None
     written = [m[1] for m in _COMPOUND.finditer(text) if re.search(r"\d|[a-z]?[A-Z]", m[1][1:])]
     named = [formula for name, formula in _COMPOUNDS.items() if name in low]
@@ -446,10 +427,8 @@ def _atoms(formula: str) -> list[tuple[str, int]]:
     found: dict[str, int] = {}
     groups = r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)"
     for inner, times, symbol, count in re.findall(groups, re.sub(r"[_{}]", "", formula)):
-        parts: Sequence[tuple[str, str]] = (
-            re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
-        )
-        for part, number in parts:
+        own = [(symbol, count)]
+        for part, number in re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else own:
             name = name_of(elements(), "symbol", part)
             if name is None:
                 return []

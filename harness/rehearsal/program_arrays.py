@@ -133,12 +133,6 @@ def _run_lengths_of(values: Ints) -> Ints:
     return [b - a for a, b in itertools.pairwise(marks)]
 
 
-def _peaks(values: Ints) -> int:
-    return sum(
-        values[i - 1] < values[i] and values[i] > values[i + 1] for i in range(1, len(values) - 1)
-    )
-
-
 def _closest_gap(values: Ints) -> int:
     kept = sorted(values)
     return min(after - before for before, after in itertools.pairwise(kept))
@@ -187,7 +181,9 @@ ARRAYS: tuple[Family, ...] = (
     op("run lengths", 4, r"(?:lengths? of )?(?:maximal )?(?:runs|blocks|groups)\b[^.]{0,30}", INTS, "ints", _run_lengths_of, stage=0),
     op("multiplicities", 4, r"(?:values|numbers|elements|integers)[^.]{0,25}(?:occur|appear)\w*", INTS, "ints", stage=0, called="multiplicities",
        does=lambda values: [values.count(value) for value in dict.fromkeys(values)]),
-    op("peaks", 4, r"(?:number of |count )?(?:the )?(?:peaks?|local maxim\w+)|(?:greater|larger) than both[^.]{0,30}", INTS, "int", _peaks),
+    op("peaks", 4, r"(?:number of |count )?(?:the )?(?:peaks?|local maxim\w+)|(?:greater|larger) than both[^.]{0,30}", INTS, "int", called="peaks", does=lambda values:
+           sum(values[i - 1] < values[i] and values[i] > values[i + 1]
+               for i in range(1, len(values) - 1))),
     op("the closest two", 4, r"(?:smallest|minimum)[^.]{0,20}difference between (?:any )?two[^.]{0,20}|closest (?:two|pair)[^.]{0,20}", INTS, "int", _closest_gap),
     op("whether a list is sorted", 2, r"\bsorted\b|(?:whether|if)[^.]{0,40}(?:ascending|increasing|non-decreasing)(?: order)?", INTS, "bool", variants=({}, {"strict": True}), called="is_sorted", does=lambda values, strict=False:
            all(a < b or (a == b and not strict) for a, b in itertools.pairwise(values))),

@@ -234,20 +234,6 @@ LISTS: tuple[Family, ...] = (
 )  # fmt: skip
 
 
-def _count_primes(n: int, closed: int = 0) -> int:
-    return sum(
-        all(value % d for d in range(2, int(value**0.5) + 1)) for value in range(2, n + closed)
-    )
-
-
-def _list_primes(n: int, closed: int = 0) -> Ints:
-    return [
-        value
-        for value in range(2, n + closed)
-        if all(value % d for d in range(2, int(value**0.5) + 1))
-    ]
-
-
 def _nth_prime(n: int) -> int:
     value, found = 1, 0
     while found < n:
@@ -371,8 +357,12 @@ CLOSED: tuple[dict[str, int], ...] = ({}, {"closed": 1})
 COUNT_OF = r"(?:how many|(?:the )?number of|counts?)(?: the| of)*"
 
 NUMBERS: tuple[Family, ...] = (
-    op("counting primes", 2, rf"{COUNT_OF} (?:primes|prime numbers)[^.]{{0,40}}{BOUND}? ?(?:or equal to )?", INT, "int", _count_primes, variants=CLOSED),
-    op("listing primes", 2, rf"(?:all |the |list )*(?:primes|prime numbers)[^.]{{0,30}}{BOUND}", INT, "ints", _list_primes, variants=CLOSED, stage=0),
+    op("counting primes", 2, rf"{COUNT_OF} (?:primes|prime numbers)[^.]{{0,40}}{BOUND}? ?(?:or equal to )?", INT, "int", variants=CLOSED, called="count_primes", does=lambda n, closed=0:
+           sum(all(value % d for d in range(2, int(value**0.5) + 1))
+               for value in range(2, n + closed))),
+    op("listing primes", 2, rf"(?:all |the |list )*(?:primes|prime numbers)[^.]{{0,30}}{BOUND}", INT, "ints", variants=CLOSED, stage=0, called="list_primes", does=lambda n, closed=0:
+           [value for value in range(2, n + closed)
+            if all(value % d for d in range(2, int(value**0.5) + 1))]),
     op("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", stage=1, called="keep_primes", does=lambda values:
            [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]),
     op("whether a number is prime", 2, r"(?:whether|if|determine|check)[^.]{0,40}\bprime\b", INT, "bool",

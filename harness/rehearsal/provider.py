@@ -144,10 +144,8 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     """Count both sides; four tokens per message stand for the turn markers of a chat format."""
     asked = sum(4 + count_tokens(message.text) for message in messages)
     said = max(1, count_tokens(reply))
-    total = asked + said
-    return ModelUsage(
-        input_tokens=asked, output_tokens=said, total_tokens=total, reasoning_tokens=0
-    )
+    both = {"input_tokens": asked, "output_tokens": said}
+    return ModelUsage(**both, total_tokens=asked + said, reasoning_tokens=0)
 
 
 OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
@@ -215,10 +213,8 @@ def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
         return _answer_reply(worker, chat, settled, paper)
     if not kept:
         return _no_answer_reply(worker, "I know of no fact that helps here", paper)
-    facts = "\n".join(kept)
-    return (
-        f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
-    )
+    ending = "I leave the computation to someone else."
+    return "\n".join(["These are the facts that matter here.", *kept, ending])
 
 
 def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -313,6 +309,7 @@ def _weigh(
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
 _MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
 _MOST = re.compile(r"at most (\d+)")
+_CODE = r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b"
 _ASKED_AGAIN = "leave all three lists empty"
 _KEEP = "I cannot do better.\n\nmodel_id = []\nsubtasks = []\naccess_list = []"
 """What it says of its own answer in a later round: it has no way to judge it."""
@@ -390,17 +387,13 @@ def _plan_reply(prompt: str, paper: Scratch) -> str:
     subtasks = ", ".join(f'"{subtask}"' for _, subtask, _ in wanted[:limit])
     reads = [reads if at else () for at, (_, _, reads) in enumerate(wanted[:limit])]
     access = ", ".join('["all"]' if one == "all" else str(list(one)) for one in reads)
-    return (
-        f"{reason}\n\nmodel_id = {models[:limit]}\nsubtasks = [{subtasks}]\n"
-        f"access_list = [{access}]"
-    )
+    lists = f"model_id = {models[:limit]}\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
+    return f"{reason}\n\n{lists}"
 
 
 def _kind(question: str) -> str:
     low = question.lower()
-    if re.search(
-        r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b", low
-    ):
+    if re.search(_CODE, low):
         return "code"
     facts = re.search(name_pattern(), low) is not None and bool(attributes_in(low))
     if re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE):

@@ -72,14 +72,9 @@ _REMAINDER = re.compile(
 
 @lru_cache(maxsize=4096)
 def read_calculation(text: str, stories: bool) -> Node | None:
-    """Return the calculation a question asks for, None when no part of it is understood.
-
-    Read once: a calculation is immutable, and workers read the same question again.
-    """
-    state = _bind(
-        atomised(usual_words(plain_words(without_format(text)))),
-        lambda part: _clause(part, [], stories),
-    )
+    """Return the calculation a question asks for, None when no part of it is understood."""
+    state = atomised(usual_words(plain_words(without_format(text))))
+    state = _bind(state, lambda part: _clause(part, [], stories))
     readings = [_whole(state, stories), _in_turn(state, stories)]
     found = [_finished(node, state) for node in readings if node is not None]
     return max(found, key=lambda node: len(_leaves(node)), default=None)
@@ -410,11 +405,9 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
         slots["difference"] = number(0) - slots["fall"]
     if len(found.listed) >= 2:
         first, second = found.listed[:2]
-        values = [node.value for node in found.listed[:3]]
-        plain = all(node.operation == "number" for node in found.listed[:3]) and len(values) == 3
-        geometric = geometric or (
-            plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1]
-        )
+        values = [node.value for node in found.listed[:3] if node.operation == "number"]
+        even = len(values) < 3 or values[0] == 0 or values[1] - values[0] == values[2] - values[1]
+        geometric = geometric or not even
         slots["first"] = first
         slots |= {"ratio": second / first} if geometric else {"difference": second - first}
     if len(found.given) == 2 and not geometric:
@@ -436,9 +429,7 @@ def _asked(found: _Found, text: str) -> Node | None:
         return first
     if wanted and wanted[1] == "common difference" and step and step.size():
         return step
-    if first is None or (step is None and ratio is None):
-        return None
-    return _further(slots, first, text)
+    return _further(slots, first, text) if first and (step or ratio) else None
 
 
 def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
@@ -454,10 +445,9 @@ def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
         return _term(first, step, ratio, nth)
     if count is None:
         return None
-    if adding and step is not None:
-        return op("arithmetic series", first, step, count)
     if adding:
-        return op("geometric series", first, ratio, count)
+        kind = "arithmetic series" if step else "geometric series"
+        return op(kind, first, step or ratio, count)
     if step is None and re.search(r"\bafter\b", text) and "term" not in text:
         return first * ratio**count
     return _term(first, step, ratio, count)
