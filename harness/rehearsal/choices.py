@@ -51,7 +51,7 @@ def known_names(facts: Facts) -> Knows:
     """Return of which names a worker that has learnt such facts knows something."""
     if facts == "all":
         return lambda name: True
-    common = COMMON if facts == "common" else frozenset[str]()
+    common = COMMON if facts == "common" else set[str]()
     return lambda name: usual_name(name) in common
 
 

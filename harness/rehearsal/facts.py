@@ -12,12 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from harness.rehearsal.workers import ORDINALS, spell_out
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
-COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "hydrogen helium carbon nitrogen oxygen sodium calcium iron gold mercury venus earth",
-    )
-)
+COMMON = {
+    "hydrogen", "helium", "carbon", "nitrogen", "oxygen", "sodium", "calcium", "iron", "gold",
+    "mercury", "venus", "earth",
+}  # fmt: skip
 """What a generalist remembers without a table."""
 
 ATTRIBUTES = {
@@ -197,7 +195,7 @@ def _resolve(words: str) -> str:
     >>> _resolve("element right after tin"), _resolve("planet number 4")
     ('antimony', 'mars')
     """
-    words = re.sub(r"\s+", " ", words.replace("$", "")).strip()
+    words = " ".join(words.replace("$", "").split())
     beside = _neighbour().search(words)
     if beside:
         by = 1 if beside["side"].lower() in _AFTER else -1
@@ -228,9 +226,8 @@ def _beside(name: str, by: int, planet: bool) -> str | None:
 def _speaks_of_any(text: str) -> bool:
     """Say, at little cost, whether a text can mention an element or a planet at all."""
     low = text.lower()
-    if "element" in low or "planet" in low:
-        return True
-    return not _names().isdisjoint(re.findall("[a-z]+", low))
+    told = "element" in low or "planet" in low
+    return told or not _names().isdisjoint(re.findall("[a-z]+", low))
 
 
 @cache
@@ -351,7 +348,7 @@ def _values(
 def _meant(before: str) -> str | None:
     """Return what "that element" means after some text: the only one named, or one described."""
     names = _mentioned(before)
-    described = [m[0] for m in re.finditer(_entity_pattern(), before, re.IGNORECASE)]
+    described = [m[0] for m in _described().finditer(before)]
     sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
     return names[-1] if names and (sure or len(names) == 1) else None
 
@@ -381,9 +378,8 @@ def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
     for found in _ITS.finditer(text):
         meant = None if _COUNTED_ON.search(text[: found.start()]) else _meant(text[: found.start()])
         before = [meant] if meant else list(letters.values())
-        value = (
-            lookup(before[-1], str(found.lastgroup).replace("spelt", "letters")) if before else None
-        )
+        attribute = str(found.lastgroup).replace("spelt", "letters")
+        value = lookup(before[-1], attribute) if before else None
         if value and _known(before[-1], knows):
             its = found[0] if found["spelt"] is None else f"The {found[0]}"
             yield f"{its[:1].upper()}{its[1:]} is {value}."
@@ -392,9 +388,7 @@ def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
 def _basics(text: str, knows: Knows) -> Iterator[str]:
     """State number or place of whatever is mentioned at all: a reader may count on from there."""
     for name in _mentioned(text):
-        if not _known(name, knows):
-            continue
-        known = usual_name(name)
+        known = usual_name(name) if _known(name, knows) else ""
         if known in elements():
             yield f"The atomic number of {name} is {lookup(name, 'number')}."
         if known in planets():
@@ -414,26 +408,25 @@ _STEPS = rf"{_COUNT} (?:places?|positions?|elements?|steps?|spots?|squares?|boxe
 _REACHED = r"(?:that |which |you |we |one |is |are |lies |comes |stands |reached |found |located |obtained |gets? |reach(?:es)? |arrived? |at |to |by |sits |when |if |on |after |moving |going |counting |stepping |moves? |goes |go |steps? |forwards? |back\w* |ahead |in the periodic table )*"
 
 
-def _read_statements(replies: Sequence[str]) -> dict[str, str]:
-    """Return phrase -> number for every sentence of earlier replies that says "P is N"."""
+def _read_statements(reply: str) -> dict[str, str]:
+    """Return phrase -> number for every sentence of an earlier reply that says "P is N"."""
     found: dict[str, str] = {}
-    for reply in replies:
-        for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
-            match = _STATEMENT.match(sentence.strip())
-            if match and not match[1].lower().startswith("value of"):
-                phrase = match[1].lower().removeprefix("number asked for by ")
-                found[phrase] = match[2]
-                owned = re.fullmatch(r"(.+?) of (?:the )?(\w+)", phrase)
-                if owned:
-                    found.setdefault(f"{owned[2]}'s {owned[1]}", match[2])
+    for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
+        match = _STATEMENT.match(sentence.strip())
+        if match and not match[1].lower().startswith("value of"):
+            phrase = match[1].lower().removeprefix("number asked for by ")
+            found[phrase] = match[2]
+            owned = re.fullmatch(r"(.+?) of (?:the )?(\w+)", phrase)
+            if owned:
+                found.setdefault(f"{owned[2]}'s {owned[1]}", match[2])
     return found
 
 
 def place_statements(text: str, replies: Sequence[str]) -> str:
     """Return a text with what each reply in turn stated put in its place."""
     for reply in replies:
-        bindings = _read_statements([reply])
-        text = _substitute(_put_values(text, reply), bindings)[0]
+        bindings = _read_statements(reply)
+        text = _substitute(_put_values(text, reply), bindings)
         text = _walked(_set_by_name(text, bindings), bindings)
     return text
 
@@ -467,15 +460,13 @@ def _put_values(text: str, reply: str) -> str:
     return text
 
 
-def _substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
-    """Put numbers in the place of phrases, longest phrase first; return how many were placed."""
-    count = 0
+def _substitute(text: str, bindings: dict[str, str]) -> str:
+    """Put numbers in the place of phrases, longest phrase first."""
     for phrase in sorted(bindings, key=len, reverse=True):
         words = r"\s+".join(map(re.escape, phrase.split()))
         pattern = re.compile(rf"(?:\bthe\s+)?(?<![\w']){words}(?![\w'])", re.IGNORECASE)
-        text, done = pattern.subn(f" {bindings[phrase]} ", text)
-        count += done
-    return text, count
+        text = pattern.sub(f" {bindings[phrase]} ", text)
+    return text
 
 
 _NUMBER_OF = (
@@ -514,27 +505,14 @@ def _walks(name: str) -> list[re.Pattern[str]]:
     ]  # fmt: skip
 
 
-_OPEN = (
-    re.compile(
-        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?"
-        r"(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?"
-        r"\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)"
-        r"(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)", re.IGNORECASE
-    ),
-    re.compile(
-        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of "
-        r"(?:an?|which|what|some|another|exactly one) (?:chemical )?element",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|"
-        r"(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
-        re.IGNORECASE,
-    ),
+_OPEN = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
+        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)",
+        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of (?:an?|which|what|some|another|exactly one) (?:chemical )?element",
+        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
+    )
 )
 
 
