@@ -437,7 +437,7 @@ METHODS: dict[str, Method] = {
 
 
 Test = Callable[[int], bool]
-Condition = tuple[str, Sequence[int]]
+NamedTest = tuple[str, Test]
 OPEN_END = 10**6
 
 
@@ -460,7 +460,7 @@ def _search(node: Node, paper: Scratch) -> int:
         if all(modulus > 0 for _, modulus in pairs) and low <= 1:
             return _congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
     ends = (low, OPEN_END if high is None else high)
-    return _scan(wanted, ends, conditions, [_test(*one, joined) for one in conditions], paper)
+    return _scan(wanted, ends, [(one[0], _test(*one, joined)) for one in conditions], paper)
 
 
 def _test(name: str, values: Sequence[int], joined: str) -> Test:
@@ -512,28 +512,22 @@ _PLAIN: dict[str, Test] = {
 }
 
 
-def _scan(
-    wanted: str,
-    ends: tuple[int, int],
-    conditions: Sequence[Condition],
-    tests: Sequence[Test],
-    paper: Scratch,
-) -> int:
+def _scan(wanted: str, ends: tuple[int, int], tests: Sequence[NamedTest], paper: Scratch) -> int:
     low, high = ends
     if wanted in ("least", "greatest"):
         numbers = range(low, min(high, low + paper.worker.reach) + 1)
         if wanted == "greatest":
             paper.search(high - low + 1)
             numbers = range(high, low - 1, -1)
-        found = next((n for n in numbers if all(test(n) for test in tests)), None)
+        found = next((n for n in numbers if all(test(n) for _, test in tests)), None)
         if found is None:
             raise OutOfReach("I looked as far as I could and found none")
         paper.note(f"{found} is the one that meets every condition.")
-        return int(paper.hold(found, 3 + 2 * len(conditions)))
+        return int(paper.hold(found, 3 + 2 * len(tests)))
     paper.search(high - low + 1)
-    hits = [n for n in range(low, high + 1) if all(test(n) for test in tests)]
+    hits = [n for n in range(low, high + 1) if all(test(n) for _, test in tests)]
     paper.note(f"Going through {low} to {high}: {', '.join(map(str, hits[:6]))}, and so on.")
     result = len(hits) if wanted == "count" else sum(hits)
-    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in conditions)
+    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in tests)
     cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if wanted == "sum" else 0)
-    return int(paper.hold(result, cost + 2 * len(conditions)))
+    return int(paper.hold(result, cost + 2 * len(tests)))

@@ -316,7 +316,7 @@ def statements(text: str, knows: Knows) -> tuple[str, ...]:
     said: list[str] = []
     for attribute, pattern in _phrases(tuple(sorted(letters))):
         for found in pattern.finditer(text):
-            values = _values(found, attribute, (text, letters), knows)
+            values = _values(found, attribute, letters, knows)
             if values:
                 said.append(_sentence(re.sub(r"\s+", " ", found[0]), values))
                 said += _that_of(text, attribute, knows)
@@ -326,18 +326,17 @@ def statements(text: str, knows: Knows) -> tuple[str, ...]:
 
 
 def _values(
-    found: re.Match[str], attribute: str, of: tuple[str, dict[str, str]], knows: Knows
+    found: re.Match[str], attribute: str, letters: dict[str, str], knows: Knows
 ) -> list[str]:
     """Return the values of every name in a phrase, none unless all are known."""
-    text, letters = of
-    values: list[str] = []
+    before, values = found.string[: found.start()], list[str]()
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[1]):
         words = re.sub(r"^(?:(?:of|in|the|planet|element)\s+)+(?=\w+$)", "", part)
         name = letters.get(words.strip("$ ")) or _resolve(words)
         if re.fullmatch(_THAT, words, re.IGNORECASE):
-            if _COUNTED_ON.search(text[: found.start()]):
+            if _COUNTED_ON.search(before):
                 return []
-            name = _meant(text[: found.start()]) or words
+            name = _meant(before) or words
         value = lookup(name, attribute) if _known(name, knows) else None
         if value is None:
             return []
@@ -376,11 +375,12 @@ def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
 def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
     """State "its atomic number", of what was mentioned last before it."""
     for found in _ITS.finditer(text):
-        meant = None if _COUNTED_ON.search(text[: found.start()]) else _meant(text[: found.start()])
-        before = [meant] if meant else list(letters.values())
+        before = text[: found.start()]
+        meant = None if _COUNTED_ON.search(before) else _meant(before)
+        named = [meant] if meant else list(letters.values())
         attribute = str(found.lastgroup).replace("spelt", "letters")
-        value = lookup(before[-1], attribute) if before else None
-        if value and _known(before[-1], knows):
+        value = lookup(named[-1], attribute) if named else None
+        if value and _known(named[-1], knows):
             its = found[0] if found["spelt"] is None else f"The {found[0]}"
             yield f"{its[:1].upper()}{its[1:]} is {value}."
 

@@ -28,7 +28,6 @@ _SEVERAL = re.compile(
     rf"{_VALUE}s|(?:these|those|both)(?: (?:two|three|#\d+|of these|of those))?"
     rf"(?: (?:resulting |new )?{_VALUE}s)?|the (?:results|products|sums)\b(?! of)|them\b)"
 )
-_THEIR = re.compile(r"\b(?:their|its)\b")
 _ONE = re.compile(
     rf"\b(?:the|this|that) (?:resulting |obtained |new |final |last |same |so obtained )*{_VALUE}"
     r"(?: obtained| just found| found| so obtained| you (?:get|obtain|found|find))?\b"

@@ -31,6 +31,9 @@ class SuiteSplit:
     """By id, in the order in which the suite loads them."""
 
 
+Splits = Iterable[SuiteSplit]
+
+
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """One question that teaches, and under which id an eval split of which suite asks it."""
@@ -87,9 +90,7 @@ def _normalised(text: str) -> str:
     return " ".join(_PARTS.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def overlaps(
-    training: Iterable[SuiteSplit], evaluated: Iterable[SuiteSplit], bare: BareText = whole_text
-) -> list[Overlap]:
+def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
     """Return the questions that teach and are asked, in the order of the suites that teach.
 
     A choice is asked again by the same options, or as an open question with its stem, and the other
@@ -110,7 +111,7 @@ def overlaps(
     return found
 
 
-def _questions(splits: Iterable[SuiteSplit]) -> Iterator[tuple[SuiteSplit, Question]]:
+def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
     return ((split, question) for split in splits for question in split.questions.values())
 
 
@@ -124,7 +125,7 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 
 
 def without_overlap(
-    training: SuiteSplit, evaluated: Iterable[SuiteSplit], bare: BareText = whole_text
+    training: SuiteSplit, evaluated: Splits, bare: BareText = whole_text
 ) -> SuiteSplit:
     """Return what may teach: a suite without the questions that other eval splits ask."""
     shared = {found.question for found in overlaps([training], evaluated, bare)}
@@ -132,9 +133,7 @@ def without_overlap(
     return SuiteSplit(training.suite, left)
 
 
-def refuse_overlap(
-    training: Iterable[SuiteSplit], evaluated: Iterable[SuiteSplit], bare: BareText = whole_text
-) -> None:
+def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
     """Raise UserError, naming the first, when questions that teach are asked in an eval split."""
     shared = overlaps(training, evaluated, bare)
     if shared:
