@@ -26,7 +26,7 @@ from harness.rehearsal.program_numbers import LIGHT, LISTS, NUMBERS, Family, Val
 from harness.rehearsal.program_texts import JOINING, TEXTS, WORDS
 from harness.rehearsal.workers import Scratch, Worker
 
-FAMILIES: tuple[Family, ...] = tuple(
+FAMILIES: tuple[Family[...], ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
 )
 """Patterns are read against the plain lower-case statement; levels order them by how common."""
@@ -59,7 +59,7 @@ _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, 
 class _Step:
     """One operation with what the statement fixes."""
 
-    family: Family
+    family: Family[...]
     span: tuple[int, int]
     bound: tuple[int | None, ...] = ()
     """Ints after the first argument: constants of the statement, None for an input."""
@@ -91,7 +91,7 @@ class _Chain:
         return self.steps[-1].family.gives
 
 
-def _find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[_Step]:
+def _find_steps(plain: str, families: Sequence[Family[...]], most: int = 12) -> list[_Step]:
     found: list[_Step] = []
     for family in families:
         spans = [match.span() for match in re.finditer(family.asks, plain) if match[0]]
@@ -101,7 +101,7 @@ def _find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[
     return sorted(found, key=lambda step: step.span[0] - step.span[1])[:most]
 
 
-def _bound(family: Family, plain: str) -> tuple[int | None, ...]:
+def _bound(family: Family[...], plain: str) -> tuple[int | None, ...]:
     if not family.bind:
         return ()
     wanted = len(family.takes) - 1
