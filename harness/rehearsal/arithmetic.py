@@ -380,13 +380,6 @@ def _whole_numbers(method: Callable[[list[int], Scratch], int]) -> "Method":
     return lambda values, paper: method([_whole(value) for value in values], paper)
 
 
-def _odd_divisors(values: list[int], paper: Scratch) -> int:
-    n = abs(values[0])
-    while n and n % 2 == 0:
-        n //= 2
-    return _divisor_count(n, paper)
-
-
 def _digit_product(values: list[int], paper: Scratch) -> int:
     digits = _in_base(abs(values[0]), 10)
     return int(paper.hold(math.prod(digits), len(digits)))
@@ -419,7 +412,9 @@ METHODS: dict[str, Method] = {
     "prime factor sum": _whole_numbers(lambda v, paper: sum(_factorise(v[0], paper))),
     "largest prime factor": _whole_numbers(lambda v, paper: max(_factorise(v[0], paper))),
     "smallest prime factor": _whole_numbers(lambda v, paper: min(_factorise(v[0], paper))),
-    "odd divisor count": _whole_numbers(_odd_divisors),
+    "odd divisor count": _whole_numbers(  # those of what is left without its twos
+        lambda v, paper: _divisor_count(abs(v[0]) // max(1, v[0] & -v[0]), paper)
+    ),
     "factorial zeros": _whole_numbers(
         lambda v, paper: int(paper.hold((max(0, v[0]) - sum(_in_base(max(0, v[0]), 5))) // 4, 3))
     ),

@@ -337,7 +337,8 @@ def _whole_program(chain: _Chain, worker: Worker, paper: Scratch, starter: Start
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
     used = {step.family.does: step.family.called for step in chain.steps}
     parts = [_slipped(source(does, called), worker, paper) for does, called in used.items()]
-    names = _names(chain.takes)
+    bases = {"ints": "values", "int": "n"}
+    names = [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(chain.takes)]
     parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
     if starter:
         parts.append(_method(starter, chain))
@@ -347,11 +348,6 @@ def _whole_program(chain: _Chain, worker: Worker, paper: Scratch, starter: Start
         parts.append(f"print({chain.shows.called}(solve(*{given})))" if chain.shows else "")
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
-
-
-def _names(takes: Sequence[str]) -> list[str]:
-    bases = {"ints": "values", "int": "n"}
-    return [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(takes)]
 
 
 def _solving(steps: Sequence[_Step], names: list[str]) -> str:

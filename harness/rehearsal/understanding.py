@@ -311,15 +311,10 @@ def _put(state: Rewriting, name: str, node: Node) -> None:
     text = re.sub(rf"(#\d+)\s?{name}(?![a-z'])", rf"\1 * {mark}", state.text)
     for one, other in ((name, r"([bcknqxyz])"), (r"([akmnpxy])", name)):
         pair = rf"(?<![\w#'])(?!by|my|an|as|at|is|in|no|pi){one}{other}(?![\w'])"
-        text = re.sub(pattern=pair, repl=lambda m: _factors(m, name, mark), string=text)
+        text = re.sub(pair, lambda m: " * ".join(m[0]).replace(name, mark), text)
     text = re.sub(rf"(?<![\w#']){name}\s?-?\s?th\b", f" {mark}th", text)
     after = _WORD_AFTER if name in "ai" else ""
     state.text = re.sub(rf"(?<![\w#'\\]){name}(?![\w'’]){after}", f" {mark} ", text)
-
-
-def _factors(found: re.Match[str], name: str, mark: str) -> str:
-    """Write two letters side by side as a product."""
-    return " * ".join(mark if letter == name else letter for letter in found[0])
 
 
 _THING = r"(?:terms?|numbers?|members?|entries|entry|elements?|rows?|days?|weeks?|months?|years?|hours?|layers?|levels?|steps?|rounds?|one|shelf|shelves|minutes?|lengths?|values?)"

@@ -56,7 +56,7 @@ class Deadline:
         return self.at - monotonic()
 
     def expire(self) -> None:
-        """Let it have passed: nobody waits for the result any more."""
+        """Let it have passed."""
         self.at = 0.0
 
 
@@ -128,14 +128,11 @@ class DeadlineBox:
 
 REMEMBERED = 1 << 16
 """Grades that are kept for equal replies, the latest used ones."""
-
 BATCH = 256
 """Replies without programs that one thread is given at a time: a task for each would cost more
 than grading them."""
-
 SLICE_S = 0.25
 """Seconds after which such a thread hands in what it has: a stuck reply holds up no other."""
-
 GRACE_S = 5.0
 """Seconds that a box has to end its program after the deadline before its thread is abandoned."""
 
@@ -285,10 +282,9 @@ class Graders:
     async def _slice(self, tasks: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
         work = _GradingThread(tasks, self._box, self._timeout_s)
         try:
+            threads = here.threads
             with anyio.move_on_after(work.most_s) as time:
-                await anyio.to_thread.run_sync(
-                    work.grade, abandon_on_cancel=True, limiter=here.threads
-                )
+                await anyio.to_thread.run_sync(work.grade, abandon_on_cancel=True, limiter=threads)
         finally:
             work.stop()
         if not time.cancelled_caught:
