@@ -5,7 +5,6 @@ import ast
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -119,12 +118,10 @@ def _chains(plain: str, steps: Sequence[_Step], most: int, starter: Starter | No
         if starter and starter.returns == "text" and row[-1].family.gives == "words":
             row = (*row, _Step(JOINING, (0, 0)))
         chain = _Chain(row, _score(row, plain))
-        if starter is None:
-            found.append(chain)
-        elif _returns(starter.returns, chain.gives):
-            places = _places(chain.takes, starter.kinds)
-            if places is not None:
-                found.append(replace(chain, places=places))
+        places = _places(chain.takes, starter.kinds) if starter else ()
+        fits = starter is None or _returns(starter.returns, chain.gives)
+        if fits and places is not None:
+            found.append(replace(chain, places=places))
     return sorted(found, key=lambda chain: -chain.score)
 
 
@@ -285,11 +282,9 @@ class _Bare(ast.NodeTransformer):
     """Leaves annotations out, as people do in short programs."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        """Drop the annotation of an argument."""
         return ast.arg(arg=node.arg)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Turn an annotated assignment into a plain one."""
         value = node.value or ast.Constant(None)
         return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
 
@@ -298,10 +293,10 @@ class _Bare(ast.NodeTransformer):
 def source(does: Callable[..., Any], called: str) -> str:
     """Return the source of one of our functions as `called`, bare of annotations."""
     is_lambda = does.__name__ == "<lambda>"
-    text = f"def {called}(): pass" if is_lambda else textwrap.dedent(inspect.getsource(does))
+    text = f"def {called}(): pass" if is_lambda else inspect.getsource(does)
     function = ast.parse(text).body[0]
     if isinstance(function, ast.FunctionDef):
-        function.name, function.returns, function.decorator_list = called, None, []
+        function.name, function.returns = called, None
         if is_lambda:
             written = _lambdas(does.__module__)[does.__code__.co_firstlineno]
             function.args, function.body = written.args, [ast.Return(written.body)]

@@ -69,11 +69,10 @@ class TrlReward:
         *,
         again: bool = True,
     ) -> None:
-        """Keep the reward, or the function that makes it.
+        """Keep a reward or its maker, TRL's name for it, and the pool's workers, for their shares.
 
-        `name` is what TRL logs it under, `names` are the pool's workers, for their shares. With
-        `again`, every completion of a step is carried out with replies of its own, equal ones too;
-        without, those that ask the same of the same worker share its reply.
+        With `again`, every completion of a step is carried out with replies of its own, equal ones
+        too; without, those that ask the same of the same worker share its reply.
         """
         self.__name__ = name
         self._scorer = _LazyScorer(scores)
@@ -133,11 +132,9 @@ USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
 
 
 def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-    missing = [name for name in ("suite", "question") if name not in columns]
+    missing = next((name for name in ("suite", "question") if name not in columns), None)
     if missing:
-        raise UserError(
-            f"The data set has no column {missing[0]!r}: make its rows with trl_rows()."
-        )
+        raise UserError(f"The data set has no column {missing!r}: make its rows with trl_rows().")
     given = (columns["suite"], columns["question"], map(completion_text, completions))
     others = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
     return [
@@ -278,10 +275,9 @@ ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScore:
     """Return verl's `compute_score` (verl 0.9.1, trainer/ppo/reward.py and its reward managers).
 
-    The column `data_source` is the suite, `extra_info.question` the question's id; `ground_truth`
-    is not read. An async function: verl runs a mere callable object as if it were sync. With
-    `raise` the `naive` reward manager ends training; `rate_limited` catches it and writes 0 without
-    a word, so use `naive`, or `zero`, which at least says `unscored`.
+    The column `data_source` is the suite, `extra_info.question` the question's id. An async
+    function: verl runs a mere callable object as if it were sync. With `raise` the `naive` reward
+    manager ends training; `rate_limited` writes 0 without a word: use `naive`, or `zero`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -337,7 +333,7 @@ def verifiers_reward(scores: ScorerSource) -> TaskReward:
 
     or a method of your task, `@vf.reward` over `await podium(self.data, trace)`. A task's `id` is
     the label `suite/question`. What has no value is raised: verifiers records a TaskError on the
-    trace, which is then not ok, and prime-rl drops it. That release has no Rubric any more.
+    trace, which is then not ok, and prime-rl drops it.
     """
     scorer = _LazyScorer(scores)
 
