@@ -245,8 +245,7 @@ def _wrong_equations(reply: str, paper: Scratch) -> list[str]:
     for expression, claimed in stated:
         state = atomised(expression)
         try:
-            node = state.atoms[int(re.findall(r"#(\d+)", state.text)[-1])]
-            value = evaluate(node, paper)
+            value = evaluate(state.marks(state.text)[-1], paper)
         except (OutOfReach, IndexError):
             continue
         if str(value) != claimed:

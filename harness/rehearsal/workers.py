@@ -463,9 +463,8 @@ def usual_words(text: str) -> str:
 def _parted(text: str) -> str | None:
     """Read what is left, or how many there are, when things are put in equal parts."""
     found = _SHARED.search(text) or _PACKED.search(text)
-    if found and re.search(
-        rf"how many[^.?]*(?:{_OVER}|not fill)|what {_OVER}", text[found.end() :]
-    ):
+    left_over = rf"how many[^.?]*(?:{_OVER}|not fill)|what {_OVER}"
+    if found and re.search(left_over, text[found.end() :]):
         return f"what is the remainder when {found[1]} is divided by {found[2]}?"
     found = _EQUAL_PARTS.search(text)
     if found and re.search(r"\bmost\b|maximum|largest|greatest|biggest|highest", text):
@@ -476,10 +475,8 @@ def _parted(text: str) -> str | None:
 
 def _thought_of(text: str) -> str | None:
     """Undo, last step first, what was done to a number that somebody thought of."""
-    found = _THOUGHT.search(text)
-    if found is None or not re.search(
-        r"(?:which|what|find|my|the)[^.?]*number", text[found.end() :]
-    ):
+    found, asked = _THOUGHT.search(text), r"(?:which|what|find|my|the)[^.?]*number"
+    if found is None or not re.search(asked, text[found.end() :]):
         return None
     undone = found[2]
     for step in reversed(list(_STEP.finditer(found["told"]))):
