@@ -75,8 +75,7 @@ def parse(text: str, atoms: list[Node]) -> Node:
 
 @dataclass(slots=True)
 class _Parser:
-    tokens: list[str]
-    """What is left to read; the empty one is the end."""
+    tokens: list[str]  # what is left to read; the empty one is the end
     atoms: list[Node]
 
     def taken(self, signs: str) -> str:

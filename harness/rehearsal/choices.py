@@ -42,8 +42,7 @@ class WorkedAnswer:
     """What a worker came to by its own work."""
 
     answer: str | None
-    why: str = ""
-    """Why there is no answer, in the worker's words."""
+    why: str = ""  # why there is no answer, in the worker's words
 
 
 @cache

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec
 
 Variants = tuple[dict[str, Any], ...]
-Value = Any
-"""What flows through a chain: its kind is known only when the chain is."""
+Value = Any  # what flows through a chain: its kind is known only when the chain is
 ONE_READING: Variants = ({},)
 Ints = list[int]
 Words = list[str]
@@ -25,23 +24,19 @@ class Family(Generic[P]):
     """One operation that a code writer has learnt."""
 
     name: str
-    level: int
-    """1: every beginner; 2: common exercises; 3 and 4: for specialists."""
+    level: int  # 1: every beginner; 2: common exercises; 3 and 4: for specialists
     asks: str
     """Pattern of the phrases that ask for it; a longer match explains more of the statement."""
     takes: Takes[P]
-    gives: str
-    """Kind of result: int, ints, text, words, bool, matrix, pairs."""
+    gives: str  # kind of result: int, ints, text, words, bool, matrix, pairs
     does: Callable[P, Any]
     """Its source is what is written into programs, so its names and its form are replies."""
     bind: str = ""
     """Pattern whose groups are the ints after the first argument, numerals or names of inputs."""
-    variants: Variants = ONE_READING
-    """Readings of what the statement leaves open, likeliest first."""
+    variants: Variants = ONE_READING  # readings of what the statement leaves open, likeliest first
     stage: int = 5
     """Place in a chain when the wording does not tell: 1 filter, 2 map, 3 order, 4 take, 5 fold."""
-    called: str = ""
-    """The name of `does` in programs, where it is a lambda."""
+    called: str = ""  # the name of `does` in programs, where it is a lambda
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "called", self.called or self.does.__name__.lstrip("_"))

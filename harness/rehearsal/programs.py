@@ -49,8 +49,7 @@ _ASKED = re.compile(
     r"|\bgiven (?:value|number)"
 )
 """Signs that a number of the task is one of its inputs."""
-_LONG = 5_000
-"""Largest intermediate result for which a loop is followed on a sample."""
+_LONG = 5_000  # largest intermediate result for which a loop is followed on a sample
 _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, StopIteration)
 
 
@@ -74,8 +73,7 @@ class _Step:
 class _Chain:
     steps: tuple[_Step, ...]
     score: float
-    places: tuple[int, ...] = ()
-    """For a method: which argument is which input."""
+    places: tuple[int, ...] = ()  # for a method: which argument is which input
     reads: Routine | None = None
     shows: Routine | None = None
 
@@ -215,8 +213,7 @@ def _plain_value(value: Value) -> Value:
     return value
 
 
-_TRIES = 150
-"""How many readings a writer tries on the samples before it takes the likeliest."""
+_TRIES = 150  # how many readings a writer tries on the samples before it takes the likeliest
 _LAYOUT = re.compile(
     r"(?:first|second|third|next|following|each|only|single|one|last) (?:\w+ )?lines?\b"
     r"|\binput\b|\bconstraints?\b|\bseparated by\b",

@@ -60,8 +60,7 @@ class WorkerArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     seed: int = 0
-    time_scale: float = Field(default=0.0, ge=0)
-    """Seconds slept per second of modelled latency."""
+    time_scale: float = Field(default=0.0, ge=0)  # seconds slept per second of modelled latency
     stream: str = ""
     """Workers with one stream name share their slips; defaults to the worker's name."""
     slip: float | None = Field(default=None, ge=0, le=1)
@@ -327,8 +326,7 @@ ROLES = {
 }
 
 
-_Step = tuple[str, str, tuple[int, ...] | str]
-"""Role or model, subtask, and what it reads."""
+_Step = tuple[str, str, tuple[int, ...] | str]  # role or model, subtask, and what it reads
 _WORK = "Use the work above to answer the question."
 _FACTS = "Write down the facts and intermediate results that answering the question needs."
 _PLANS: dict[str, tuple[str, list[_Step]]] = {

@@ -451,8 +451,7 @@ def _term(first: Node, step: Node | None, ratio: Node, nth: Node) -> Node:
     return first * ratio ** (nth - 1) if step is None else first + step * (nth - 1)
 
 
-OPEN = Node("open")
-"""The upper end of a search without one."""
+OPEN = Node("open")  # the upper end of a search without one
 
 
 def _find_search(state: Rewriting) -> Node | None:

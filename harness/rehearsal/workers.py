@@ -37,29 +37,21 @@ class Worker:
 
     name: str
     manner: Manner = "solve"
-    slip: float = 0.01
-    """Slips per elementary operation at temperature 1."""
-    digits: int = 60
-    """Longest number that it can hold."""
-    reach: int = 20_000
-    """Longest search or table, in steps."""
+    slip: float = 0.01  # slips per elementary operation at temperature 1
+    digits: int = 60  # longest number that it can hold
+    reach: int = 20_000  # longest search or table, in steps
     knows: frozenset[str] = field(default_factory=frozenset[str])
     """Operations learnt; empty means all, `{"nothing"}` means none."""
-    floats: bool = False
-    """Computes powers in floating point, as a hasty program does."""
+    floats: bool = False  # computes powers in floating point, as a hasty program does
     facts: Facts = "none"
     formulas: bool = False
-    stories: bool = False
-    """Reads word problems about prices, rates and rows."""
-    families: int = 0
-    """How many operations of programs it knows, commonest first."""
-    code_slip: float = 0.0
-    """Slips per line of a program."""
+    stories: bool = False  # reads word problems about prices, rates and rows
+    families: int = 0  # how many operations of programs it knows, commonest first
+    code_slip: float = 0.0  # slips per line of a program
     passes: int = 1
     """How often it works a problem out; two results that differ are settled by a third."""
     verbosity: float = 1.0
-    prose: bool = False
-    """Ends in prose ("So it is 42.") rather than in the asked form."""
+    prose: bool = False  # ends in prose ("So it is 42.") rather than in the asked form
     latency_s: float = 1.0
     tokens_per_s: float = 80.0
 
@@ -112,8 +104,7 @@ class Scratch:
 
     random: random.Random
     worker: Worker
-    slip: float
-    """Probability that one elementary operation goes wrong."""
+    slip: float  # probability that one elementary operation goes wrong
     lines: list[str] = field(default_factory=list[str])
     slipped: int = 0
 
@@ -182,11 +173,9 @@ class Chat:
 
     question: str
     subtask: str
-    earlier: tuple[str, ...]
-    """What other workers replied, in order."""
+    earlier: tuple[str, ...]  # what other workers replied, in order
     system: str
-    options: tuple[tuple[str, str], ...]
-    """The choices, as (letter, text)."""
+    options: tuple[tuple[str, str], ...]  # the choices, as (letter, text)
     asked: AnswerKind
     gathered: bool = False
     """Whether earlier replies came numbered, to be made one: this worker is to aggregate."""

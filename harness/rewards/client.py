@@ -24,8 +24,7 @@ from harness.rewards.outcome import PlanTrace, RewardCounter, RewardItem, Reward
 
 MASKED = "too_many_masked"
 """The `kind` of the 503 that says: too large a share has no value, and this will not pass."""
-BUSY = "unscored"
-"""The `kind` of a 503 that says: this item has no value; another try may."""
+BUSY = "unscored"  # the `kind` of a 503 that says: this item has no value; another try may
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """No proxy: the service is on this machine or in this cluster, whatever `http_proxy` says."""
@@ -34,8 +33,7 @@ MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
 """The share of items that may find no service, and how many items before it means anything: a
 service that is gone cannot say itself that too many have no value."""
 
-LONGEST_WAIT_S = 30.0
-"""Seconds between two tries, at most."""
+LONGEST_WAIT_S = 30.0  # seconds between two tries, at most
 
 
 class NoValue(PodiumError):

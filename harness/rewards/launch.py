@@ -65,8 +65,7 @@ class ServeRequest:
     limit: int | None = None
     box: str | None = None
     max_sandboxes: int | None = None
-    pool: str | None = None
-    """Completions are workflows for this pool; None: they are replies."""
+    pool: str | None = None  # completions are workflows for this pool; None: they are replies
     host: str = "127.0.0.1"
     port: int = 0
     allow_hosts: tuple[str, ...] = ()
@@ -88,8 +87,7 @@ class RewardHooks:
     """Pool, prices and what may be spent -> what carries workflows out."""
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
-    bare: BareText = whole_text
-    """Question -> its text without its suite's instruction."""
+    bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
 def serve_rewards(
@@ -200,8 +198,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
     return parts.answerer(spec, book, request.max_usd), parts.shown(spec), spec.label
 
 
-LONGEST = 4096
-"""Bytes of a token file."""
+LONGEST = 4096  # bytes of a token file
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +211,8 @@ class Access:
 
     address: str
     port: int
-    names: frozenset[str] = frozenset()
-    """Other names under which it is known."""
-    token: str = ""
-    """What `Authorization: Bearer` must hold; empty where nobody is asked."""
+    names: frozenset[str] = frozenset()  # other names under which it is known
+    token: str = ""  # what `Authorization: Bearer` must hold; empty where nobody is asked
 
     def refusal(self, headers: Headers) -> JSONResponse | None:
         """Return the answer to a request that is not let in; None to one that is."""

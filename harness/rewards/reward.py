@@ -126,8 +126,7 @@ class DeadlineBox:
                 yield outcome
 
 
-REMEMBERED = 1 << 16
-"""Grades that are kept for equal replies, the latest used ones."""
+REMEMBERED = 1 << 16  # grades that are kept for equal replies, the latest used ones
 BATCH = 256
 """Replies without programs that one thread is given at a time: a task for each would cost more
 than grading them."""
@@ -142,12 +141,10 @@ class GradingTask:
     """A reply to grade; two are equal when all but the deadline is."""
 
     suite: Suite[Any]
-    question: Question
-    """Unsealed, as its epoch asks it."""
+    question: Question  # unsealed, as its epoch asks it
     epoch: int
     text: str
-    deadline: Deadline | None = None
-    """None: a full time-out, from when its turn comes."""
+    deadline: Deadline | None = None  # None: a full time-out, from when its turn comes
 
     @property
     def key(self) -> bytes:
@@ -174,8 +171,7 @@ OnDone = Callable[[int, GradingResult], None]
 
 @dataclass(slots=True)
 class _InFlight:
-    verdict: GradingResult | None = None
-    """None also when its grading was cancelled."""
+    verdict: GradingResult | None = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
     """Made by the first one who waits: an event for each task would cost as much as its grade."""
@@ -385,8 +381,7 @@ class RewardSettings:
     """Once answers have cost so much, items whose turn has not come have no value."""
     max_masked: float = 0.3
     """The largest share of outcomes without a value; beyond it `score` raises TooManyMasked."""
-    masked_after: int = 32
-    """Outcomes before that share means anything."""
+    masked_after: int = 32  # outcomes before that share means anything
     values: RewardRule = PLAIN
     budget_masks: bool = True
     """Whether an item for which no money was left counts as one without a value. False for a
@@ -568,8 +563,7 @@ class Reward:
 
 Note = Callable[[int, RewardOutcome], None]
 
-_REPLY = Rollout("")
-"""A completion that is the answer: nobody was asked, and nothing was paid."""
+_REPLY = Rollout("")  # a completion that is the answer: nobody was asked, and nothing was paid
 
 _UNKNOWN_COST = GradingResult(
     Status.SCORER_ERROR, reason="What it cost is unknown, and so its value."

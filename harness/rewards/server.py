@@ -240,8 +240,7 @@ class RewardService:
     """What OpenRLHF is told of an item without a value, unless its URL says otherwise."""
     fresh: bool = False
     """Number equal completions of trainers that do not: where workers are asked, each is new."""
-    stopped: str = ""
-    """Why nothing is scored any more; empty while it is."""
+    stopped: str = ""  # why nothing is scored any more; empty while it is
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
     """By an item's hash: the numbers that its next equals get."""

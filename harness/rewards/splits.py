@@ -27,8 +27,7 @@ class SuiteSplit:
     """A suite and those of its questions that are asked."""
 
     suite: Suite[Any]
-    questions: Mapping[str, Question]
-    """By id, in the order in which the suite loads them."""
+    questions: Mapping[str, Question]  # by id, in the order in which the suite loads them
 
 
 Splits = Iterable[SuiteSplit]
@@ -179,8 +178,7 @@ def _words(text: str) -> str:
     return f" {_normalised(_THOUSANDS.sub('', text))} "
 
 
-MOST = 8
-"""Questions of a suite on which the attacks are tried, evenly spread."""
+MOST = 8  # questions of a suite on which the attacks are tried, evenly spread
 
 _LETTERS = "ABCDEFGHIJ"
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")

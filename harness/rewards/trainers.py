@@ -158,10 +158,8 @@ def completion_text(completion: Any) -> str:
     return "".join(part.get("text", "") for part in last)
 
 
-EQUAL = 1 << 12
-"""Equal completions of one step and process that can be told apart."""
-RANKS = 1 << 10
-"""Processes of one training that can be."""
+EQUAL = 1 << 12  # equal completions of one step and process that can be told apart
+RANKS = 1 << 10  # processes of one training that can be
 
 
 def _at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
