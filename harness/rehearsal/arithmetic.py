@@ -5,8 +5,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from itertools import count, islice
 
 from harness.rehearsal.workers import Number, OutOfReach, Scratch
+
+
+def _operator(name: str) -> "Callable[[Node, Node | int], Node]":
+    def joined(left: "Node", right: "Node | int") -> "Node":
+        return Node(name, (left, number(right) if isinstance(right, int) else right))
+
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +28,11 @@ class Node:
     names: tuple[str, ...] = ()
     """Of a search: what is wanted, how divisors join, then one name per condition."""
 
-    def __add__(self, other: "Node | int") -> "Node":
-        return Node("sum", (self, _lifted(other)))
-
-    def __sub__(self, other: "Node | int") -> "Node":
-        return Node("difference", (self, _lifted(other)))
-
-    def __mul__(self, other: "Node | int") -> "Node":
-        return Node("product", (self, _lifted(other)))
-
-    def __truediv__(self, other: "Node | int") -> "Node":
-        return Node("quotient", (self, _lifted(other)))
-
-    def __pow__(self, other: "Node | int") -> "Node":
-        return Node("power", (self, _lifted(other)))
+    __add__ = _operator("sum")
+    __sub__ = _operator("difference")
+    __mul__ = _operator("product")
+    __truediv__ = _operator("quotient")
+    __pow__ = _operator("power")
 
     def size(self) -> int:
         """Return the number of operations in the tree: how much of the question it explains."""
@@ -43,19 +43,13 @@ class Node:
         if self.operation == "number":
             return str(self.value)
         shown = [part.show() for part in self.parts]
-        if self.operation in _INFIX.values():
-            sign = next(sign for sign, name in _INFIX.items() if name == self.operation)
-            return "(" + f" {sign} ".join(shown) + ")"
-        return f"{self.operation}({', '.join(shown)})"
+        sign = next((sign for sign, name in _INFIX.items() if name == self.operation), None)
+        return f"({f' {sign} '.join(shown)})" if sign else f"{self.operation}({', '.join(shown)})"
 
 
 def number(value: int | Fraction | str) -> Node:
     """Return a leaf."""
     return Node("number", value=Fraction(value))
-
-
-def _lifted(value: Node | int) -> Node:
-    return number(value) if isinstance(value, int) else value
 
 
 _INFIX = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "^": "power"}
@@ -72,76 +66,59 @@ def parse(text: str, atoms: list[Node]) -> Node:
     tokens = _TOKEN.findall(text)
     if len("".join(tokens)) != len(re.sub(r"\s", "", text)):
         raise NotInfix(text)
-    parser = _Parser(tokens, atoms)
+    parser = _Parser([*tokens, ""], atoms)
     tree = parser.terms(0)
-    if parser.at != len(tokens):
+    if parser.tokens != [""]:
         raise NotInfix(text)
     return tree
 
 
 @dataclass(slots=True)
 class _Parser:
-    tokens: list[str]
+    tokens: list[str]  # what is left to read; the empty one is the end
     atoms: list[Node]
-    at: int = 0
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        if not token:
-            raise NotInfix("the expression ends early")
-        self.at += 1
-        return token
+    def taken(self, signs: str) -> str:
+        return self.tokens.pop(0) if self.tokens[0] and self.tokens[0] in signs else ""
 
     def terms(self, depth: int) -> Node:
-        if depth > MAX_DEPTH:
-            raise NotInfix("too deeply nested")
         tree = self.factors(depth)
-        while self.peek() in ("+", "-"):
-            tree = Node(_INFIX[self.take()], (tree, self.factors(depth)))
+        while sign := self.taken("+-"):
+            tree = Node(_INFIX[sign], (tree, self.factors(depth)))
         return tree
 
     def factors(self, depth: int) -> Node:
         tree = self.signed(depth)
-        while self.peek() in ("*", "/") or self.peek() == "(":
-            sign = "*" if self.peek() == "(" else self.take()
-            tree = Node(_INFIX[sign], (tree, self.signed(depth)))
+        while (sign := self.taken("*/")) or self.tokens[0] == "(":
+            tree = Node(_INFIX[sign or "*"], (tree, self.signed(depth)))
         return tree
 
     def signed(self, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise NotInfix("too deeply nested")
-        if self.peek() == "-":
-            self.take()
+        if self.taken("-"):
             return Node("difference", (number(0), self.signed(depth + 1)))
         base = self.primary(depth)
-        if self.peek() == "^":
-            self.take()
-            return Node("power", (base, self.signed(depth + 1)))
-        return base
+        return Node("power", (base, self.signed(depth + 1))) if self.taken("^") else base
 
     def primary(self, depth: int) -> Node:
-        token = self.take()
+        token = self.tokens.pop(0)
         if token == "(":
             tree = self.terms(depth + 1)
-            if self.take() != ")":
+            if not self.taken(")"):
                 raise NotInfix("a parenthesis is not closed")
         elif token.startswith("#"):
             tree = self.atoms[int(token[1:])]
         else:
-            raise NotInfix(f"{token} where a number should be")
-        while self.peek() == "!":
-            self.take()
+            raise NotInfix(f"{token or 'the end'} where a number should be")
+        while self.taken("!"):
             tree = Node("factorial", (tree,))
         return tree
 
 
-def factorise(n: int, paper: Scratch) -> dict[int, int]:
+def _factorise(n: int, paper: Scratch) -> dict[int, int]:
     """Return the prime factors of n with exponents, by trial division."""
-    if n < 1:
-        raise OutOfReach("only positive numbers have prime factors")
+    _need(n >= 1, "only positive numbers have prime factors")
     paper.search(min(math.isqrt(n), 10**9))
     factors: dict[int, int] = {}
     divisor = 2
@@ -155,36 +132,32 @@ def factorise(n: int, paper: Scratch) -> dict[int, int]:
     return factors
 
 
-def divisor_count(n: int, paper: Scratch) -> int:
-    """Return how many positive divisors n has."""
-    factors = factorise(n, paper)
-    paper.note(f"{n} = {_shown(factors)}, so the exponents plus one are multiplied.")
-    count = math.prod(power + 1 for power in factors.values())
-    return int(paper.hold(count, 2 * len(factors) + sum(factors.values())))
+def _divisor_count(n: int, paper: Scratch) -> int:
+    factors = _noted_factors(n, paper, "the exponents plus one are multiplied")
+    divisors = math.prod(power + 1 for power in factors.values())
+    return int(paper.hold(divisors, 2 * len(factors) + sum(factors.values())))
 
 
-def divisor_sum(n: int, paper: Scratch) -> int:
-    """Return the sum of the positive divisors of n."""
-    factors = factorise(n, paper)
-    paper.note(f"{n} = {_shown(factors)}, so geometric sums are multiplied.")
+def _divisor_sum(n: int, paper: Scratch) -> int:
+    factors = _noted_factors(n, paper, "geometric sums are multiplied")
     total = math.prod((p ** (k + 1) - 1) // (p - 1) for p, k in factors.items())
     return int(paper.hold(total, 3 * len(factors) + 2 * sum(factors.values())))
 
 
-def totient(n: int, paper: Scratch) -> int:
-    """Return how many numbers up to n are coprime to it."""
-    factors = factorise(n, paper)
-    value = n
-    for prime in factors:
-        value -= value // prime
+def _noted_factors(n: int, paper: Scratch, hence: str) -> dict[int, int]:
+    factors = _factorise(n, paper)
+    shown = " * ".join(f"{p}^{k}" if k > 1 else str(p) for p, k in factors.items()) or "1"
+    paper.note(f"{n} = {shown}, so {hence}.")
+    return factors
+
+
+def _totient(n: int, paper: Scratch) -> int:
+    factors = _factorise(n, paper)
+    value = reduce(lambda left, prime: left - left // prime, factors, n)
     return int(paper.hold(value, 3 * len(factors)))
 
 
-def _shown(factors: dict[int, int]) -> str:
-    return " * ".join(f"{p}^{k}" if k > 1 else str(p) for p, k in factors.items()) or "1"
-
-
-def greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
+def _greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
     """Return the greatest common divisor, by Euclid's steps."""
     result = abs(numbers[0])
     for other in numbers[1:]:
@@ -196,8 +169,7 @@ def greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
     return result
 
 
-def least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
-    """Return the least common multiple."""
+def _least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
     result = abs(numbers[0])
     for other in numbers[1:]:
         shared = math.gcd(result, other) or 1
@@ -206,11 +178,11 @@ def least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
     return result
 
 
-def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> int:
+def _power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> int:
     """Return base^exponent mod modulus by repeated squaring, each square a chance to slip."""
     if exponent < 0 or modulus < 1 or exponent.bit_length() > 4000:
         raise OutOfReach("that power has no remainder I can find")
-    if paper.floats:  # the power first: right only while it fits in 53 bits
+    if paper.worker.floats:  # the power first: right only while it fits in 53 bits
         try:
             return int(float(base) ** exponent % modulus)
         except OverflowError as error:
@@ -225,7 +197,7 @@ def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> i
     return result % modulus
 
 
-def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
+def _congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
     """Return the least x >= 0 with x = r (mod m) for every (r, m), by sieving."""
     value, step, looked = pairs[0][0] % pairs[0][1], pairs[0][1], 0
     for remainder, modulus in pairs[1:]:
@@ -241,10 +213,9 @@ def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
     return int(paper.hold(value, 2 * len(pairs) + looked / 4))
 
 
-def in_base(n: int, base: int) -> list[int]:
-    """Return the digits of n in a base, most significant first."""
-    if base < 2 or n < 0 or n.bit_length() > 20_000:
-        raise OutOfReach("that base conversion makes no sense to me")
+def _in_base(n: int, base: int) -> list[int]:
+    possible = base >= 2 and n >= 0 and n.bit_length() <= 20_000
+    _need(possible, "that base conversion makes no sense to me")
     digits: list[int] = []
     while n:
         n, digit = divmod(n, base)
@@ -252,22 +223,22 @@ def in_base(n: int, base: int) -> list[int]:
     return digits[::-1] or [0]
 
 
-def is_prime(n: int) -> bool:
-    """Say whether n is prime, by trial division (callers bound n)."""
+def _need(met: bool, otherwise: str) -> None:
+    """Raise `OutOfReach` with the sentence where a condition is not met."""
+    if not met:
+        raise OutOfReach(otherwise)
+
+
+def _is_prime(n: int) -> bool:
     if n < 2 or n % 2 == 0:
         return n == 2
     return all(n % divisor for divisor in range(3, math.isqrt(n) + 1, 2))
 
 
-def first_primes(many: int, paper: Scratch) -> list[int]:
+def _first_primes(many: int, paper: Scratch) -> list[int]:
     """Return the first primes, found one by one; the last may be a slip."""
     paper.search(12 * max(many, 1))
-    found: list[int] = []
-    at = 1
-    while len(found) < max(many, 1):
-        at += 1
-        if is_prime(at):
-            found.append(at)
+    found = list(islice(filter(_is_prime, count(2)), max(many, 1)))
     return [*found[:-1], int(paper.hold(found[-1], many / 4))]
 
 
@@ -283,9 +254,8 @@ def evaluate(node: Node, paper: Scratch) -> Number:
         return _search(node, paper)
     paper.learnt(node.operation)
     if node.operation == "remainder":
-        modulus = whole(evaluate(node.parts[1], paper))
-        if modulus < 1:
-            raise OutOfReach("a remainder needs a positive divisor")
+        modulus = _whole(evaluate(node.parts[1], paper))
+        _need(modulus >= 1, "a remainder needs a positive divisor")
         return remainder(node.parts[0], modulus, paper)
     values = [evaluate(part, paper) for part in node.parts]
     method = METHODS.get(node.operation)
@@ -305,19 +275,19 @@ def remainder(node: Node, modulus: int, paper: Scratch) -> int:
     """Return a tree's value modulo m without ever writing out a large power."""
     if node.operation == "power":
         paper.learnt("power")
-        base, exponent = node.parts[0], whole(evaluate(node.parts[1], paper))
+        base, exponent = node.parts[0], _whole(evaluate(node.parts[1], paper))
         if base.operation == "number":
-            return power_remainder(whole(base.value), exponent, modulus, paper)
-        return power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
-    if node.operation in ("sum", "difference", "product") and not paper.floats:
+            return _power_remainder(_whole(base.value), exponent, modulus, paper)
+        return _power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
+    if node.operation in ("sum", "difference", "product") and not paper.worker.floats:
         parts: list[Number] = [remainder(part, modulus, paper) for part in node.parts]
         whole_part = METHODS[node.operation](parts, paper)
         return int(whole_part) % modulus
-    value = whole(evaluate(node, paper))
+    value = _whole(evaluate(node, paper))
     return int(paper.hold(value % modulus, 1)) % modulus
 
 
-def whole(value: Number) -> int:
+def _whole(value: Number) -> int:
     """Return a number that has to be whole, or raise `OutOfReach`."""
     if value.denominator != 1:
         raise OutOfReach(f"{value} is not a whole number")
@@ -339,73 +309,58 @@ def _sum(values: list[Number], paper: Scratch) -> Number:
     return total
 
 
-def _difference(values: list[Number], paper: Scratch) -> Number:
-    return paper.hold(values[0] - values[1], _digits(values[1]) / 3)
-
-
 def _product(values: list[Number], paper: Scratch) -> Number:
     total: Number = 1
     for value in values:
-        if total.numerator.bit_length() + value.numerator.bit_length() > MAX_BITS:
-            raise OutOfReach("the product is too long for me")
+        bits = total.numerator.bit_length() + value.numerator.bit_length()
+        _need(bits <= MAX_BITS, "the product is too long for me")
         total = paper.hold(total * value, min(_digits(total), 30) * min(_digits(value), 30) / 4)
     return total
 
 
-def _quotient(values: list[Number], paper: Scratch) -> Number:
-    return paper.hold(Fraction(values[0]) / Fraction(values[1]), _digits(values[0]) / 2)
-
-
 def _power(values: list[Number], paper: Scratch) -> Number:
-    base, exponent = Fraction(values[0]), whole(values[1])
+    base, exponent = Fraction(values[0]), _whole(values[1])
     if exponent < 0:
         base, exponent = 1 / base, -exponent
-    if max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent > MAX_BITS:
-        raise OutOfReach("that power is too long to write out")
-    if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent
+    _need(bits <= MAX_BITS, "that power is too long to write out")
+    if paper.worker.floats and base.denominator == 1 and exponent * _digits(base) < 300:
         return paper.hold(int(float(base) ** exponent), 1)
-    return paper.hold(
-        Fraction(int(base.numerator**exponent), int(base.denominator**exponent)), exponent / 2
-    )
+    return paper.hold(base**exponent, exponent / 2)
 
 
 def _factorial(values: list[Number], paper: Scratch) -> Number:
-    n = whole(values[0])
-    if not 0 <= n <= 1000:
-        raise OutOfReach("that factorial is too long to write out")
+    n = _whole(values[0])
+    _need(0 <= n <= 1000, "that factorial is too long to write out")
     return paper.hold(math.factorial(n), n / 4)
 
 
 def _binomial(values: list[Number], paper: Scratch) -> Number:
-    n, k = whole(values[0]), whole(values[1])
-    if not 0 <= n <= 2000 or k < 0:
-        raise OutOfReach("that choice is too large for me")
+    n, k = _whole(values[0]), _whole(values[1])
+    _need(0 <= n <= 2000 and k >= 0, "that choice is too large for me")
     return paper.hold(math.comb(n, k), 2 + min(k, max(n - k, 0)))
 
 
 def _logarithm(values: list[Number], paper: Scratch) -> Number:
-    if values[0] <= 0:
-        raise OutOfReach("only positive numbers have a logarithm")
+    _need(values[0] > 0, "only positive numbers have a logarithm")
     return paper.hold(Fraction(str(round(math.log10(values[0]), 4))), 2)
 
 
-def _digit_sum(values: list[Number], paper: Scratch) -> Number:
-    digits = in_base(abs(whole(values[0])), whole(values[1]) if len(values) > 1 else 10)
-    return paper.hold(sum(digits), len(digits) / 3)
+def _digit_sum(values: list[int], paper: Scratch) -> int:
+    digits = _in_base(abs(values[0]), values[1] if len(values) > 1 else 10)
+    return int(paper.hold(sum(digits), len(digits) / 3))
 
 
 def _written_in_base(values: list[Number], paper: Scratch) -> Number:
-    digits = in_base(whole(values[0]), whole(values[1]))
-    if max(digits) > 9:
-        raise OutOfReach("that base needs letters")
+    digits = _in_base(_whole(values[0]), _whole(values[1]))
+    _need(max(digits) <= 9, "that base needs letters")
     return paper.hold(int("".join(map(str, digits))), len(digits))
 
 
 def _read_from_base(values: list[Number], paper: Scratch) -> Number:
-    base = whole(values[1])
-    digits = [int(digit) for digit in str(abs(whole(values[0])))]
-    if base < 2 or max(digits) >= base:
-        raise OutOfReach("those digits do not exist in that base")
+    base = _whole(values[1])
+    digits = [int(digit) for digit in str(abs(_whole(values[0])))]
+    _need(base >= 2 and max(digits) < base, "those digits do not exist in that base")
     return paper.hold(sum(d * base**i for i, d in enumerate(reversed(digits))), len(digits))
 
 
@@ -415,93 +370,78 @@ def _arithmetic_series(values: list[Number], paper: Scratch) -> Number:
 
 
 def _geometric_series(values: list[Number], paper: Scratch) -> Number:
-    first, ratio, terms = values[0], values[1], whole(values[2])
-    if not 0 <= terms <= 400:
-        raise OutOfReach("that series is too long for me")
-    total: Number = 0
-    for power in range(terms):
-        total += first * ratio**power
-    return paper.hold(total, 2 + terms / 2)
+    first, ratio, terms = values[0], values[1], _whole(values[2])
+    _need(0 <= terms <= 400, "that series is too long for me")
+    return paper.hold(sum(first * ratio**power for power in range(terms)), 2 + terms / 2)
 
 
 def _whole_numbers(method: Callable[[list[int], Scratch], int]) -> "Method":
-    return lambda values, paper: method([whole(value) for value in values], paper)
-
-
-def _odd_divisors(values: list[int], paper: Scratch) -> int:
-    n = abs(values[0])
-    while n and n % 2 == 0:
-        n //= 2
-    return divisor_count(n, paper)
+    return lambda values, paper: method([_whole(value) for value in values], paper)
 
 
 def _digit_product(values: list[int], paper: Scratch) -> int:
-    digits = in_base(abs(values[0]), 10)
+    digits = _in_base(abs(values[0]), 10)
     return int(paper.hold(math.prod(digits), len(digits)))
-
-
-def _zeros(values: list[int], paper: Scratch) -> int:
-    left, fives = values[0], 0
-    while left > 0:
-        left //= 5
-        fives += left
-    return int(paper.hold(fives, 3))
 
 
 Method = Callable[[list[Number], Scratch], Number]
 METHODS: dict[str, Method] = {
     "sum": _sum,
-    "difference": _difference,
+    "difference": lambda v, paper: paper.hold(v[0] - v[1], _digits(v[1]) / 3),
     "product": _product,
-    "quotient": _quotient,
+    "quotient": lambda v, paper: paper.hold(Fraction(v[0]) / v[1], _digits(v[0]) / 2),
     "floor quotient": lambda v, paper: paper.hold(v[0] // v[1], _digits(v[0]) / 2),
     "power": _power,
     "factorial": _factorial,
     "binomial": _binomial,
     "logarithm": _logarithm,
-    "digit sum": _digit_sum,
+    "digit sum": _whole_numbers(_digit_sum),
     "digit count": lambda v, paper: paper.hold(
-        len(in_base(whole(v[0]), whole(v[1]) if len(v) > 1 else 10)), 1
+        len(_in_base(_whole(v[0]), _whole(v[1]) if len(v) > 1 else 10)), 1
     ),
     "base conversion": _written_in_base,
     "base reading": _read_from_base,
     "arithmetic series": _arithmetic_series,
     "geometric series": _geometric_series,
-    "common divisor": _whole_numbers(greatest_divisor),
-    "common multiple": _whole_numbers(least_multiple),
-    "divisor count": _whole_numbers(lambda v, paper: divisor_count(v[0], paper)),
-    "divisor sum": _whole_numbers(lambda v, paper: divisor_sum(v[0], paper)),
-    "prime factor count": _whole_numbers(lambda v, paper: len(factorise(v[0], paper))),
-    "prime factor sum": _whole_numbers(lambda v, paper: sum(factorise(v[0], paper))),
-    "largest prime factor": _whole_numbers(lambda v, paper: max(factorise(v[0], paper))),
-    "smallest prime factor": _whole_numbers(lambda v, paper: min(factorise(v[0], paper))),
-    "odd divisor count": _whole_numbers(_odd_divisors),
-    "factorial zeros": _whole_numbers(_zeros),
+    "common divisor": _whole_numbers(_greatest_divisor),
+    "common multiple": _whole_numbers(_least_multiple),
+    "divisor count": _whole_numbers(lambda v, paper: _divisor_count(v[0], paper)),
+    "divisor sum": _whole_numbers(lambda v, paper: _divisor_sum(v[0], paper)),
+    "prime factor count": _whole_numbers(lambda v, paper: len(_factorise(v[0], paper))),
+    "prime factor sum": _whole_numbers(lambda v, paper: sum(_factorise(v[0], paper))),
+    "largest prime factor": _whole_numbers(lambda v, paper: max(_factorise(v[0], paper))),
+    "smallest prime factor": _whole_numbers(lambda v, paper: min(_factorise(v[0], paper))),
+    "odd divisor count": _whole_numbers(  # those of what is left without its twos
+        lambda v, paper: _divisor_count(abs(v[0]) // max(1, v[0] & -v[0]), paper)
+    ),
+    "factorial zeros": _whole_numbers(
+        lambda v, paper: int(paper.hold((max(0, v[0]) - sum(_in_base(max(0, v[0]), 5))) // 4, 3))
+    ),
     "digit product": _whole_numbers(_digit_product),
-    "reversal": lambda v, paper: paper.hold(int(str(abs(whole(v[0])))[::-1]), 1),
+    "reversal": lambda v, paper: paper.hold(int(str(abs(_whole(v[0])))[::-1]), 1),
     "maximum": lambda v, paper: paper.hold(max(v), 1),
     "minimum": lambda v, paper: paper.hold(min(v), 1),
-    "nth prime": _whole_numbers(lambda v, paper: first_primes(v[0], paper)[-1]),
-    "prime series": _whole_numbers(lambda v, paper: sum(first_primes(v[0], paper))),
-    "totient": _whole_numbers(lambda v, paper: totient(v[0], paper)),
+    "nth prime": _whole_numbers(lambda v, paper: _first_primes(v[0], paper)[-1]),
+    "prime series": _whole_numbers(lambda v, paper: sum(_first_primes(v[0], paper))),
+    "totient": _whole_numbers(lambda v, paper: _totient(v[0], paper)),
     "congruences": _whole_numbers(
-        lambda v, paper: congruences(list(zip(v[::2], v[1::2], strict=True)), paper)
+        lambda v, paper: _congruences(list(zip(v[::2], v[1::2], strict=True)), paper)
     ),
 }
 
 
 Test = Callable[[int], bool]
-Condition = tuple[str, Sequence[int]]
+NamedTest = tuple[str, Test]
 OPEN_END = 10**6
 
 
 def _search(node: Node, paper: Scratch) -> int:
     """Look at whole numbers one by one; raise `OutOfReach` when there are too many to look at."""
     (wanted, joined, *names), (first, last, *values) = node.names, node.parts
-    low = whole(evaluate(first, paper))
-    high = None if last.operation == "open" else whole(evaluate(last, paper))
+    low = _whole(evaluate(first, paper))
+    high = None if last.operation == "open" else _whole(evaluate(last, paper))
     conditions = [
-        (name, tuple(whole(evaluate(part, paper)) for part in one.parts))
+        (name, tuple(_whole(evaluate(part, paper)) for part in one.parts))
         for name, one in zip(names, values, strict=True)
     ]
     paper.learnt("search")
@@ -512,27 +452,24 @@ def _search(node: Node, paper: Scratch) -> int:
         pairs = [(given[0], given[1]) for name, given in conditions if name == "remainder"]
         pairs += [(0, m) for name, given in conditions if name == "divisible" for m in given]
         if all(modulus > 0 for _, modulus in pairs) and low <= 1:
-            return congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
+            return _congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
     ends = (low, OPEN_END if high is None else high)
-    return _scan(wanted, ends, conditions, [_test(*one, joined) for one in conditions], paper)
+    return _scan(wanted, ends, [(one[0], _test(*one, joined)) for one in conditions], paper)
 
 
 def _test(name: str, values: Sequence[int], joined: str) -> Test:
     if name == "divisible":
-        if not values or min(values) < 1:
-            raise OutOfReach("nothing is divisible by that")
-        return lambda n: _joins(joined, [n % value == 0 for value in values])
+        _need(bool(values) and min(values) >= 1, "nothing is divisible by that")
+        return lambda n: _JOINS[joined]([n % value == 0 for value in values])
     if name in _PLAIN:
         return _PLAIN[name]
     first = values[0]
     if name == "remainder":
-        if values[1] < 1:
-            raise OutOfReach("a remainder needs a positive divisor")
+        _need(values[1] >= 1, "a remainder needs a positive divisor")
         return lambda n: n % values[1] == first % values[1]
-    if name == "divisor count":
-        return lambda n: _divisors(n) == first
     valued: dict[str, Test] = {
-        "digit sum": lambda n: sum(in_base(abs(n), 10)) == first,
+        "divisor count": lambda n: _divisors(n) == first,
+        "digit sum": lambda n: sum(_in_base(abs(n), 10)) == first,
         "coprime": lambda n: math.gcd(n, first) == 1,
         "square over": lambda n: n * n > first,
         "cube over": lambda n: n**3 > first,
@@ -540,21 +477,17 @@ def _test(name: str, values: Sequence[int], joined: str) -> Test:
         "exponent over": lambda n: 1 < first < 10**6 and n < 400 and first**n > values[1],
         "contains": lambda n: str(first) in str(n),
     }
-    if name not in valued:
-        raise OutOfReach(f"I do not know how to check for a {name}")
+    _need(name in valued, f"I do not know how to check for a {name}")
     return valued[name]
 
 
-def _joins(joined: str, divides: list[bool]) -> bool:
-    if joined == "any":
-        return any(divides)
-    if joined == "none":
-        return not any(divides)
-    if joined == "one":
-        return sum(divides) == 1
-    if joined == "first only":
-        return divides[0] and not any(divides[1:])
-    return all(divides)
+_JOINS: dict[str, Callable[[list[bool]], bool]] = {
+    "any": any,
+    "none": lambda divides: not any(divides),
+    "one": lambda divides: sum(divides) == 1,
+    "first only": lambda divides: divides[0] and not any(divides[1:]),
+    "all": all,
+}
 
 
 def _divisors(n: int) -> int:
@@ -563,8 +496,8 @@ def _divisors(n: int) -> int:
 
 
 _PLAIN: dict[str, Test] = {
-    "prime": is_prime,
-    "composite": lambda n: n > 3 and not is_prime(n),
+    "prime": _is_prime,
+    "composite": lambda n: n > 3 and not _is_prime(n),
     "square": lambda n: n >= 0 and math.isqrt(n) ** 2 == n,
     "cube": lambda n: n >= 0 and round(n ** (1 / 3)) ** 3 == n,
     "even": lambda n: n % 2 == 0,
@@ -573,28 +506,22 @@ _PLAIN: dict[str, Test] = {
 }
 
 
-def _scan(
-    wanted: str,
-    ends: tuple[int, int],
-    conditions: Sequence[Condition],
-    tests: Sequence[Test],
-    paper: Scratch,
-) -> int:
+def _scan(wanted: str, ends: tuple[int, int], tests: Sequence[NamedTest], paper: Scratch) -> int:
     low, high = ends
     if wanted in ("least", "greatest"):
-        numbers = range(low, min(high, low + paper.reach) + 1)
+        numbers = range(low, min(high, low + paper.worker.reach) + 1)
         if wanted == "greatest":
             paper.search(high - low + 1)
             numbers = range(high, low - 1, -1)
-        found = next((n for n in numbers if all(test(n) for test in tests)), None)
+        found = next((n for n in numbers if all(test(n) for _, test in tests)), None)
         if found is None:
             raise OutOfReach("I looked as far as I could and found none")
         paper.note(f"{found} is the one that meets every condition.")
-        return int(paper.hold(found, 3 + 2 * len(conditions)))
+        return int(paper.hold(found, 3 + 2 * len(tests)))
     paper.search(high - low + 1)
-    hits = [n for n in range(low, high + 1) if all(test(n) for test in tests)]
+    hits = [n for n in range(low, high + 1) if all(test(n) for _, test in tests)]
     paper.note(f"Going through {low} to {high}: {', '.join(map(str, hits[:6]))}, and so on.")
     result = len(hits) if wanted == "count" else sum(hits)
-    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in conditions)
+    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in tests)
     cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if wanted == "sum" else 0)
-    return int(paper.hold(result, cost + 2 * len(conditions)))
+    return int(paper.hold(result, cost + 2 * len(tests)))

@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import permutations
 
-from harness.rehearsal.arithmetic import Node, evaluate
+from harness.rehearsal.arithmetic import evaluate
 from harness.rehearsal.facts import (
     COMMON,
     Knows,
     attributes_in,
-    by_symbol,
     elements,
     lookup,
+    name_of,
     name_pattern,
     open_lookup,
     place_statements,
     planets,
-    spellings,
     statements,
     table,
+    usual_name,
 )
-from harness.rehearsal.phrases import atomised
+from harness.rehearsal.phrases import atomised, op
 from harness.rehearsal.understanding import read_calculation
 from harness.rehearsal.workers import (
     ORDINALS,
@@ -41,8 +42,7 @@ class WorkedAnswer:
     """What a worker came to by its own work."""
 
     answer: str | None
-    why: str = ""
-    """Why there is no answer, in the worker's words."""
+    why: str = ""  # why there is no answer, in the worker's words
 
 
 @cache
@@ -50,11 +50,11 @@ def known_names(facts: Facts) -> Knows:
     """Return of which names a worker that has learnt such facts knows something."""
     if facts == "all":
         return lambda name: True
-    common = COMMON if facts == "common" else frozenset[str]()
-    return lambda name: spellings().get(name, name) in common
+    common = COMMON if facts == "common" else set[str]()
+    return lambda name: usual_name(name) in common
 
 
-def with_facts(worker: Worker, chat: Chat, text: str) -> str:
+def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
     """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
     text = place_statements(text, chat.earlier)
     if worker.facts == "none":
@@ -64,10 +64,10 @@ def with_facts(worker: Worker, chat: Chat, text: str) -> str:
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     """Work the question (or a subtask that is a calculation of its own) out on paper."""
-    opened = open_lookup(with_facts(worker, chat, chat.question))
+    opened = open_lookup(_with_facts(worker, chat, chat.question))
     part = read_calculation(opened[1], worker.stories) if opened else None
     texts = [text for text in (chat.subtask, chat.question) if text]
-    problems = (read_calculation(with_facts(worker, chat, one), worker.stories) for one in texts)
+    problems = (read_calculation(_with_facts(worker, chat, one), worker.stories) for one in texts)
     try:
         if opened and part:  # what has to be looked up, for whoever knows facts
             return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(part, paper)}")
@@ -115,21 +115,15 @@ def choose(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
 def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return a letter when nothing settles it: an option some pair of the numbers gives, or any."""
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
-    numbers = [
-        Fraction(value)
-        for value in quantities(plain_words(stem))
-        if re.fullmatch(r"-?\d+(?:\.\d+)?", value)
-    ][:4]
-    if not (worker.knows and "product" not in worker.knows):
-        for left in numbers:
-            for right in numbers:
-                for value in (left * right, left / right if right else left):
-                    letter = nearest(value, chat.options, 0.005)
-                    if letter and left is not right:
-                        paper.note(
-                            f"{float(left):g} and {float(right):g} would give {float(value):g}."
-                        )
-                        return letter
+    found = (m[1] for m in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", plain_words(stem)))
+    plain = [Fraction(value) for value in found if re.fullmatch(r"-?\d+(?:\.\d+)?", value)][:4]
+    multiplies = not worker.knows or "product" in worker.knows
+    for left, right in permutations(plain, 2) if multiplies else ():
+        for value in (left * right, left / right if right else left):
+            letter = _nearest(value, chat.options, 0.005)
+            if letter:
+                paper.note(f"{float(left):g} and {float(right):g} would give {float(value):g}.")
+                return letter
     return paper.random.choice(chat.options)[0]
 
 
@@ -138,7 +132,7 @@ def _told(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
     for reply in reversed(chat.earlier):
         found = _EXPRESSION.search(reply)
         if found:
-            return nearest(_value(found[1].strip(" ."), paper), chat.options)
+            return _nearest(_value(found[1].strip(" ."), paper), chat.options)
     return None
 
 
@@ -152,38 +146,32 @@ def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | 
     paper.learnt("sum")
     if worker.facts != "all" and paper.slips(RECALL / 2):
         raise OutOfReach("I am not sure of that formula")
-    return nearest(_value(found[1], paper), chat.options)
+    return _nearest(_value(found[1], paper), chat.options)
 
 
 def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
-    problem = read_calculation(with_facts(worker, chat, stem), worker.stories)
-    return None if problem is None else nearest(evaluate(problem, paper), chat.options)
+    problem = read_calculation(_with_facts(worker, chat, stem), worker.stories)
+    return None if problem is None else _nearest(evaluate(problem, paper), chat.options)
 
 
 def _value(expression: str, paper: Scratch) -> Fraction:
     state = atomised(re.sub(r"log\(", " log (", plain_words(expression)))
-    state.text = state.text.strip()
-    log = re.match(
-        r"#(\d+) ([-+]) log #(\d+)$|#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$",
-        re.sub(r"\s+", " ", state.text),
-    )
+    log = re.match(r"#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$", state.text.strip())
     if log:
-        start, sign, inner = [part for part in log.groups() if part]
-        logged = Node("logarithm", (state.atoms[int(inner)],))
-        node = Node("difference" if sign == "-" else "sum", (state.atoms[int(start)], logged))
-        return Fraction(evaluate(node, paper))
-    marks = re.findall(r"#(\d+)", state.text)
+        start, logged = state.at(log[1]), op("logarithm", state.at(log[3]))
+        return Fraction(evaluate(start - logged if log[2] == "-" else start + logged, paper))
+    marks = state.marks(state.text)
     if not marks:
         raise OutOfReach("I cannot read that expression")
-    return Fraction(evaluate(state.atoms[int(marks[-1])], paper))
+    return Fraction(evaluate(marks[-1], paper))
 
 
-def option_values(text: str) -> list[float]:
+_STATED = r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)"
+
+
+def _option_values(text: str) -> list[float]:
     """Return what number an option states: with a power of ten, as a fraction, in larger units."""
-    found = re.search(
-        r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)",
-        plain_words(text),
-    )
+    found = re.search(_STATED, plain_words(text))
     if found is None:
         return []
     value = float(found[1]) * 10.0 ** max(-300, min(300, int(found[2] or 0))) / float(found[3] or 1)
@@ -191,18 +179,15 @@ def option_values(text: str) -> list[float]:
     return [value] if scale == 1.0 else [value, value * scale]
 
 
-def nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
+def _nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
     """Return the letter of the option closest to a value, None when none is close."""
     if abs(value) > 10**60:
         return None
     wanted = float(value)
-    best, best_error = None, tolerance
-    for letter, text in options:
-        for stated in option_values(text):
-            error = abs(stated - wanted) / max(abs(wanted), 1e-30)
-            if error < best_error:
-                best, best_error = letter, error
-    return best
+    stated = [(letter, one) for letter, text in options for one in _option_values(text)]
+    errors = [(abs(one - wanted) / max(abs(wanted), 1e-30), letter) for letter, one in stated]
+    error, best = min(errors, key=lambda one: one[0], default=(tolerance, ""))
+    return best if error < tolerance else None
 
 
 def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
@@ -221,9 +206,8 @@ def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | Non
 
 def _same(option: str, value: str) -> bool:
     left = re.sub(r"[^a-z0-9.]", "", re.sub(r"\b(?:the|a|an|period|group)\b", "", option.lower()))
-    return left == re.sub(r"[^a-z0-9.]", "", value.lower()) or left.removesuffix(
-        "s"
-    ) == value.lower().replace(" ", "")
+    low = value.lower()
+    return left == re.sub(r"[^a-z0-9.]", "", low) or left.removesuffix("s") == low.replace(" ", "")
 
 
 def _named(text: str) -> str | None:
@@ -231,7 +215,9 @@ def _named(text: str) -> str | None:
     symbol = re.fullmatch(r"\W*([A-Z][a-z]?)\W*", text) or re.search(
         r"symbol\s+(?:is\s+)?\W?([A-Z][a-z]?)\b", text
     )
-    return found[0] if found else by_symbol(symbol[1]) if symbol else None
+    if found:
+        return found[0]
+    return name_of(elements(), "symbol", symbol[1]) if symbol else None
 
 
 def _fact_of_name(stem: str, options: Options) -> str | None:
@@ -242,34 +228,25 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
     wanted = attributes_in(stem) or usual
     for attribute in wanted:
         value = lookup(name, attribute)
-        for letter, text in options:
-            if value is not None and (
-                _same(text, value) or (attribute == "symbol" and text.strip() == value)
-            ):
-                return letter
-            if (
-                value
-                and attribute in ("mass", "diameter", "year")
-                and nearest(Fraction(value), [(letter, text)])
-            ):
+        measured = attribute in ("mass", "diameter", "year")
+        for letter, text in options if value else ():
+            same = _same(text, str(value)) or (attribute == "symbol" and text.strip() == value)
+            if same or (measured and _nearest(Fraction(str(value)), [(letter, text)])):
                 return letter
     return next((letter for letter, text in options if _same(text, name)), None)
 
 
 def _name_of_fact(stem: str, options: Options) -> str | None:
-    low = re.sub(
-        rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain_words(stem)
-    )
+    ordinals = rf"\b({'|'.join(ORDINALS)})\b"
+    low = re.sub(ordinals, lambda found: f"{ORDINALS[found[0]]}th", plain_words(stem))
     for letter, text in options:
         name = _named(text)
         for attribute in attributes_in(low) if name else ():
-            value = lookup(str(name), attribute)
-            if value and re.search(
-                rf"(?<![\w.]){re.escape(value.lower())}(?:st|nd|rd|th)?s?(?![\w])", low
-            ):
+            value = re.escape((lookup(str(name), attribute) or "").lower())
+            if value and re.search(rf"(?<![\w.]){value}(?:st|nd|rd|th)?s?(?![\w])", low):
                 return letter
     symbol = re.search(r"symbol[^A-Z]{0,20}?\W([A-Z][a-z]?)\b", stem)
-    told = by_symbol(symbol[1]) if symbol else None
+    told = name_of(elements(), "symbol", symbol[1]) if symbol else None
     for letter, text in options:
         name = _named(text)
         if name and (name == told or _described(name, low)):
@@ -280,22 +257,16 @@ def _name_of_fact(stem: str, options: Options) -> str | None:
 def _described(name: str, low: str) -> bool:
     planet, element = planets().get(name), elements().get(name)
     if planet and (
-        planet.known["nickname"] in low
-        or re.search(rf"\b{planet.known['order']}(?:st|nd|rd|th)\b", low)
+        planet["nickname"] in low or re.search(rf"\b{planet['order']}(?:st|nd|rd|th)\b", low)
     ):
         return True
-    return (
-        element is not None
-        and re.search(rf"\b{re.escape(element.known['category'])}", low) is not None
-    )
+    return bool(element and re.search(rf"\b{re.escape(element['category'])}", low))
 
 
 def _extreme(stem: str, options: Options) -> str | None:
     low = stem.lower()
     most, least = re.search(_MOST, low), re.search(_LEAST, low)
-    wanted = attributes_in(low)
-    if re.search(r"from the sun|to the sun", low):
-        wanted = ["order"]
+    wanted = ["order"] if re.search(r"from the sun|to the sun", low) else attributes_in(low)
     for attribute in [*wanted, "diameter"]:
         values = [(lookup(_named(text) or "", attribute), letter) for letter, text in options]
         if (most or least) and all(value and re.fullmatch(r"[\d.]+", value) for value, _ in values):
@@ -305,18 +276,15 @@ def _extreme(stem: str, options: Options) -> str | None:
 
 
 def _unit(stem: str, options: Options) -> str | None:
-    rows = table().units
-    low = stem.lower()
-    if not re.search(r"\bunit\b|measured in|quantity", low):
-        return None
-    for quantity_name in sorted(rows, key=len, reverse=True):
-        unit, symbol = rows[quantity_name]
+    rows, low = table().units, stem.lower()
+    asked = re.search(r"\bunit\b|measured in|quantity", low)
+    for name in sorted(rows, key=len, reverse=True) if asked else ():
+        unit, symbol = rows[name]
         for letter, text in options:
-            if re.search(rf"\b{quantity_name}\b", low) and (
-                _same(text, unit) or text.strip() == symbol or unit in text.lower()
-            ):
+            same = _same(text, unit) or text.strip() == symbol or unit in text.lower()
+            if same and re.search(rf"\b{name}\b", low):
                 return letter
-            if re.search(rf"\b{unit}s?\b", low) and _same(text, quantity_name):
+            if re.search(rf"\b{unit}s?\b", low) and _same(text, name):
                 return letter
     return None
 
@@ -324,11 +292,9 @@ def _unit(stem: str, options: Options) -> str | None:
 def _constant(stem: str, options: Options) -> str | None:
     rows = table().constants
     named = [key for key in rows if key in stem.lower().replace("'s", "")]
-    for key in sorted(named, key=len, reverse=True):
-        letter = nearest(Fraction(rows[key]), options, 0.05)
-        if letter:
-            return letter
-    return None
+    named.sort(key=len, reverse=True)
+    letters = (_nearest(Fraction(rows[key]), options, 0.05) for key in named)
+    return next(filter(None, letters), None)
 
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:\s*(?:\*|x)\s*10\s*\^?\s*\(?\s*-?\d+\)?)?)"
@@ -403,30 +369,28 @@ def find_expression(text: str) -> tuple[str, str] | None:
         for name, pattern, needs, expression in FORMULAS:
             if not re.search(pattern, where):
                 continue
-            values = [quantity(low, unit) for unit in needs]
+            values = [_quantity(low, unit) for unit in needs]
             if all(value is not None for value in values):
                 return name, expression.format(*values)
     return None
 
 
-def quantity(text: str, kind: str) -> str | None:
-    """Return the first number in a text that is counted in units of some kind."""
+def _quantity(text: str, kind: str) -> str | None:
     found = re.search(rf"{_NUMBER}\s*-?\s*(?:{UNITS[kind]})(?![\w/^])", text)
     return f"({found[1]})".replace("x", "*") if found else None
 
 
-def quantities(text: str) -> list[str]:
-    """Return every number that stands in a plain text."""
-    return [found[1] for found in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", text)]
+_AMOUNT = rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq|becquerels?|counts)\b"
+_MOLAR = r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)|mass of .{0,20}\bmol"
 
 
 def _half_life(text: str) -> tuple[str, str] | None:
     if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
         return None
-    life = re.search(
-        rf"half[- ]?life[^.?]{{0,60}}?{_NUMBER}\s*-?\s*({UNITS['span']})\b", text
-    ) or re.search(rf"{_NUMBER}\s*-?\s*({UNITS['span']})\s+half[- ]?life", text)
-    spans = [m[1] for m in re.finditer(rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})\b", text)]
+    span = rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})"
+    life = re.search(rf"half[- ]?life[^.?]{{0,60}}?{span}\b", text)
+    life = life or re.search(rf"{span}\s+half[- ]?life", text)
+    spans = [m[1] for m in re.finditer(rf"{span}\b", text)]
     turns = re.search(rf"{_NUMBER}\s+half[- ]?lives", text)
     if turns:
         power = turns[1]
@@ -434,33 +398,21 @@ def _half_life(text: str) -> tuple[str, str] | None:
         power = f"({others[-1]} / {life[1]})"
     else:
         return None
-    start = re.search(
-        rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq"
-        rf"|becquerels?|counts)\b",
-        text,
-    )
+    start = re.search(_AMOUNT, text)
     share = re.search(r"fraction|percent|proportion|%", text)
     amount = "100" if share and "fraction" not in share[0] else "1"
     return "radioactive decay", f"{start[1] if start and not share else amount} * (1/2)^{power}"
 
 
 def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
-    if not re.search(
-        r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)"
-        r"|mass of .{0,20}\bmol",
-        low,
-    ):
+    if not re.search(_MOLAR, low):
         return None
-    formulas = [
-        m[1]
-        for m in _COMPOUND.finditer(text)
-        if _atoms(m[1]) and re.search(r"\d|[a-z]?[A-Z]", m[1][1:])
-    ]
+    written = [m[1] for m in _COMPOUND.finditer(text) if re.search(r"\d|[a-z]?[A-Z]", m[1][1:])]
     named = [formula for name, formula in _COMPOUNDS.items() if name in low]
-    for formula in (*formulas, *named):
+    for formula in (*filter(_atoms, written), *named):
         masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
         whole = " + ".join(masses)
-        mass, moles = quantity(low, "mass"), quantity(low, "moles")
+        mass, moles = _quantity(low, "mass"), _quantity(low, "moles")
         if "how many moles" in low and mass:
             return "amount of substance", f"{mass} / ({whole})"
         if moles and re.search(r"how many grams|mass of|what mass", low):
@@ -474,11 +426,9 @@ def _atoms(formula: str) -> list[tuple[str, int]]:
     found: dict[str, int] = {}
     groups = r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)"
     for inner, times, symbol, count in re.findall(groups, re.sub(r"[_{}]", "", formula)):
-        parts: Sequence[tuple[str, str]] = (
-            re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
-        )
-        for part, number in parts:
-            name = by_symbol(part)
+        own = [(symbol, count)]
+        for part, number in re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else own:
+            name = name_of(elements(), "symbol", part)
             if name is None:
                 return []
             found[name] = found.get(name, 0) + int(number or 1) * int(times or 1)

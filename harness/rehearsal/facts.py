@@ -4,7 +4,6 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from harness.rehearsal.workers import ORDINALS, spell_out
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
-COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "hydrogen helium carbon nitrogen oxygen sodium calcium iron gold mercury venus earth",
-    )
-)
+COMMON = {
+    "hydrogen", "helium", "carbon", "nitrogen", "oxygen", "sodium", "calcium", "iron", "gold",
+    "mercury", "venus", "earth",
+}  # fmt: skip
 """What a generalist remembers without a table."""
 
 ATTRIBUTES = {
@@ -50,9 +47,7 @@ ATTRIBUTES = {
 }
 
 
-class FactTable(BaseModel):
-    """The fact file as it is written."""
-
+class _FactTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     elements: tuple[str, ...]
@@ -62,25 +57,17 @@ class FactTable(BaseModel):
     constants: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """What is known of one element or planet, by attribute, as text."""
-
-    name: str
-    known: dict[str, str]
+Properties = dict[str, dict[str, str]]
+"""Name -> attribute -> what is known of an element or planet, as text."""
 
 
 def _group(number: int) -> int | None:
-    if number in (1, 2):
-        return 1 if number == 1 else 18
-    start = max(gas for gas in NOBLE if gas < number)
+    start = max((gas for gas in NOBLE if gas < number), default=0)
     length = min(gas for gas in NOBLE if gas >= number) - start
     column = number - start
-    if column <= 2:
+    if column <= 2 and number != 2:
         return column
-    if length == 32 and column <= 16:
-        return None
-    return column + 18 - length
+    return None if length == 32 and column <= 16 else column + 18 - length
 
 
 def _category(number: int, group: int | None) -> str:
@@ -97,20 +84,19 @@ def _category(number: int, group: int | None) -> str:
 
 
 @cache
-def table() -> FactTable:
+def table() -> _FactTable:
     """Return the fact file as it is written."""
     path = Path(__file__).with_name("facts.toml")
-    return FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    return _FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 @cache
-def elements() -> dict[str, Fact]:
+def elements() -> Properties:
     """Return the elements by name."""
-    rows = enumerate(table().elements, start=1)
-    return {fact.name: fact for fact in (_element(number, row) for number, row in rows)}
+    return dict(_element(number, row) for number, row in enumerate(table().elements, start=1))
 
 
-def _element(number: int, row: str) -> Fact:
+def _element(number: int, row: str) -> tuple[str, dict[str, str]]:
     symbol, name, mass = row.split()
     group = _group(number)
     known = {
@@ -121,46 +107,45 @@ def _element(number: int, row: str) -> Fact:
         "category": _category(number, group),
         "letters": str(len(name)),
     }
-    return Fact(name, {**known, "group": str(group)} if group else known)
+    return name, {**known, "group": str(group)} if group else known
 
 
 @cache
-def planets() -> dict[str, Fact]:
+def planets() -> Properties:
     """Return the planets by name."""
-    keys = ("order", "moons", "diameter", "year", "kind", "nickname")
+    keys = ("order", "moons", "diameter", "year", "kind", "nickname", "letters")
     return {
-        name: Fact(
-            name, {**dict(zip(keys, map(str, values), strict=True)), "letters": str(len(name))}
-        )
+        name: dict(zip(keys, map(str, (*values, len(name))), strict=True))
         for name, values in table().planets.items()
     }
 
 
 @cache
-def spellings() -> dict[str, str]:
-    """Return other spellings of names."""
-    return table().spellings
+def _names() -> frozenset[str]:
+    return frozenset({*elements(), *planets(), *table().spellings})
 
 
 @cache
 def name_pattern() -> str:
     """Return a pattern for every name of an element or planet."""
-    names = sorted({*elements(), *planets(), *spellings()}, key=len, reverse=True)
-    return r"\b(?:" + "|".join(names) + r")\b"
+    return r"\b(?:" + "|".join(sorted(_names(), key=len, reverse=True)) + r")\b"
+
+
+def usual_name(name: str) -> str:
+    """Return the name as the tables spell it."""
+    return table().spellings.get(name, name)
 
 
 def lookup(name: str, attribute: str) -> str | None:
     """Return one fact as text, None when there is none. Mercury is both: the attribute tells."""
-    name = spellings().get(name.lower(), name.lower())
-    for kind in (elements(), planets()):
-        if name in kind and attribute in kind[name].known:
-            return kind[name].known[attribute]
-    return None
+    name = usual_name(name.lower())
+    facts = (kind.get(name, {}).get(attribute) for kind in (elements(), planets()))
+    return next((fact for fact in facts if fact is not None), None)
 
 
-def by_symbol(symbol: str) -> str | None:
-    """Return the element with a symbol (case matters: Co is not CO)."""
-    return next((f.name for f in elements().values() if f.known["symbol"] == symbol), None)
+def name_of(facts: Properties, attribute: str, value: object) -> str | None:
+    """Return whose attribute has a value (case matters: Co is not CO)."""
+    return next((name for name, known in facts.items() if known[attribute] == str(value)), None)
 
 
 def attributes_in(text: str) -> list[str]:
@@ -192,7 +177,7 @@ _CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(
 
 
 @cache
-def entity_pattern() -> str:
+def _entity_pattern() -> str:
     """Return a pattern without groups for every description of an element or planet."""
     neighbour = re.sub(r"\?P<\w+>", "?:", _NEIGHBOUR).replace("{name}", name_pattern())
     aliases = [re.sub(r"\((\\d(?:\{1,3\})?)\)", r"\1", alias) for alias in _ALIASES]
@@ -204,85 +189,69 @@ def _neighbour() -> re.Pattern[str]:
     return re.compile(_NEIGHBOUR.replace("{name}", name_pattern()), re.IGNORECASE)
 
 
-def by_number(number: int) -> str | None:
-    """Return the element with an atomic number."""
-    return next((f.name for f in elements().values() if f.known["number"] == str(number)), None)
-
-
-def by_order(order: int) -> str | None:
-    """Return the planet at a place counted from the Sun."""
-    return next((p.name for p in planets().values() if p.known["order"] == str(order)), None)
-
-
-def resolve(words: str) -> str:
+def _resolve(words: str) -> str:
     """Return the name behind a description, or the words themselves.
 
-    >>> resolve("element right after tin"), resolve("planet number 4")
+    >>> _resolve("element right after tin"), _resolve("planet number 4")
     ('antimony', 'mars')
     """
-    words = re.sub(r"\s+", " ", words.replace("$", "")).strip()
+    words = " ".join(words.replace("$", "").split())
     beside = _neighbour().search(words)
     if beside:
         by = 1 if beside["side"].lower() in _AFTER else -1
         return _beside(beside["of"], by, "planet" in words.lower()) or words
     symbol = re.search(r"symbol\s+(?:is\s+)?[\"'(]?([A-Z][a-z]?)\b", words)
     if symbol:
-        return by_symbol(symbol[1]) or words
+        return name_of(elements(), "symbol", symbol[1]) or words
     planet = re.search(r"\bplanet\b", words, re.IGNORECASE) is not None
     digits = re.search(r"\d{1,3}", words)
     nth = re.search(rf"\b({_ORDINAL})\b", words, re.IGNORECASE)
     if planet and (nth or digits):
         word = nth[1].lower() if nth else ""
         place = ORDINALS.get(word) or int((digits or re.match(r"\d", word) or [0])[0])
-        return by_order(int(place)) or words
+        return name_of(planets(), "order", int(place)) or words
     if digits and re.search(r"element", words, re.IGNORECASE):
-        return by_number(int(digits[0])) or words
+        return name_of(elements(), "number", int(digits[0])) or words
     return words
 
 
 def _beside(name: str, by: int, planet: bool) -> str | None:
-    name = spellings().get(name.lower(), name.lower())
+    name = usual_name(name.lower())
     if name in planets() and (planet or name != "mercury"):
-        return by_order(int(planets()[name].known["order"]) + by)
-    return by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
+        return name_of(planets(), "order", int(planets()[name]["order"]) + by)
+    place = elements()[name]["number"] if name in elements() else None
+    return name_of(elements(), "number", int(place) + by) if place else None
 
 
-@cache
-def _names() -> frozenset[str]:
-    return frozenset({*elements(), *planets(), *spellings()})
-
-
-def speaks_of_any(text: str) -> bool:
+def _speaks_of_any(text: str) -> bool:
     """Say, at little cost, whether a text can mention an element or a planet at all."""
     low = text.lower()
-    if "element" in low or "planet" in low:
-        return True
-    return not _names().isdisjoint(re.findall("[a-z]+", low))
+    told = "element" in low or "planet" in low
+    return told or not _names().isdisjoint(re.findall("[a-z]+", low))
 
 
 @cache
 def _described() -> re.Pattern[str]:
-    return re.compile(entity_pattern(), re.IGNORECASE)
+    return re.compile(_entity_pattern(), re.IGNORECASE)
 
 
 @cache
 def _letter_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    entity = entity_pattern()
+    entity = _entity_pattern()
     being, called = (re.compile(form.format(entity=entity), re.I) for form in (_SET, _CALLED))
     return being, called
 
 
-def letters_set(text: str) -> dict[str, str]:
+def _letters_set(text: str) -> dict[str, str]:
     """Return letter -> name for letters a text sets for an element or planet."""
     being, called = _letter_patterns()
-    found = {m[1]: resolve(m[2]) for m in being.finditer(text)}
-    found |= {m[2]: resolve(m[1]) for m in called.finditer(text)}
+    found = {m[1]: _resolve(m[2]) for m in being.finditer(text)}
+    found |= {m[2]: _resolve(m[1]) for m in called.finditer(text)}
     return {letter: name for letter, name in found.items() if name.lower() in _names()}
 
 
-def mentioned(text: str) -> list[str]:
-    """Return the names that a text mentions or describes, in order."""
-    found = [resolve(m[0]).lower() for m in _described().finditer(text)]
+def _mentioned(text: str) -> list[str]:
+    found = [_resolve(m[0]).lower() for m in _described().finditer(text)]
     return list(dict.fromkeys(name for name in found if name in _names()))
 
 
@@ -314,7 +283,7 @@ _ITS = re.compile(
 @lru_cache(maxsize=64)
 def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     named = [rf"\$?\b(?-i:{letter})\b\$?" for letter in letters]
-    entity = rf"(?:{'|'.join([entity_pattern(), _THAT, *named])})"
+    entity = rf"(?:{'|'.join([_entity_pattern(), _THAT, *named])})"
     many = (
         rf"{entity}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)"
         rf"(?:(?:of|in|the|planet|element)\s+){{0,3}}{entity})*"
@@ -341,13 +310,13 @@ def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...
 @lru_cache(maxsize=4096)
 def statements(text: str, knows: Knows) -> tuple[str, ...]:
     """Return what is known of everything a text asks for, as sentences that echo its words."""
-    if not speaks_of_any(text):
+    if not _speaks_of_any(text):
         return ()
-    letters = letters_set(text)
+    letters = _letters_set(text)
     said: list[str] = []
     for attribute, pattern in _phrases(tuple(sorted(letters))):
         for found in pattern.finditer(text):
-            values = _values(found, attribute, (text, letters), knows)
+            values = _values(found, attribute, letters, knows)
             if values:
                 said.append(_sentence(re.sub(r"\s+", " ", found[0]), values))
                 said += _that_of(text, attribute, knows)
@@ -357,18 +326,17 @@ def statements(text: str, knows: Knows) -> tuple[str, ...]:
 
 
 def _values(
-    found: re.Match[str], attribute: str, of: tuple[str, dict[str, str]], knows: Knows
+    found: re.Match[str], attribute: str, letters: dict[str, str], knows: Knows
 ) -> list[str]:
     """Return the values of every name in a phrase, none unless all are known."""
-    text, letters = of
-    values: list[str] = []
+    before, values = found.string[: found.start()], list[str]()
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[1]):
         words = re.sub(r"^(?:(?:of|in|the|planet|element)\s+)+(?=\w+$)", "", part)
-        name = letters.get(words.strip("$ ")) or resolve(words)
+        name = letters.get(words.strip("$ ")) or _resolve(words)
         if re.fullmatch(_THAT, words, re.IGNORECASE):
-            if _COUNTED_ON.search(text[: found.start()]):
+            if _COUNTED_ON.search(before):
                 return []
-            name = _meant(text[: found.start()]) or words
+            name = _meant(before) or words
         value = lookup(name, attribute) if _known(name, knows) else None
         if value is None:
             return []
@@ -378,14 +346,14 @@ def _values(
 
 def _meant(before: str) -> str | None:
     """Return what "that element" means after some text: the only one named, or one described."""
-    names = mentioned(before)
-    described = [m[0] for m in re.finditer(entity_pattern(), before, re.IGNORECASE)]
+    names = _mentioned(before)
+    described = [m[0] for m in _described().finditer(before)]
     sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
     return names[-1] if names and (sure or len(names) == 1) else None
 
 
 def _known(name: str, knows: Knows) -> bool:
-    return knows(spellings().get(name.lower(), name.lower()))
+    return knows(usual_name(name.lower()))
 
 
 def _sentence(phrase: str, values: list[str]) -> str:
@@ -397,32 +365,30 @@ def _sentence(phrase: str, values: list[str]) -> str:
 
 
 def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
-    entity = entity_pattern()
+    entity = _entity_pattern()
     for match in re.finditer(rf"\bthat of\s+(?:the planet\s+|the\s+)?({entity})", text, re.I):
-        value = lookup(resolve(match[1]), attribute)
-        if value and _known(resolve(match[1]), knows):
+        value = lookup(_resolve(match[1]), attribute)
+        if value and _known(_resolve(match[1]), knows):
             yield f"{match[0].capitalize()} is {value}."
 
 
 def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
     """State "its atomic number", of what was mentioned last before it."""
     for found in _ITS.finditer(text):
-        meant = None if _COUNTED_ON.search(text[: found.start()]) else _meant(text[: found.start()])
-        before = [meant] if meant else list(letters.values())
-        value = (
-            lookup(before[-1], str(found.lastgroup).replace("spelt", "letters")) if before else None
-        )
-        if value and _known(before[-1], knows):
+        before = text[: found.start()]
+        meant = None if _COUNTED_ON.search(before) else _meant(before)
+        named = [meant] if meant else list(letters.values())
+        attribute = str(found.lastgroup).replace("spelt", "letters")
+        value = lookup(named[-1], attribute) if named else None
+        if value and _known(named[-1], knows):
             its = found[0] if found["spelt"] is None else f"The {found[0]}"
             yield f"{its[:1].upper()}{its[1:]} is {value}."
 
 
 def _basics(text: str, knows: Knows) -> Iterator[str]:
     """State number or place of whatever is mentioned at all: a reader may count on from there."""
-    for name in mentioned(text):
-        if not _known(name, knows):
-            continue
-        known = spellings().get(name, name)
+    for name in _mentioned(text):
+        known = usual_name(name) if _known(name, knows) else ""
         if known in elements():
             yield f"The atomic number of {name} is {lookup(name, 'number')}."
         if known in planets():
@@ -442,26 +408,25 @@ _STEPS = rf"{_COUNT} (?:places?|positions?|elements?|steps?|spots?|squares?|boxe
 _REACHED = r"(?:that |which |you |we |one |is |are |lies |comes |stands |reached |found |located |obtained |gets? |reach(?:es)? |arrived? |at |to |by |sits |when |if |on |after |moving |going |counting |stepping |moves? |goes |go |steps? |forwards? |back\w* |ahead |in the periodic table )*"
 
 
-def read_statements(replies: Sequence[str]) -> dict[str, str]:
-    """Return phrase -> number for every sentence of earlier replies that says "P is N"."""
+def _read_statements(reply: str) -> dict[str, str]:
+    """Return phrase -> number for every sentence of an earlier reply that says "P is N"."""
     found: dict[str, str] = {}
-    for reply in replies:
-        for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
-            match = _STATEMENT.match(sentence.strip())
-            if match and not match[1].lower().startswith("value of"):
-                phrase = match[1].lower().removeprefix("number asked for by ")
-                found[phrase] = match[2]
-                owned = re.fullmatch(r"(.+?) of (?:the )?(\w+)", phrase)
-                if owned:
-                    found.setdefault(f"{owned[2]}'s {owned[1]}", match[2])
+    for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
+        match = _STATEMENT.match(sentence.strip())
+        if match and not match[1].lower().startswith("value of"):
+            phrase = match[1].lower().removeprefix("number asked for by ")
+            found[phrase] = match[2]
+            owned = re.fullmatch(r"(.+?) of (?:the )?(\w+)", phrase)
+            if owned:
+                found.setdefault(f"{owned[2]}'s {owned[1]}", match[2])
     return found
 
 
 def place_statements(text: str, replies: Sequence[str]) -> str:
     """Return a text with what each reply in turn stated put in its place."""
     for reply in replies:
-        bindings = read_statements([reply])
-        text = substitute(_put_values(text, reply), bindings)[0]
+        bindings = _read_statements(reply)
+        text = _substitute(_put_values(text, reply), bindings)
         text = _walked(_set_by_name(text, bindings), bindings)
     return text
 
@@ -495,15 +460,13 @@ def _put_values(text: str, reply: str) -> str:
     return text
 
 
-def substitute(text: str, bindings: dict[str, str]) -> tuple[str, int]:
-    """Put numbers in the place of phrases, longest phrase first; return how many were placed."""
-    count = 0
+def _substitute(text: str, bindings: dict[str, str]) -> str:
+    """Put numbers in the place of phrases, longest phrase first."""
     for phrase in sorted(bindings, key=len, reverse=True):
         words = r"\s+".join(map(re.escape, phrase.split()))
         pattern = re.compile(rf"(?:\bthe\s+)?(?<![\w']){words}(?![\w'])", re.IGNORECASE)
-        text, done = pattern.subn(f" {bindings[phrase]} ", text)
-        count += done
-    return text, count
+        text = pattern.sub(f" {bindings[phrase]} ", text)
+    return text
 
 
 _NUMBER_OF = (
@@ -542,27 +505,14 @@ def _walks(name: str) -> list[re.Pattern[str]]:
     ]  # fmt: skip
 
 
-_OPEN = (
-    re.compile(
-        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?"
-        r"(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?"
-        r"\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)"
-        r"(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)", re.IGNORECASE
-    ),
-    re.compile(
-        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of "
-        r"(?:an?|which|what|some|another|exactly one) (?:chemical )?element",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|"
-        r"(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
-        re.IGNORECASE,
-    ),
+_OPEN = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
+        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)",
+        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of (?:an?|which|what|some|another|exactly one) (?:chemical )?element",
+        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
+    )
 )
 
 

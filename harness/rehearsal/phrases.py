@@ -3,8 +3,11 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from itertools import product
 
 from harness.rehearsal.arithmetic import Node, NotInfix, number, parse
 
@@ -51,9 +54,8 @@ class Rewriting:
 
     def best(self) -> Node | None:
         """Return the largest calculation left in the text, the last among equals."""
-        found = self.marks(self.text)
-        largest = max((node.size() for node in found), default=0)
-        return [node for node in found if node.size() == largest][-1] if largest else None
+        largest = max(reversed(self.marks(self.text)), key=Node.size, default=None)
+        return largest if largest and largest.size() else None
 
 
 def atomised(text: str) -> Rewriting:
@@ -71,11 +73,9 @@ def _fold_series(state: Rewriting) -> None:
     found = _SERIES.search(state.text)
     if found is None:
         return
-    first, second, last = (state.atoms[int(found[group])] for group in (1, 3, 4))
-    if found[2] == "*":
-        state.replace(*found.span(), op("factorial", last))
-    else:
-        state.replace(*found.span(), _series_to([[first, second, last]]))
+    first, second, last = (state.at(found[group]) for group in (1, 3, 4))
+    series = op("factorial", last) if found[2] == "*" else _series_to(first, second, last)
+    state.replace(*found.span(), series)
 
 
 def understand(state: Rewriting) -> Node | None:
@@ -90,29 +90,21 @@ def understand(state: Rewriting) -> Node | None:
 def _resolve_pronoun(state: Rewriting) -> bool:
     """Put the last calculation in the place of "the result", "that product", "it"."""
     for found in _PRONOUN.finditer(state.text):
-        marks = list(re.finditer(r"#(\d+)", state.text[: found.start()]))
-        known = [m for m in marks if state.atoms[int(m[1])].size()]
+        before, after = state.text[: found.start()], state.text[found.end() :]
+        known = [m for m in re.finditer(r"#(\d+)", before) if state.at(m[1]).size()]
         if known:
-            node = state.atoms[int(known[-1][1])]
             start, end = known[-1].span()
-            state.text = (
-                f"{state.text[:start]}{state.text[end : found.start()]}{state.atom(node)} "
-                f"{state.text[found.end() :]}"
-            )
+            moved = state.atom(state.at(known[-1][1]))
+            state.text = f"{before[:start]}{before[end:]}{moved} {after}"
             return True
     return False
 
 
 def _rewrite_once(state: Rewriting) -> bool:
-    for pattern, build in (*RULES, *COUNTING):
+    for pattern, build in RULES:
         found = pattern.search(state.text)
-        if found is None:
-            continue
-        try:
-            node = build([state.marks(group or "") for group in found.groups()])
-        except IndexError:
-            node = None
-        if node is not None:
+        node = build(*state.marks(" ".join(filter(None, found.groups())))) if found else None
+        if found and node:
             state.replace(*found.span(), node)
             return True
     return False
@@ -127,8 +119,7 @@ def fold_infix(state: Rewriting) -> None:
             return
         span = _longest_expression(found[0], state.atoms)
         if span is None:
-            mark = state.text.index("#", found.start())
-            at = mark + 1
+            at = state.text.index("#", found.start()) + 1
             continue
         start, end, node = span
         state.replace(found.start() + start, found.start() + end, node)
@@ -139,19 +130,20 @@ def _longest_expression(run: str, atoms: list[Node]) -> tuple[int, int, Node] | 
     """Return the longest part of a run that is an operation, from its left end if possible."""
     ends = [m.end() for m in re.finditer(r"#\d+|[)!]", run)][:40]
     starts = [m.start() for m in re.finditer(r"[(\-]|#\d+", run)][:4]
-    for start in starts:
-        for end in reversed(ends):
-            if end <= start or not re.search(r"[-+*/^!()]", run[start:end]):
-                continue
-            try:
+    for start, end in product(starts, reversed(ends)):
+        if end > start and re.search(r"[-+*/^!()]", run[start:end]):
+            with suppress(NotInfix):
                 return start, end, parse(run[start:end], atoms)
-            except NotInfix:
-                continue
     return None
 
 
-Parts = list[list[Node]]
-Build = Callable[[Parts], Node | None]
+Build = (
+    Callable[[Node], Node | None]
+    | Callable[[Node, Node], Node]
+    | Callable[[Node, Node, Node], Node]
+    | Callable[[Node, Node, Node, Node], Node]
+)
+"""Takes the numbers of a phrase in the order in which they are written."""
 
 _ATOM = r"(#\d+)"
 _LIST = r"(#\d+(?:\s*(?:,\s*and|,|and|&|with|or)\s*#\d+)+)"
@@ -169,9 +161,7 @@ def rule(pattern: str, build: Build | str) -> tuple[re.Pattern[str], Build]:
     written = written.replace(" ?", r"\s*").replace(" ", r"\s+")
     for letter, meaning in (("A", _ATOM), ("L", _LIST), ("G", _GAP)):
         written = written.replace(letter, meaning)
-    if isinstance(build, str):
-        return re.compile(written), lambda parts: op(build, *flat(parts))
-    return re.compile(written), build
+    return re.compile(written), partial(op, build) if isinstance(build, str) else build
 
 
 def op(operation: str, *parts: Node) -> Node:
@@ -179,88 +169,69 @@ def op(operation: str, *parts: Node) -> Node:
     return Node(operation, parts)
 
 
-def flat(parts: Parts) -> list[Node]:
-    """Return all atoms of all groups in order."""
-    return [node for group in parts for node in group]
-
-
 def swapped(operation: str) -> Build:
     """Return an operation whose two operands are written in the other order."""
-    return lambda parts: op(operation, *reversed(flat(parts)))
+    return lambda left, right: op(operation, right, left)
 
 
 def constant(operation: str, value: int) -> Build:
     """Return an operation whose second operand is a constant."""
-    return lambda parts: op(operation, *flat(parts), number(value))
+    return lambda n: op(operation, n, number(value))
 
 
-def _last_digits(digits: int) -> Build:
-    return lambda parts: op("remainder", parts[0][0], number(10**digits))
-
-
-def _paths(parts: Parts) -> Node:
-    x0, y0, x1, y1 = flat(parts)
-    return _grid([[x1 - x0, y1 - y0]])
-
-
-def _grid(parts: Parts) -> Node:
-    wide, high = flat(parts)
+def _grid(wide: Node, high: Node) -> Node:
     return op("binomial", wide + high, wide)
 
 
-def _series_to(parts: Parts) -> Node:
-    first, second, last = flat(parts)
+def _series_to(first: Node, second: Node, *further: Node) -> Node:
     step = second - first
-    return op("arithmetic series", first, step, (last - first) / step + 1)
+    return op("arithmetic series", first, step, (further[-1] - first) / step + 1)
 
 
-def consecutive(parts: Parts) -> Node:
-    """Return the sum of the whole numbers from one to another."""
-    first, last = flat(parts)
+def _consecutive(first: Node, last: Node) -> Node:
     return op("arithmetic series", first, number(1), last - first + 1)
 
 
-def _term(parts: Parts) -> Node:
-    first, step, nth = flat(parts)
-    return first + step * (nth - 1)
+def _listed_arithmetic(nth: Node, first: Node, second: Node, *_: Node) -> Node:
+    return first + (second - first) * (nth - 1)
 
 
-def _geometric_term(parts: Parts) -> Node:
-    first, ratio, nth = flat(parts)
-    return first * ratio ** (nth - 1)
+def _listed_geometric(nth: Node, first: Node, second: Node, *_: Node) -> Node:
+    return first * (second / first) ** (nth - 1)
 
 
-def _nth_first(build: Build) -> Build:
-    def reordered(parts: Parts) -> Node | None:
-        nth, first, step = flat(parts)
-        return build([[first, step, nth]])
-
-    return reordered
+def _totient(n: Node, *_: Node) -> Node:
+    return op("totient", n)
 
 
-def _listed_arithmetic(parts: Parts) -> Node:
-    nth, first, second = flat(parts)[:3]
-    return _term([[first, second - first, nth]])
-
-
-def _listed_geometric(parts: Parts) -> Node:
-    nth, first, second = flat(parts)[:3]
-    return _geometric_term([[first, second / first, nth]])
-
-
-def squares(parts: Parts) -> Node:
-    """Return the sum of so many squares."""
-    n = parts[0][0]
+def _squares(n: Node) -> Node:
     return op("product", n, n + 1, number(2) * n + 1) / 6
 
 
-def _diagonals(parts: Parts) -> Node:
-    return parts[0][0] * (parts[0][0] - 3) / 2
+def _shared(things: Node, takers: Node) -> Node:
+    """Identical things among k takers, none too few."""
+    return op("binomial", things + (takers - 1), takers - 1)
+
+
+def _halved(n: Node) -> Node:
+    """Rectangles or factor pairs: every second divisor, rounded up."""
+    return op("floor quotient", op("divisor count", n) + 1, number(2))
+
+
+def _common_count(*parts: Node) -> Node:
+    return op("divisor count", op("common divisor", *parts))
 
 
 _PICK = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak)(?:e|es|ing|en|ed)?"
 _POOL = r"(?:from|out of|among|of|available|in)"
 _PROGRESSION = r"(?:progression|sequence|series)"
+_THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"
+_PICKED = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak|assembl|put together|compos)(?:e|es|ing|en|ed|n)?"
+_ROLES = (
+    "president", "vice", "secretary", "treasurer", "captain", "gold", "silver", "bronze", "chair",
+    "deputy", "leader", "first prize", "goalkeeper",
+)  # fmt: skip
+_BOTH = r"(?:boys?|girls?|men|women|teachers?|students?|red|blue|green|white|black|adults?|children|novels?|[a-z]+)"
 
 RULES: list[tuple[re.Pattern[str], Build]] = [
     # powers in words
@@ -273,7 +244,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A(?:th|st|nd|rd) power of A", swapped("power")),
     rule(r"(?:the )?square of A", constant("power", 2)),
     rule(r"(?:the )?cube of A", constant("power", 3)),
-    rule(r"A factorial|(?:the )?factorial of A", lambda parts: op("factorial", *flat(parts))),
+    rule(r"A factorial|(?:the )?factorial of A", "factorial"),
     # plain arithmetic in words
     rule(r"(?:the )?product of (?:the numbers? )?L", "product"),
     rule(r"(?:multiply|multiplying) (?:the )?(?:number )?A (?:by|and|with) A", "product"),
@@ -282,7 +253,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:the )?difference (?:between|of) A and A", "difference"),
     rule(r"A (?:times|multiplied by) A", "product"),
     rule(r"(?:twice|double) A", constant("product", 2)),
-    rule(r"A ?(?:%|percent) of A", lambda parts: op("quotient", op("product", *flat(parts)), number(100))),
+    rule(r"A ?(?:%|percent) of A", lambda share, n: share * n / 100),
     rule(r"A plus A", "sum"),
     rule(r"A minus A", "difference"),
     # common divisors and multiples
@@ -293,7 +264,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:least|lowest|smallest) common (?:positive )?multipleG L", "common multiple"),
     rule(r"(?:smallest|least) (?:positive )?(?:integer|number|whole number)G (?:divisible by|multiple of)(?: both| all| each)?(?: of)?(?: the numbers)? L(?! (?:leav|with|greater))", "common multiple"),
     # divisors
-    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", lambda parts: op("divisor sum", parts[0][0]) - parts[0][0]),
+    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", lambda n: op("divisor sum", n) - n),
     rule(r"(?:sum|total) (?:of )?(?:all )?(?:of )?(?:the )?DIVISORS (?:of|for) NUMA", "divisor sum"),
     rule(r"(?:add|adding|sum)(?: up| together)?(?:(?!prime)[^#.?!]){0,70}? DIVISORS of NUMA", "divisor sum"),
     rule(r"(?:how many|number of|count(?: of)?) (?:the )?(?:distinct |different )prime (?:divisors|factors)G A(?: have| has)?", "prime factor count"),
@@ -302,10 +273,10 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:smallest|least) prime (?:divisor|factor) of NUMA", "smallest prime factor"),
     rule(r"(?:how many|number of|count(?: of)?|counting|count up)(?: the| all| all the| of the)? DIVISORS(?: of| for| in| does| do| are there of| are there for| has)? NUMA(?: have| has| possess(?:es)?)?", "divisor count"),
     rule(r"how many (?:positive |natural |different |distinct )*(?:integers|whole numbers|numbers) (?:divide|go into|are (?:divisors|factors) of) NUMA(?: evenly| exactly)?", "divisor count"),
-    rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) G ?(?:less than|up to|below|not exceeding)G A G(?:coprime|relatively prime) to (?:A|it)", lambda parts: op("totient", parts[0][0])),
-    rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? even (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda parts: op("divisor count", op("quotient", parts[0][0], number(2)))),
+    rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) G ?(?:less than|up to|below|not exceeding)G A G(?:coprime|relatively prime) to (?:A|it)", _totient),
+    rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? even (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda n: op("divisor count", n / 2)),
     rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? odd (?:positive )?(?:divisors|factors)G A(?: have| has)?", "odd divisor count"),
-    rule(r"(?:how many|number of) (?:trailing |terminal |final )?(?:zeros|zeroes)G A", lambda parts: op("factorial zeros", *parts[0][0].parts) if parts[0][0].operation == "factorial" else None),
+    rule(r"(?:how many|number of) (?:trailing |terminal |final )?(?:zeros|zeroes)G A", lambda n: op("factorial zeros", *n.parts) if n.operation == "factorial" else None),
     rule(r"(?:sum|total|add|adding)G first A prime(?: numbers?|s)?", "prime series"),
     rule(r"A(?:th|st|nd|rd) (?:smallest )?prime(?: number)?", "nth prime"),
     # digits and bases
@@ -333,7 +304,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     # choices
     rule(r"A choose A", "binomial"),
     rule(r"(?:binom|c|ncr|comb) ?\( ?A ?, ?A ?\)", "binomial"),
-    rule(r"\(A,A\) to \(A,A\)|\( ?A ?, ?A ?\) to(?: the point)? \( ?A ?, ?A ?\)", _paths),
+    rule(r"\(A,A\) to \(A,A\)|\( ?A ?, ?A ?\) to(?: the point)? \( ?A ?, ?A ?\)", lambda x0, y0, x1, y1: _grid(x1 - x0, y1 - y0)),
     rule(rf"{_PICK}(?: a| an)?(?: committee| team| group| set| subset| panel| hand)?(?: of)?(?: exactly)? A {_GAP} {_POOL} {_GAP} A", swapped("binomial")),
     rule(rf"(?:committees?|teams?|groups?|subsets?|panels?|hands?|combinations?|pairs?)(?: of| with| containing)(?: size| exactly)? A {_GAP} {_POOL} {_GAP}A", swapped("binomial")),
     rule(rf"from (?:a |an )?{_GAP}A {_GAP} {_PICK} {_GAP}A", "binomial"),
@@ -344,29 +315,29 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:orders|ways|arrangements)[^#]{0,60}A (?:different |distinct )?(?:people|students|books|children|friends|runners|objects|letters|persons)[^#]{0,40}(?:line|row|shelf|queue|order|arranged|stand)", "factorial"),
     rule(r"A (?:people|guests|friends|persons|delegates|students|players|members|participants|colleagues|teams)[^#?]{0,160}(?:handshake|shakes? hands|shook hands|exchange|every other|each other|plays? (?:each|every))", constant("binomial", 2)),
     rule(r"(?:handshakes|games|matches|line segments|chords|lines)[^#?]{0,120}A (?:people|guests|friends|persons|delegates|students|players|teams|points|members)", constant("binomial", 2)),
-    rule(r"diagonals[^#?]{0,40}A[- ]?(?:sided|gon|sides|vertices)", _diagonals),
-    rule(r"A[- ](?:sided|gon)[^#?]{0,60}diagonals", _diagonals),
+    rule(r"diagonals[^#?]{0,40}A[- ]?(?:sided|gon|sides|vertices)", lambda n: n * (n - 3) / 2),
+    rule(r"A[- ](?:sided|gon)[^#?]{0,60}diagonals", lambda n: n * (n - 3) / 2),
     rule(r"A(?: ?\* ?| by | x |-by-)A (?:rectangular )?(?:grid|lattice)", _grid),
     rule(r"A (?:steps? |moves? |units? |blocks? )?(?:to the )?(?:right|east) and A (?:steps? |moves? |units? |blocks? )?(?:up|north)", _grid),
     # series
-    rule(r"A ?\+ ?A ?\+ ?(?:A ?\+ ?)?\.\.\. ?\+ ?A", lambda parts: _series_to([flat(parts)[:2], flat(parts)[-1:]])),
-    rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", consecutive),
-    rule(r"(?:sum|total|add)G first A (?:positive )?odd", lambda parts: parts[0][0] ** 2),
-    rule(r"(?:sum|total|add)G first A (?:positive )?even", lambda parts: parts[0][0] * (parts[0][0] + 1)),
-    rule(r"(?:sum|total|add)G (?:squares of the )first A", squares),
-    rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", squares),
-    rule(r"(?:sum|total|add)G (?:cubes of the )first A", lambda parts: op("binomial", parts[0][0] + 1, number(2)) ** 2),
-    rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: consecutive([[number(1)], parts[0]])),
+    rule(r"A ?\+ ?A ?\+ ?(?:A ?\+ ?)?\.\.\. ?\+ ?A", _series_to),
+    rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", _consecutive),
+    rule(r"(?:sum|total|add)G first A (?:positive )?odd", lambda n: n**2),
+    rule(r"(?:sum|total|add)G first A (?:positive )?even", lambda n: n * (n + 1)),
+    rule(r"(?:sum|total|add)G (?:squares of the )first A", _squares),
+    rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _squares),
+    rule(r"(?:sum|total|add)G (?:cubes of the )first A", lambda n: op("binomial", n + 1, number(2)) ** 2),
+    rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda n: _consecutive(number(1), n)),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}G A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?|add)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "arithmetic series"),
-    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda parts: op("arithmetic series", *flat(parts)[1:], flat(parts)[0])),
-    rule(rf"(?:arithmetic|linear) {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", _term),
-    rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", _nth_first(_term)),
+    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, first, step: op("arithmetic series", first, step, terms)),
+    rule(rf"(?:arithmetic|linear) {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", lambda first, step, nth: first + step * (nth - 1)),
+    rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda nth, first, step: first + step * (nth - 1)),
     rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl|times)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "geometric series"),
-    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda parts: op("geometric series", *flat(parts)[1:], flat(parts)[0])),
-    rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", _geometric_term),
-    rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", _nth_first(_geometric_term)),
+    rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda terms, first, ratio: op("geometric series", first, ratio, terms)),
+    rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", lambda first, ratio, nth: first * ratio ** (nth - 1)),
+    rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda nth, first, ratio: first * ratio ** (nth - 1)),
     rule(r"(?:the )?sum of (?:the numbers? )?L", "sum"),
     rule(r"A\b[^#]{0,60}(?:sum of (?:all )?(?:of )?its (?:decimal )?digits|its digit sum|its digits (?:add|sum))", "digit sum"),
     rule(r"A\b[^#]{0,60}(?:number of|how many) (?:positive )?(?:divisors|factors) (?:of it|does it have|it has|does this number have)", "divisor count"),
@@ -377,87 +348,28 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A (?:is )?(?:divided by|by) A[^#.]{0,50}(?:remainder|left over)", "remainder"),
     rule(r"remainder[^#.?]{0,50}(?:when|if) [^#.?]{0,40}A (?:is )?divided by A", "remainder"),
     rule(r"A,? ?(?:is )?(?:taken |reduced )?\(? ?(?:mod|modulo) A ?\)?", "remainder"),
-    rule(r"(?:units|unit|ones|last|final)(?:'s)? digit of A", _last_digits(1)),
-    rule(r"(?:last|final) A digits of A", lambda parts: op("remainder", parts[1][0], op("power", number(10), parts[0][0]))),
+    rule(r"(?:units|unit|ones|last|final)(?:'s)? digit of A", constant("remainder", 10)),
+    rule(r"(?:last|final) A digits of A", lambda many, n: op("remainder", n, number(10) ** many)),
     rule(r"A (?:is )?(?:exactly )?divided by A(?!G remainder)", "quotient"),
     rule(r"A\b[^#]{0,120}remainder[^#]{0,60}(?:divided|division|dividing|modulo|mod)(?: by)? A", "remainder"),
     rule(r"A\b[^#]{0,60}\b(?:modulo|mod) A", "remainder"),
-]  # fmt: skip
-
-
-_THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"
-_PICKED = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak|assembl|put together|compos)(?:e|es|ing|en|ed|n)?"
-_ROLES = (
-    "president", "vice", "secretary", "treasurer", "captain", "gold", "silver", "bronze", "chair",
-    "deputy", "leader", "first prize", "goalkeeper",
-)  # fmt: skip
-
-
-def _falling(parts: Parts) -> Node:
-    """N objects in k ordered places."""
-    n, k = flat(parts)[:2]
-    return op("binomial", n, k) * op("factorial", k)
-
-
-def _shared(parts: Parts) -> Node:
-    """Identical things among k takers, none too few."""
-    things, takers = flat(parts)[:2]
-    return op("binomial", things + (takers - 1), takers - 1)
-
-
-def _both_chosen(parts: Parts) -> Node:
-    k, n, j, m = flat(parts)
-    return op("binomial", n, k) * op("binomial", m, j)
-
-
-def _pools_first(parts: Parts) -> Node:
-    n, m, k, j = flat(parts)
-    return op("binomial", n, k) * op("binomial", m, j)
-
-
-def _round(parts: Parts) -> Node:
-    return op("factorial", flat(parts)[0] - 1)
-
-
-def _codes(parts: Parts) -> Node:
-    length, symbols = flat(parts)[:2]
-    return symbols**length
-
-
-def _common_count(parts: Parts) -> Node:
-    return op("divisor count", op("common divisor", *flat(parts)))
-
-
-def _up_to(parts: Parts) -> Node:
-    last = min(60, int(flat(parts)[-1].value))
-    return op("common multiple", *map(number, range(1, last + 1)))
-
-
-def _halved(parts: Parts) -> Node:
-    """Rectangles or factor pairs: every second divisor, rounded up."""
-    return op("floor quotient", op("divisor count", flat(parts)[0]) + 1, number(2))
-
-
-_BOTH = r"(?:boys?|girls?|men|women|teachers?|students?|red|blue|green|white|black|adults?|children|novels?|[a-z]+)"
-
-COUNTING: list[tuple[re.Pattern[str], Build]] = [
     # two pools at once
-    rule(rf"A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A(?: [a-z]+)?,? and A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A", _both_chosen),
-    rule(rf"A {_BOTH} and A {_BOTH}[^#]{{0,110}}(?:{_PICKED}|team|committee|group|with|of|consist)[^#]{{0,60}}A {_BOTH}(?: [a-z]+)? and A {_BOTH}", _pools_first),
+    rule(rf"A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A(?: [a-z]+)?,? and A {_BOTH} (?:[a-z]+ )?(?:from|out of|among) (?:a group of |a set of )?A", lambda k, n, j, m: op("binomial", n, k) * op("binomial", m, j)),
+    rule(rf"A {_BOTH} and A {_BOTH}[^#]{{0,110}}(?:{_PICKED}|team|committee|group|with|of|consist)[^#]{{0,60}}A {_BOTH}(?: [a-z]+)? and A {_BOTH}", lambda n, m, k, j: op("binomial", n, k) * op("binomial", m, j)),
     # order matters
-    rule(r"(?:different |distinct )?(?:ordered |ordered )?(?:permutations|arrangements|orderings) of A (?:[a-z]+ )?(?:objects |things |people )?(?:taken|chosen|selected) (?:from|out of|among) A", lambda parts: _falling([flat(parts)[::-1]])),
-    rule(rf"A {_THINGS}? ?(?:sit|are seated|take (?:their )?(?:seats|places)|can be seated|stand|dance)?[^#?]{{0,40}}(?:round table|in a circle|circular|around a table|ring\b)", _round),
-    rule(rf"(?:ways|orders?|arrangements|orderings|many)[^#?]{{0,60}}A (?:different |distinct |distinguishable )?{_THINGS}[^#?]{{0,60}}(?:round table|in a circle|circular|around a table|ring\b)", _round),
+    rule(r"(?:different |distinct )?(?:ordered |ordered )?(?:permutations|arrangements|orderings) of A (?:[a-z]+ )?(?:objects |things |people )?(?:taken|chosen|selected) (?:from|out of|among) A", lambda k, n: op("binomial", n, k) * op("factorial", k)),
+    rule(rf"A {_THINGS}? ?(?:sit|are seated|take (?:their )?(?:seats|places)|can be seated|stand|dance)?[^#?]{{0,40}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n: op("factorial", n - 1)),
+    rule(rf"(?:ways|orders?|arrangements|orderings|many)[^#?]{{0,60}}A (?:different |distinct |distinguishable )?{_THINGS}[^#?]{{0,60}}(?:round table|in a circle|circular|around a table|ring\b)", lambda n: op("factorial", n - 1)),
     rule(rf"A (?:different |distinct |distinguishable |labelled )?{_THINGS}[^#?]{{0,70}}(?:line|row|shelf|queue|order|arrang|stand|lined|sequence|finish)", "factorial"),
     rule(r"(?:arrange|line up|order|permute|queue|rank|seat) (?:the |all )?A (?:different |distinct |labelled )?[a-z]+", "factorial"),
     rule(r"permutations (?:are there )?(?:of|on) (?:a set (?:of|with) )?A", "factorial"),
     # subsets and codes
-    rule(r"(?:how many|number of)(?: distinct| different)? subsets (?:does |do |has |of |can be formed from |are there of )?(?:a |the )?G(?:set|collection)[^#]{0,30} A(?! elements? (?:of|from))", lambda parts: op("power", number(2), flat(parts)[0])),
-    rule(r"set (?:with|of|has|containing|that has) (?:exactly )?A (?:distinct |different )?(?:elements|members|objects|items)[^#?]{0,50}(?:how many )?subsets(?! (?:of|with|that|contain|has|have))", lambda parts: op("power", number(2), flat(parts)[0])),
+    rule(r"(?:how many|number of)(?: distinct| different)? subsets (?:does |do |has |of |can be formed from |are there of )?(?:a |the )?G(?:set|collection)[^#]{0,30} A(?! elements? (?:of|from))", lambda n: number(2) ** n),
+    rule(r"set (?:with|of|has|containing|that has) (?:exactly )?A (?:distinct |different )?(?:elements|members|objects|items)[^#?]{0,50}(?:how many )?subsets(?! (?:of|with|that|contain|has|have))", lambda n: number(2) ** n),
     rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,100}(?:exactly|show|precisely|give|have|with|contain)[^#]{0,20} A (?:heads|tails|times)", "binomial"),
-    rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,60}(?:sequences|outcomes|results)", lambda parts: op("power", number(2), flat(parts)[0])),
-    rule(r"(?:strings|sequences|words|codes|numbers|passwords) of length A[^#]{0,60}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", _codes),
-    rule(r"A[- ](?:letter|digit|character|symbol|place) (?:strings|codes|words|passwords|sequences|combinations)[^#]{0,80}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", _codes),
+    rule(r"coin (?:is )?(?:tossed|flipped|thrown) A times[^#]{0,60}(?:sequences|outcomes|results)", lambda n: number(2) ** n),
+    rule(r"(?:strings|sequences|words|codes|numbers|passwords) of length A[^#]{0,60}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols: symbols**length),
+    rule(r"A[- ](?:letter|digit|character|symbol|place) (?:strings|codes|words|passwords|sequences|combinations)[^#]{0,80}(?:from|using|over|with|out of|alphabet)[^#]{0,40} A", lambda length, symbols: symbols**length),
     rule(r"binary (?:strings|sequences|words|numbers)[^#]{0,20} (?:of )?length A[^#]{0,60}(?:exactly|contain|have|with) (?:exactly )?A (?:ones|1s|zeros|zeroes|#\d+s)", "binomial"),
     rule(r"(?:distribute|share|divide|give|hand out|split|place|put)[^#]{0,30} A (?:identical|indistinguishable|equal)[^#]{0,40}(?:among|between|to|into|in) (?:[a-z]+ )?A", _shared),
     rule(r"A (?:identical|indistinguishable|equal)[^#]{0,60}(?:among|between|to|into|in) (?:[a-z]+ )?A", _shared),
@@ -467,14 +379,14 @@ COUNTING: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:everyone|everybody|each|every)[^#?]{0,40}A (?:people|guests|friends|delegates|players|members|teams|students)[^#?]{0,120}(?:hand|each other|every other|once)", constant("binomial", 2)),
     rule(r"(?:round[- ]robin|league|tournament)[^#?]{0,60}A (?:teams|players|clubs|people|members)", constant("binomial", 2)),
     # divisors in other words
-    rule(r"(?:common (?:positive )?(?:divisors|factors) (?:of|do|have|does|that)|(?:divide|divides|divisors of|factors of) (?:both|each of)(?: the numbers)?)(?: do| the numbers)? L", lambda parts: _common_count(parts)),
+    rule(r"(?:common (?:positive )?(?:divisors|factors) (?:of|do|have|does|that)|(?:divide|divides|divisors of|factors of) (?:both|each of)(?: the numbers)?)(?: do| the numbers)? L", _common_count),
     rule(r"(?:how many|number of) (?:positive )?(?:divisors|factors)(?: do| are shared by| that) L (?:have in common|share)", _common_count),
     rule(r"L (?:have|share)[^#]{0,20}how many common", _common_count),
     rule(r"(?:largest|greatest|biggest) (?:positive )?(?:integer|number|whole number|value|divisor|factor)(?: that| which)?(?: is)?(?: a)? (?:divides?|common to|shared by|goes into|factor of|divisor of)(?: evenly into)?(?: both| each of)?(?: of)?(?: the numbers)? L", "common divisor"),
-    rule(r"(?:least common multiple|lcm|smallest (?:positive )?(?:integer|number)[^#]{0,40}divisible by) (?:of )?(?:all (?:of )?)?(?:the )?(?:first A (?:positive )?(?:integers|numbers|whole numbers)|(?:every |each |the |positive )*(?:integers?|numbers?|whole numbers?) (?:from )?#\d+ (?:to|through|up to) A)", _up_to),
-    rule(r"(?:ways|many)[^#?]{0,70}A (?:be |can be |as )?(?:written|expressed|factored|represented|split|arise)?[^#?]{0,40}product of (?:two|#\d+) (?:positive )?(?:integers|whole numbers|factors|numbers)", lambda parts: _halved(parts)),
+    rule(r"(?:least common multiple|lcm|smallest (?:positive )?(?:integer|number)[^#]{0,40}divisible by) (?:of )?(?:all (?:of )?)?(?:the )?(?:first A (?:positive )?(?:integers|numbers|whole numbers)|(?:every |each |the |positive )*(?:integers?|numbers?|whole numbers?) (?:from )?#\d+ (?:to|through|up to) A)", lambda n: op("common multiple", *map(number, range(1, min(60, int(n.value)) + 1)))),
+    rule(r"(?:ways|many)[^#?]{0,70}A (?:be |can be |as )?(?:written|expressed|factored|represented|split|arise)?[^#?]{0,40}product of (?:two|#\d+) (?:positive )?(?:integers|whole numbers|factors|numbers)", _halved),
     rule(r"rectangles[^#?]{0,80}area[^#?]{0,20}A", _halved),
-    rule(r"(?:how many|number of|count of)(?: of)?(?: the)? proper (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda parts: op("difference", op("divisor count", flat(parts)[0]), number(1))),
+    rule(r"(?:how many|number of|count of)(?: of)?(?: the)? proper (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda n: op("divisor count", n) - 1),
     rule(r"(?:how many|number of)(?: different| distinct| positive)* (?:integers|whole numbers|numbers|natural numbers|values) (?:[a-z]+ )?(?:are )?(?:divide|divisors of|factors of|go into|that divide|which divide|exactly divide|evenly divide|that are (?:divisors|factors) of) A", "divisor count"),
     rule(r"(?:divisors|factors) (?:does|do|has|are there of|will|can)[^#?]{0,40} A", "divisor count"),
     rule(r"A (?:has|have|possesses) how many(?: different| distinct| positive| integer| whole number)* (?:divisors|factors)", "divisor count"),
@@ -491,9 +403,9 @@ COUNTING: list[tuple[re.Pattern[str], Build]] = [
     rule(r"how many (?:decimal )?digits[^#?]{0,60}A", "digit count"),
     rule(r"A (?:has|have|is written with) how many (?:decimal )?digits", "digit count"),
     rule(r"(?:digits of A (?:are )?(?:written )?(?:in )?revers(?:ed|e order)|revers(?:al|ing) (?:of )?(?:the )?(?:digits of |order of the digits of )?A|A (?:written |read )?(?:backwards?|in reverse))", "reversal"),
-    rule(r"(?:add|sum|total)[^#.?]{0,40}(?:integers|numbers)[^#.?]{0,12}(?:from|between) A (?:to|through|up to|and) A(?! that| which| divis)", consecutive),
-    rule(r"sum of (?:the )?squares of (?:all |the )*(?:positive )?(?:integers|numbers|whole numbers) from #\d+ (?:to|through|up to) A", lambda parts: squares(parts)),
-    rule(r"sum of (?:all )?(?:the )?(?:positive )?(?:integers|whole numbers|numbers|natural numbers) (?:up to|not exceeding|no larger than|less than or equal to)(?: and including)? A(?! that| which| divis)", lambda parts: consecutive([[number(1)], parts[0]])),
+    rule(r"(?:add|sum|total)[^#.?]{0,40}(?:integers|numbers)[^#.?]{0,12}(?:from|between) A (?:to|through|up to|and) A(?! that| which| divis)", _consecutive),
+    rule(r"sum of (?:the )?squares of (?:all |the )*(?:positive )?(?:integers|numbers|whole numbers) from #\d+ (?:to|through|up to) A", _squares),
+    rule(r"sum of (?:all )?(?:the )?(?:positive )?(?:integers|whole numbers|numbers|natural numbers) (?:up to|not exceeding|no larger than|less than or equal to)(?: and including)? A(?! that| which| divis)", lambda n: _consecutive(number(1), n)),
     rule(r"A as (?:the )?base and A as (?:the )?exponent", "power"),
     # remainders in other words
     rule(r"(?:what|how (?:many|much)) (?:is|are|remains|will be)? ?(?:left|remains?|left over|remaining|over) (?:over )?(?:when|if|after|on)(?: you divide| we divide| dividing)? A (?:is divided |divided )?by A", "remainder"),

@@ -108,117 +108,90 @@ class Routine(NamedTuple):
     does: Callable[[Any], Any]
 
 
-def _routine(does: Callable[[str], tuple[Any, ...]]) -> Routine:
-    return Routine(does.__name__.lstrip("_"), does)
+def _ways(
+    *does: Callable[[str], tuple[Any, ...]], **named: Callable[[str], tuple[Any, ...]]
+) -> tuple[Routine, ...]:
+    """Return routines: functions by their own names, then lambdas by those they are given."""
+    own = {one.__name__.lstrip("_"): one for one in does}
+    return tuple(Routine(called, one) for called, one in {**own, **named}.items())
 
 
-def _read(called: str, does: Callable[[str], tuple[Any, ...]]) -> Routine:
-    return Routine(called, does)
-
-
-def _print(called: str, does: Callable[[list[Any]], str]) -> Routine:
-    return Routine(called, does)
-
-
-_UNCOUNTED = _read("uncounted", lambda data: ([int(word) for word in data.split()],))
-_WHOLE_NUMBERS = _read("whole_numbers", lambda data: tuple(int(word) for word in data.split()))
-_ONE_LINE = _read("one_line", lambda data: (data.split("\n")[0].strip("\r"),))
-_SECOND_LINE = _read("second_line", lambda data: (data.split("\n")[1].strip("\r"),))
-_WORDS_OF_LINE = _read("words_of_line", lambda data: (data.split(),))
-
-
-@_routine
 def _counted(data: str) -> tuple[Any, ...]:
     flat = [int(word) for word in data.split()]
     return (flat[1 : 1 + flat[0]],)
 
 
-@_routine
 def _size_others_values(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     others = [int(word) for word in lines[0].split()][1:]
     return ([int(word) for line in lines[1:] for word in line.split()], *others)
 
 
-@_routine
 def _size_values_others(data: str) -> tuple[Any, ...]:
     flat = [int(word) for word in data.split()]
     return (flat[1 : 1 + flat[0]], *flat[1 + flat[0] :])
 
 
-@_routine
 def _values_others(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([int(word) for word in lines[0].split()], *map(int, " ".join(lines[1:]).split()))
 
 
-@_routine
 def _others_values(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([int(word) for word in lines[-1].split()], *map(int, lines[0].split()))
 
 
-@_routine
 def _line_and_number(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0], int(lines[1]))
 
 
-@_routine
 def _number_and_line(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[1], int(lines[0]))
 
 
-@_routine
 def _two_lines(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0], lines[1])
 
 
-@_routine
 def _two_lines_swapped(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[1], lines[0])
 
 
-@_routine
 def _two_words(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[0], words[1])
 
 
-@_routine
 def _counted_words(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[1 : 1 + int(words[0])],)
 
 
-@_routine
 def _words_and_number(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0].split(), int(lines[1]))
 
 
-@_routine
 def _counted_words_and_number(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[2:], int(words[1]))
 
 
-@_routine
 def _headed_rows(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([[int(word) for word in line.split()] for line in lines[1:]],)
 
 
-@_routine
 def _bare_rows(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([[int(word) for word in line.split()] for line in lines],)
 
 
-@_routine
 def _rows_others(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     count = int(lines[0].split()[0])
@@ -227,23 +200,32 @@ def _rows_others(data: str) -> tuple[Any, ...]:
     return (rows, *map(int, others))
 
 
+_ROWS_ONLY = _ways(_headed_rows, _bare_rows)
 READERS: dict[tuple[str, ...], tuple[Routine, ...]] = {
-    ("ints",): (_counted, _UNCOUNTED),
-    ("ints", "int"): (_size_others_values, _size_values_others, _values_others, _others_values),
-    ("ints", "int", "int"): (_size_others_values, _size_values_others, _values_others),
-    ("int",): (_WHOLE_NUMBERS,),
-    ("int", "int"): (_WHOLE_NUMBERS,),
-    ("int", "int", "int"): (_WHOLE_NUMBERS,),
-    ("int", "int", "int", "int"): (_WHOLE_NUMBERS,),
-    ("text",): (_ONE_LINE, _SECOND_LINE),
-    ("text", "int"): (_line_and_number, _number_and_line),
-    ("text", "text"): (_two_lines, _two_words, _two_lines_swapped),
-    ("words",): (_counted_words, _WORDS_OF_LINE),
-    ("words", "int"): (_counted_words_and_number, _words_and_number),
-    ("matrix",): (_headed_rows, _bare_rows),
-    ("pairs",): (_headed_rows, _bare_rows),
-    ("pairs", "int"): (_rows_others,),
-    ("matrix", "int"): (_rows_others,),
+    ("ints",): _ways(
+        _counted,
+        uncounted=lambda data: ([int(word) for word in data.split()],),
+    ),
+    ("ints", "int"): _ways(
+        _size_others_values, _size_values_others, _values_others, _others_values
+    ),
+    ("ints", "int", "int"): _ways(_size_others_values, _size_values_others, _values_others),
+    **dict.fromkeys(
+        [("int",) * many for many in range(1, 5)],
+        _ways(whole_numbers=lambda data: tuple(int(word) for word in data.split())),
+    ),
+    ("text",): _ways(
+        one_line=lambda data: (data.split("\n")[0].strip("\r"),),
+        second_line=lambda data: (data.split("\n")[1].strip("\r"),),
+    ),
+    ("text", "int"): _ways(_line_and_number, _number_and_line),
+    ("text", "text"): _ways(_two_lines, _two_words, _two_lines_swapped),
+    ("words",): _ways(_counted_words, words_of_line=lambda data: (data.split(),)),
+    ("words", "int"): _ways(_counted_words_and_number, _words_and_number),
+    ("matrix",): _ROWS_ONLY,
+    ("pairs",): _ROWS_ONLY,
+    ("pairs", "int"): _ways(_rows_others),
+    ("matrix", "int"): _ways(_rows_others),
 }
 """How arguments of these kinds may lie in the input, the most usual way first."""
 
@@ -261,46 +243,42 @@ def readers(takes: tuple[str, ...], plain: str) -> tuple[Routine, ...]:
     if takes in (("ints",), ("words",), ("matrix",), ("pairs",)):
         return ways if headed else ways[::-1]
     if takes == ("ints", "int"):
-        joined = re.search(r"first line[^.]{0,40}(?:two|n and|n, )", plain)
-        return (
-            ways
-            if joined
-            else (*ways[1:2], *ways[:1], *ways[2:])
-            if headed
-            else ways[2:] + ways[:2]
-        )
+        if re.search(r"first line[^.]{0,40}(?:two|n and|n, )", plain):
+            return ways
+        return (ways[1], ways[0], *ways[2:]) if headed else ways[2:] + ways[:2]
     return ways
 
 
+def _print(called: str, does: Callable[[list[Any]], str]) -> Routine:
+    return Routine(called, does)
+
+
 _SPACED = _print("spaced", lambda result: " ".join(map(str, result)))
+_SPACED_OR = {
+    "NONE": _print("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE"),
+    "EMPTY": _print("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY"),
+}
 _STACKED = _print("stacked", lambda result: "\n".join(map(str, result)))
-_PLAINLY = _print("plainly", lambda result: str(result))
-_ROWS = _print("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result))
-_COUNTED_ROWS = _print(
-    "counted_rows",
-    lambda result: "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)]),
-)
-_COLONS = _print("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result))
-_JOINED_PAIRS = _print(
-    "joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)
-)
 _COUNTED_LIST = _print(
-    "counted_list", lambda result: f"{len(result)}\n" + " ".join(map(str, result))
+    "counted_list",
+    lambda result: f"{len(result)}\n" + " ".join(map(str, result)),
 )
-_SPACED_OR_NONE = _print("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE")
-_SPACED_OR_EMPTY = _print("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY")
-_UPPER_VERDICT = _print("upper_verdict", lambda result: "YES" if result else "NO")
-_VERDICT = _print("verdict", lambda result: "Yes" if result else "No")
-_LOWER_VERDICT = _print("lower_verdict", lambda result: "yes" if result else "no")
-_TRUTH = _print("truth", lambda result: "True" if result else "False")
-_LOWER_TRUTH = _print("lower_truth", lambda result: "true" if result else "false")
-_VERDICTS: tuple[tuple[str, Routine], ...] = (
-    (r"\bYES\b", _UPPER_VERDICT),
-    (r"\bYes\b", _VERDICT),
-    (r"\byes\b", _LOWER_VERDICT),
-    (r"\bTrue\b", _TRUTH),
-    (r"\btrue\b", _LOWER_TRUTH),
+_ROWS = (
+    _print("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result)),
+    _print(
+        "counted_rows",
+        lambda result: "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)]),
+    ),
+    _print("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result)),
+    _print("joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)),
 )
+_VERDICTS = {
+    "YES": _print("upper_verdict", lambda result: "YES" if result else "NO"),
+    "Yes": _print("verdict", lambda result: "Yes" if result else "No"),
+    "yes": _print("lower_verdict", lambda result: "yes" if result else "no"),
+    "True": _print("truth", lambda result: "True" if result else "False"),
+    "true": _print("lower_truth", lambda result: "true" if result else "false"),
+}
 _APART = re.compile(
     r"(?:one|each|every)[^.]{0,40}(?:per|on (?:a|its|their)[^.]{0,20}) ?line|own line"
     r"|separate lines?",
@@ -311,15 +289,14 @@ _APART = re.compile(
 def showers(gives: str, text: str) -> tuple[Routine, ...]:
     """Return ways to print a result of this kind, the one that the statement suggests first."""
     if gives == "bool":
-        named = [shower for pattern, shower in _VERDICTS if re.search(pattern, text)]
-        return tuple(named[:1]) or (_UPPER_VERDICT,)
+        named = [word for word in _VERDICTS if re.search(rf"\b{word}\b", text)]
+        return (_VERDICTS[(*named, "YES")[0]],)
     if gives in ("ints", "words"):
-        if re.search(r"\bNONE\b", text):
-            return (_SPACED_OR_NONE, _SPACED)
-        if re.search(r"\bEMPTY\b", text):
-            return (_SPACED_OR_EMPTY, _SPACED)
+        for empty, shower in _SPACED_OR.items():
+            if re.search(rf"\b{empty}\b", text):
+                return shower, _SPACED
         apart = _APART.search(text)
         return (*((_STACKED, _SPACED) if apart else (_SPACED, _STACKED)), _COUNTED_LIST)
     if gives in ("matrix", "pairs"):
-        return (_ROWS, _COUNTED_ROWS, _COLONS, _JOINED_PAIRS)
-    return (_PLAINLY,)
+        return _ROWS
+    return (_print("plainly", lambda result: str(result)),)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec
 
 Variants = tuple[dict[str, Any], ...]
-Value = Any
-"""What flows through a chain: its kind is known only when the chain is."""
+Value = Any  # what flows through a chain: its kind is known only when the chain is
 ONE_READING: Variants = ({},)
 Ints = list[int]
 Words = list[str]
@@ -16,36 +15,31 @@ Matrix = list[list[int]]
 P = ParamSpec("P")
 
 
+class Takes(tuple[str, ...], Generic[P]):
+    """Kinds of an operation's arguments (int, ints, text, words, matrix, pairs), and their types."""
+
+
 @dataclass(frozen=True, slots=True)
-class Family:
+class Family(Generic[P]):
     """One operation that a code writer has learnt."""
 
     name: str
-    level: int
-    """1: every beginner; 2: common exercises; 3 and 4: for specialists."""
+    level: int  # 1: every beginner; 2: common exercises; 3 and 4: for specialists
     asks: str
     """Pattern of the phrases that ask for it; a longer match explains more of the statement."""
-    takes: tuple[str, ...]
-    """Kinds of arguments: int, ints, text, words, matrix, pairs."""
-    gives: str
-    """Kind of result: int, ints, text, words, bool, matrix, pairs."""
-    does: Callable[..., Any]
+    takes: Takes[P]
+    gives: str  # kind of result: int, ints, text, words, bool, matrix, pairs
+    does: Callable[P, Any]
     """Its source is what is written into programs, so its names and its form are replies."""
     bind: str = ""
     """Pattern whose groups are the ints after the first argument, numerals or names of inputs."""
-    variants: Variants = ONE_READING
-    """Readings of what the statement leaves open, likeliest first."""
+    variants: Variants = ONE_READING  # readings of what the statement leaves open, likeliest first
     stage: int = 5
     """Place in a chain when the wording does not tell: 1 filter, 2 map, 3 order, 4 take, 5 fold."""
-    called: str = ""
-    """The name of `does` in programs."""
+    called: str = ""  # the name of `does` in programs, where it is a lambda
 
-
-@dataclass(frozen=True, slots=True)
-class Takes(Generic[P]):
-    """The kinds of an operation's arguments, for readers and for the type checker."""
-
-    kinds: tuple[str, ...]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "called", self.called or self.does.__name__.lstrip("_"))
 
 
 INT: Takes[[int]] = Takes(("int",))
@@ -63,24 +57,6 @@ WORDS_INT: Takes[[Words, int]] = Takes(("words", "int"))
 MATRIX: Takes[[Matrix]] = Takes(("matrix",))
 PAIRS: Takes[[Matrix]] = Takes(("pairs",))
 PAIRS_INT: Takes[[Matrix, int]] = Takes(("pairs", "int"))
-
-
-def op(
-    name: str,
-    level: int,
-    asks: str,
-    takes: Takes[P],
-    gives: str,
-    does: Callable[P, Any],
-    bind: str = "",
-    variants: Variants = ONE_READING,
-    *,
-    stage: int = 5,
-    called: str = "",
-) -> Family:
-    """Return an operation; `called` names in programs what is written as a lambda."""
-    called = called or does.__name__.lstrip("_")
-    return Family(name, level, asks, takes.kinds, gives, does, bind, variants, stage, called)
 
 
 NUM = r"(?:integers?|numbers?|elements?|values?|items?|entries|ones)"
@@ -147,109 +123,91 @@ def _lcm(values: Ints) -> int:
     return result
 
 
-LISTS: tuple[Family, ...] = (
-    op("sum", 1, r"\bsum (?:of )?(?:all |the |these |those |n |given |only )*(?:integers|numbers|elements|values|array|list|them)?|\badd (?:up|together)|\btotal\b(?: of)?", INTS, "int",
+LISTS: tuple[Family[...], ...] = (
+    Family("sum", 1, r"\bsum (?:of )?(?:all |the |these |those |n |given |only )*(?:integers|numbers|elements|values|array|list|them)?|\badd (?:up|together)|\btotal\b(?: of)?", INTS, "int",
        called="total", does=lambda values: sum(values)),
-    op("maximum", 1, r"\b(?:maximum|largest|greatest|biggest|highest)\b(?: of| value| number| element| integer)*", INTS, "int", variants=({}, {"missing": -1}),
+    Family("maximum", 1, r"\b(?:maximum|largest|greatest|biggest|highest)\b(?: of| value| number| element| integer)*", INTS, "int", variants=({}, {"missing": -1}),
        called="largest", does=lambda values, missing=0: max(values) if values else missing),
-    op("minimum", 1, r"\b(?:minimum|smallest|lowest)\b(?: of| value| number| element| integer)*", INTS, "int", variants=({}, {"missing": -1}),
+    Family("minimum", 1, r"\b(?:minimum|smallest|lowest)\b(?: of| value| number| element| integer)*", INTS, "int", variants=({}, {"missing": -1}),
        called="smallest", does=lambda values, missing=0: min(values) if values else missing),
-    op("counting", 1, r"\b(?:how many|the number of|count)\b(?: of)?(?: the)?(?: numbers| integers| values| elements)?", INTS, "int",
+    Family("counting", 1, r"\b(?:how many|the number of|count)\b(?: of)?(?: the)?(?: numbers| integers| values| elements)?", INTS, "int",
        called="count", does=lambda values: len(values)),
-    op("sorting", 1, r"\bsort(?:ed|s|ing)?\b(?: (?:in|into))?(?: (?:ascending|increasing|non-decreasing)(?: order)?)?|(?:ascending|increasing|non-decreasing) order|smallest to largest|smallest first", INTS, "ints", stage=3,
+    Family("sorting", 1, r"\bsort(?:ed|s|ing)?\b(?: (?:in|into))?(?: (?:ascending|increasing|non-decreasing)(?: order)?)?|(?:ascending|increasing|non-decreasing) order|smallest to largest|smallest first", INTS, "ints", stage=3,
        called="ascending", does=lambda values: sorted(values)),
-    op("sorting down", 1, r"(?:\bsort(?:ed|s|ing)?\b[^.]{0,40})?(?:descending|decreasing|non-increasing)(?: order)?|largest to smallest|largest first", INTS, "ints", stage=3,
+    Family("sorting down", 1, r"(?:\bsort(?:ed|s|ing)?\b[^.]{0,40})?(?:descending|decreasing|non-increasing)(?: order)?|largest to smallest|largest first", INTS, "ints", stage=3,
        called="descending", does=lambda values: sorted(values, reverse=True)),
-    op("even numbers", 1, rf"\beven\b(?: integers| numbers| values| elements| ones)?|{OUT}odd (?:integers|numbers|values|elements|ones)", INTS, "ints", stage=1,
+    Family("even numbers", 1, rf"\beven\b(?: integers| numbers| values| elements| ones)?|{OUT}odd (?:integers|numbers|values|elements|ones)", INTS, "ints", stage=1,
        called="even", does=lambda values: [value for value in values if value % 2 == 0]),
-    op("odd numbers", 1, rf"\bodd\b(?: integers| numbers| values| elements| ones)?|{OUT}even (?:integers|numbers|values|elements|ones)", INTS, "ints", stage=1,
+    Family("odd numbers", 1, rf"\bodd\b(?: integers| numbers| values| elements| ones)?|{OUT}even (?:integers|numbers|values|elements|ones)", INTS, "ints", stage=1,
        called="odd", does=lambda values: [value for value in values if value % 2 != 0]),
-    op("reversing a list", 1, r"\brevers\w+(?: order| the list| the array| the order)*|\bbackwards\b|opposite order|last to first|from the last", INTS, "ints", stage=3,
+    Family("reversing a list", 1, r"\brevers\w+(?: order| the list| the array| the order)*|\bbackwards\b|opposite order|last to first|from the last", INTS, "ints", stage=3,
        called="reverse", does=lambda values: values[::-1]),
-    op("numbers above a bound", 2, r"(?:strictly )?(?:greater|larger|bigger|more|above|exceed\w*|higher)(?: than)?(?! or equal)", INTS_INT, "ints", bind=rf"(?:greater|larger|bigger|more|higher) than (?:the )?{K}|(?:above|exceed\w*) {K}", stage=1,
+    Family("numbers above a bound", 2, r"(?:strictly )?(?:greater|larger|bigger|more|above|exceed\w*|higher)(?: than)?(?! or equal)", INTS_INT, "ints", bind=rf"(?:greater|larger|bigger|more|higher) than (?:the )?{K}|(?:above|exceed\w*) {K}", stage=1,
        called="greater", does=lambda values, k: [value for value in values if value > k]),
-    op("numbers below a bound", 2, r"(?:strictly )?(?:smaller|less|lower|below|under|fewer)(?: than)?(?! or equal)", INTS_INT, "ints", bind=rf"(?:smaller|less|lower|fewer) than (?:the )?{K}|(?:below|under) {K}", stage=1,
+    Family("numbers below a bound", 2, r"(?:strictly )?(?:smaller|less|lower|below|under|fewer)(?: than)?(?! or equal)", INTS_INT, "ints", bind=rf"(?:smaller|less|lower|fewer) than (?:the )?{K}|(?:below|under) {K}", stage=1,
        called="smaller", does=lambda values, k: [value for value in values if value < k]),
-    op("numbers divisible by another", 2, r"(?:evenly )?divisible by|multiples? of|divides? evenly", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1,
+    Family("numbers divisible by another", 2, r"(?:evenly )?divisible by|multiples? of|divides? evenly", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1,
        called="divisible", does=lambda values, k: [value for value in values if value % k == 0]),
-    op("numbers not divisible by another", 3, r"not (?:evenly )?(?:divisible by|(?:a )?multiples? of)", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1, called="not_divisible",
+    Family("numbers not divisible by another", 3, r"not (?:evenly )?(?:divisible by|(?:a )?multiples? of)", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1, called="not_divisible",
        does=lambda values, k: [value for value in values if value % k != 0]),
-    op("positive numbers", 2, r"(?:strictly )?\bpositive\b(?: integers| numbers| values| elements| ones)?|greater than (?:zero|0)\b", INTS, "ints", stage=1,
+    Family("positive numbers", 2, r"(?:strictly )?\bpositive\b(?: integers| numbers| values| elements| ones)?|greater than (?:zero|0)\b", INTS, "ints", stage=1,
        called="positive", does=lambda values: [value for value in values if value > 0]),
-    op("negative numbers", 2, r"(?<!non-)\bnegative\b(?: integers| numbers| values| elements| ones)?|(?:less than|below) (?:zero|0)\b", INTS, "ints", stage=1,
+    Family("negative numbers", 2, r"(?<!non-)\bnegative\b(?: integers| numbers| values| elements| ones)?|(?:less than|below) (?:zero|0)\b", INTS, "ints", stage=1,
        called="negative", does=lambda values: [value for value in values if value < 0]),
-    op("numbers that are not negative", 3, rf"{OUT}negative(?: integers| numbers| values| elements| ones)?|non-negative(?: integers| numbers| values| elements| ones)?", INTS, "ints", stage=1,
+    Family("numbers that are not negative", 3, rf"{OUT}negative(?: integers| numbers| values| elements| ones)?|non-negative(?: integers| numbers| values| elements| ones)?", INTS, "ints", stage=1,
        called="not_negative", does=lambda values: [value for value in values if value >= 0]),
-    op("numbers from a bound on", 3, r"(?:greater than or equal to|at least|no less than|not (?:less|smaller) than)", INTS_INT, "ints", bind=rf"(?:equal to|at least|no less than|not less than|not smaller than) {K}", stage=1,
+    Family("numbers from a bound on", 3, r"(?:greater than or equal to|at least|no less than|not (?:less|smaller) than)", INTS_INT, "ints", bind=rf"(?:equal to|at least|no less than|not less than|not smaller than) {K}", stage=1,
        called="at_least", does=lambda values, k: [value for value in values if value >= k]),
-    op("numbers up to a bound", 3, r"(?:(?:less|smaller) than or equal to|at most|no (?:more|greater) than|not exceeding|do(?:es)? not exceed|not (?:greater|larger) than)", INTS_INT, "ints", bind=rf"(?:equal to|at most|no more than|no greater than|not exceeding|not exceed|not greater than|not larger than) {K}", stage=1,
+    Family("numbers up to a bound", 3, r"(?:(?:less|smaller) than or equal to|at most|no (?:more|greater) than|not exceeding|do(?:es)? not exceed|not (?:greater|larger) than)", INTS_INT, "ints", bind=rf"(?:equal to|at most|no more than|no greater than|not exceeding|not exceed|not greater than|not larger than) {K}", stage=1,
        called="at_most", does=lambda values, k: [value for value in values if value <= k]),
-    op("numbers in a range", 3, rf"(?:between|from|in the range) \[?{K}(?:,| and| to) {K}\]?(?: inclusive|, inclusive)?", INTS_INT_INT, "ints", bind=rf"(?:between|from|range) \[?{K}(?:,| and| to) {K}", stage=1, called="between",
+    Family("numbers in a range", 3, rf"(?:between|from|in the range) \[?{K}(?:,| and| to) {K}\]?(?: inclusive|, inclusive)?", INTS_INT_INT, "ints", bind=rf"(?:between|from|range) \[?{K}(?:,| and| to) {K}", stage=1, called="between",
        does=lambda values, low, high: [value for value in values if low <= value <= high]),
-    op("occurrences", 2, r"(?:how many times|number of times|(?:number of )?occurrences|how often)(?: \w+){0,4}(?: occurs?| appears?)?|\bequals?(?: to)?\b", INTS_INT, "ints", bind=rf"equals?(?: to)? {K}|of {K}|times {K}", stage=1,
+    Family("occurrences", 2, r"(?:how many times|number of times|(?:number of )?occurrences|how often)(?: \w+){0,4}(?: occurs?| appears?)?|\bequals?(?: to)?\b", INTS_INT, "ints", bind=rf"equals?(?: to)? {K}|of {K}|times {K}", stage=1,
        called="equal", does=lambda values, k: [value for value in values if value == k]),
-    op("leaving a value out", 3, r"(?:remov\w+|delet\w+|drop\w*|without)[^.]{0,30}(?:occurrences? of|equal to|every|all)(?: the)?(?: value| number)?", INTS_INT, "ints", bind=rf"(?:occurrences? of|equal to|every|all) {K}", stage=1,
+    Family("leaving a value out", 3, r"(?:remov\w+|delet\w+|drop\w*|without)[^.]{0,30}(?:occurrences? of|equal to|every|all)(?: the)?(?: value| number)?", INTS_INT, "ints", bind=rf"(?:occurrences? of|equal to|every|all) {K}", stage=1,
        called="without", does=lambda values, k: [value for value in values if value != k]),
-    op("numbers above the average", 3, r"(?:greater|larger|bigger|more|above|exceed\w*)[^.]{0,20}(?:average|mean)", INTS, "ints", stage=1, called="above_mean",
+    Family("numbers above the average", 3, r"(?:greater|larger|bigger|more|above|exceed\w*)[^.]{0,20}(?:average|mean)", INTS, "ints", stage=1, called="above_mean",
        does=lambda values: [value for value in values if value * len(values) > sum(values)]),
-    op("squares", 2, r"\bsquares?\b(?: of)?(?: each| every| all)?|\bsquared\b", INTS, "ints", stage=2,
+    Family("squares", 2, r"\bsquares?\b(?: of)?(?: each| every| all)?|\bsquared\b", INTS, "ints", stage=2,
        called="squares", does=lambda values: [value * value for value in values]),
-    op("cubes", 3, r"\bcubes?\b(?: of)?|\bcubed\b", INTS, "ints", stage=2,
+    Family("cubes", 3, r"\bcubes?\b(?: of)?|\bcubed\b", INTS, "ints", stage=2,
        called="cubes", does=lambda values: [value**3 for value in values]),
-    op("absolute values", 2, r"\babsolute (?:values?|amounts?)(?: of)?|\bmagnitudes?\b", INTS, "ints", stage=2,
+    Family("absolute values", 2, r"\babsolute (?:values?|amounts?)(?: of)?|\bmagnitudes?\b", INTS, "ints", stage=2,
        called="absolute", does=lambda values: [abs(value) for value in values]),
-    op("multiplying each", 3, r"(?:multipl(?:y|ied|ying)|doubl\w+|tripl\w+)(?: each| every| all| by|\b)[^.,]{0,20}", INTS_INT, "ints", bind=rf"multipl\w+[^.]{{0,30}} by {K}|\b(doubl|tripl)", stage=2,
+    Family("multiplying each", 3, r"(?:multipl(?:y|ied|ying)|doubl\w+|tripl\w+)(?: each| every| all| by|\b)[^.,]{0,20}", INTS_INT, "ints", bind=rf"multipl\w+[^.]{{0,30}} by {K}|\b(doubl|tripl)", stage=2,
        called="times", does=lambda values, k: [value * k for value in values]),
-    op("adding to each", 3, rf"\b(?:add|increas\w+)(?:ing)? {K}? ?(?:to (?:each|every|all)|(?:each|every)[^.]{{0,15}} by)", INTS_INT, "ints", bind=rf"\badd(?:ing)? {K} to|increas\w+[^.]{{0,20}} by {K}", stage=2,
+    Family("adding to each", 3, rf"\b(?:add|increas\w+)(?:ing)? {K}? ?(?:to (?:each|every|all)|(?:each|every)[^.]{{0,15}} by)", INTS_INT, "ints", bind=rf"\badd(?:ing)? {K} to|increas\w+[^.]{{0,20}} by {K}", stage=2,
        called="plus", does=lambda values, k: [value + k for value in values]),
-    op("digit sums", 3, r"(?:sums? of (?:the |its |their )?(?:decimal )?digits|digit sums?)(?: of (?:each|every))?", INTS, "ints", stage=2, called="digit_sums",
+    Family("digit sums", 3, r"(?:sums? of (?:the |its |their )?(?:decimal )?digits|digit sums?)(?: of (?:each|every))?", INTS, "ints", stage=2, called="digit_sums",
        does=lambda values: [sum(int(digit) for digit in str(abs(value))) for value in values]),
-    op("unique values", 2, r"remov\w+ (?:the |all |any )?(?:duplicates|repeat\w*)|without (?:duplicates|repet\w+)|duplicates? (?:are |is )?removed|(?:keep\w*|print|return|output|only)[^.]{0,30}first (?:appearance|occurrence|time)s?|each (?:distinct |different )?value (?:only )?once|order of (?:their )?first (?:appearance|occurrence)|\b(?:unique|distinct|different)\b", INTS, "ints", stage=1,
+    Family("unique values", 2, r"remov\w+ (?:the |all |any )?(?:duplicates|repeat\w*)|without (?:duplicates|repet\w+)|duplicates? (?:are |is )?removed|(?:keep\w*|print|return|output|only)[^.]{0,30}first (?:appearance|occurrence|time)s?|each (?:distinct |different )?value (?:only )?once|order of (?:their )?first (?:appearance|occurrence)|\b(?:unique|distinct|different)\b", INTS, "ints", stage=1,
        called="unique", does=lambda values: list(dict.fromkeys(values))),
-    op("counting distinct values", 2, r"(?:how many|the number of|count(?: the)?(?: number of)?) (?:different|distinct|unique)(?: integers| numbers| values| elements)?", INTS, "int",
+    Family("counting distinct values", 2, r"(?:how many|the number of|count(?: the)?(?: number of)?) (?:different|distinct|unique)(?: integers| numbers| values| elements)?", INTS, "int",
        called="count_distinct", does=lambda values: len(set(values))),
-    op("values that occur once", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12} (?:exactly |only )?once|not repeated", INTS, "ints", stage=1, called="only_once",
+    Family("values that occur once", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12} (?:exactly |only )?once|not repeated", INTS, "ints", stage=1, called="only_once",
        does=lambda values: [value for value in values if values.count(value) == 1]),
-    op("values that occur again", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12}(?:more than once|at least twice)|\brepeated\b|\bduplicated\b", INTS, "ints", stage=1, called="repeated",
+    Family("values that occur again", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12}(?:more than once|at least twice)|\brepeated\b|\bduplicated\b", INTS, "ints", stage=1, called="repeated",
        does=lambda values: sorted({value for value in values if values.count(value) > 1})),
-    op("second largest", 2, r"second[- ](?:largest|biggest|highest|greatest|maximum)(?: distinct| different)?(?: value| number| element| integer)?|runner-up", INTS, "int", _second_largest, variants=({}, {"distinct": False}, {"missing": 0})),
-    op("second smallest", 3, r"second[- ](?:smallest|lowest|minimum)(?: distinct| different)?(?: value| number| element| integer)?", INTS, "int", _second_smallest),
-    op("k-th largest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:largest|biggest|highest|greatest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_largest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
-    op("k-th smallest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:smallest|lowest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_smallest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
-    op("range", 2, r"difference between (?:the |its )?(?:largest|maximum|biggest|greatest|highest)[^.]{0,30}(?:smallest|minimum|lowest)|(?:largest|maximum)[^.]{0,20} minus [^.]{0,15}(?:smallest|minimum)", INTS, "int",
+    Family("second largest", 2, r"second[- ](?:largest|biggest|highest|greatest|maximum)(?: distinct| different)?(?: value| number| element| integer)?|runner-up", INTS, "int", _second_largest, variants=({}, {"distinct": False}, {"missing": 0})),
+    Family("second smallest", 3, r"second[- ](?:smallest|lowest|minimum)(?: distinct| different)?(?: value| number| element| integer)?", INTS, "int", _second_smallest),
+    Family("k-th largest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:largest|biggest|highest|greatest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_largest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
+    Family("k-th smallest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:smallest|lowest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_smallest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
+    Family("range", 2, r"difference between (?:the |its )?(?:largest|maximum|biggest|greatest|highest)[^.]{0,30}(?:smallest|minimum|lowest)|(?:largest|maximum)[^.]{0,20} minus [^.]{0,15}(?:smallest|minimum)", INTS, "int",
        called="spread", does=lambda values: max(values) - min(values)),
-    op("average", 2, r"(?:(?:floor|integer part)[^.]{0,20})?\b(?:average|mean)\b(?:[^.]{0,40}round\w* down)?", INTS, "int",
+    Family("average", 2, r"(?:(?:floor|integer part)[^.]{0,20})?\b(?:average|mean)\b(?:[^.]{0,40}round\w* down)?", INTS, "int",
        called="mean", does=lambda values: sum(values) // len(values)),
-    op("median", 2, r"(?:lower )?\bmedian\b|middle (?:value|element|number)", INTS, "int", _median),
-    op("mode", 2, r"\bmode\b|(?:appears?|occurs?|occurring)? ?\bmost (?:often|frequent(?:ly)?|common)[^.]{0,20}|highest frequency|appears? (?:the )?most(?: times)?", INTS, "int", _mode, variants=({}, {"least": False})),
-    op("greatest common divisor", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of (?:all|these))?", INTS, "int", _gcd),
-    op("least common multiple", 3, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of (?:all|these))?", INTS, "int", _lcm),
-    op("product", 2, r"\bproduct (?:of )?(?:all|the|these|of)*|\bmultiply (?:all|them|together)", INTS, "int", _product),
-    op("the first few", 3, rf"\b(?:first|top) (?:k|two|three|\d+)\b(?: {NUM})?|\b(?:k|two|three|\d+) (?:largest|smallest) {NUM}", INTS_INT, "ints", bind=r"(?:first|top) (\w+)|(\w+) (?:largest|smallest)", stage=4,
+    Family("median", 2, r"(?:lower )?\bmedian\b|middle (?:value|element|number)", INTS, "int", _median),
+    Family("mode", 2, r"\bmode\b|(?:appears?|occurs?|occurring)? ?\bmost (?:often|frequent(?:ly)?|common)[^.]{0,20}|highest frequency|appears? (?:the )?most(?: times)?", INTS, "int", _mode, variants=({}, {"least": False})),
+    Family("greatest common divisor", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of (?:all|these))?", INTS, "int", _gcd),
+    Family("least common multiple", 3, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of (?:all|these))?", INTS, "int", _lcm),
+    Family("product", 2, r"\bproduct (?:of )?(?:all|the|these|of)*|\bmultiply (?:all|them|together)", INTS, "int", _product),
+    Family("the first few", 3, rf"\b(?:first|top) (?:k|two|three|\d+)\b(?: {NUM})?|\b(?:k|two|three|\d+) (?:largest|smallest) {NUM}", INTS_INT, "ints", bind=r"(?:first|top) (\w+)|(\w+) (?:largest|smallest)", stage=4,
        called="first_k", does=lambda values, k: values[:k]),
-    op("the last few", 4, rf"\blast (?:k|two|three|\d+)\b(?: {NUM})?", INTS_INT, "ints", bind=r"last (\w+)", stage=4,
+    Family("the last few", 4, rf"\blast (?:k|two|three|\d+)\b(?: {NUM})?", INTS_INT, "ints", bind=r"last (\w+)", stage=4,
        called="last_k", does=lambda values, k: values[-k:]),
-    op("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", INT_INT, "int", bind=rf"(?:modulo|mod|divided by) {K}", stage=6,
+    Family("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", INT_INT, "int", bind=rf"(?:modulo|mod|divided by) {K}", stage=6,
        called="modulo", does=lambda value, k: value % k),
 )  # fmt: skip
-
-
-def _count_primes(n: int, closed: int = 0) -> int:
-    return sum(
-        all(value % d for d in range(2, int(value**0.5) + 1)) for value in range(2, n + closed)
-    )
-
-
-def _list_primes(n: int, closed: int = 0) -> Ints:
-    return [
-        value
-        for value in range(2, n + closed)
-        if all(value % d for d in range(2, int(value**0.5) + 1))
-    ]
-
-
-def _keep_primes(values: Ints) -> Ints:
-    return [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]
 
 
 def _nth_prime(n: int) -> int:
@@ -347,10 +305,6 @@ def _trailing_zeros(n: int) -> int:
     return result
 
 
-def _fizz(n: int) -> list[str]:
-    return [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]
-
-
 def _roman(n: int) -> str:
     result = ""
     signs = ["M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I"]
@@ -378,69 +332,75 @@ BOUND = r"(?:below|(?:strictly )?(?:less|smaller) than(?: or equal to)?|up to|un
 CLOSED: tuple[dict[str, int], ...] = ({}, {"closed": 1})
 COUNT_OF = r"(?:how many|(?:the )?number of|counts?)(?: the| of)*"
 
-NUMBERS: tuple[Family, ...] = (
-    op("counting primes", 2, rf"{COUNT_OF} (?:primes|prime numbers)[^.]{{0,40}}{BOUND}? ?(?:or equal to )?", INT, "int", _count_primes, variants=CLOSED),
-    op("listing primes", 2, rf"(?:all |the |list )*(?:primes|prime numbers)[^.]{{0,30}}{BOUND}", INT, "ints", _list_primes, variants=CLOSED, stage=0),
-    op("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", _keep_primes, stage=1),
-    op("whether a number is prime", 2, r"(?:whether|if|determine|check)[^.]{0,40}\bprime\b", INT, "bool",
+NUMBERS: tuple[Family[...], ...] = (
+    Family("counting primes", 2, rf"{COUNT_OF} (?:primes|prime numbers)[^.]{{0,40}}{BOUND}? ?(?:or equal to )?", INT, "int", variants=CLOSED, called="count_primes", does=lambda n, closed=0:
+           sum(all(value % d for d in range(2, int(value**0.5) + 1))
+               for value in range(2, n + closed))),
+    Family("listing primes", 2, rf"(?:all |the |list )*(?:primes|prime numbers)[^.]{{0,30}}{BOUND}", INT, "ints", variants=CLOSED, stage=0, called="list_primes", does=lambda n, closed=0:
+           [value for value in range(2, n + closed)
+            if all(value % d for d in range(2, int(value**0.5) + 1))]),
+    Family("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", stage=1, called="keep_primes", does=lambda values:
+           [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]),
+    Family("whether a number is prime", 2, r"(?:whether|if|determine|check)[^.]{0,40}\bprime\b", INT, "bool",
        called="is_prime", does=lambda n: n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))),
-    op("the n-th prime", 3, r"(?:n-?th|k-?th) prime(?: number)?", INT, "int", _nth_prime),
-    op("prime factors", 2, r"prime factor\w*(?: of| in)?", INT, "ints", _factors, stage=0),
-    op("Fibonacci numbers", 2, r"fibonacci(?: numbers?)?", INT, "int", _fibonacci),
-    op("the first Fibonacci numbers", 3, r"first (?:n|k|\w+) (?:\w+ ){0,2}fibonacci(?: numbers)?|fibonacci (?:sequence|numbers)[^.]{0,30}(?:first n|n (?:terms|numbers))", INT, "ints", _fibonacci_numbers, variants=({}, {"start": 1}), stage=0),
-    op("Fibonacci modulo", 2, r"fibonacci[^#]{0,150}(?:modulo|\bmod\b|remainder)(?: (?:when )?divided by)?", INT_INT, "int", _fibonacci_modulo, r"(?:modulo|mod|divided by) (\d[\d_^*+ ]*)"),
-    op("powers modulo", 2, r"(?:raised to|\*\*|\^|to the power)[^#]{0,200}(?:modulo|\bmod\b|remainder|%)", INT_INT_INT, "int", bind=r"(?:no constant here)|(?!x)x",
+    Family("the n-th prime", 3, r"(?:n-?th|k-?th) prime(?: number)?", INT, "int", _nth_prime),
+    Family("prime factors", 2, r"prime factor\w*(?: of| in)?", INT, "ints", _factors, stage=0),
+    Family("Fibonacci numbers", 2, r"fibonacci(?: numbers?)?", INT, "int", _fibonacci),
+    Family("the first Fibonacci numbers", 3, r"first (?:n|k|\w+) (?:\w+ ){0,2}fibonacci(?: numbers)?|fibonacci (?:sequence|numbers)[^.]{0,30}(?:first n|n (?:terms|numbers))", INT, "ints", _fibonacci_numbers, variants=({}, {"start": 1}), stage=0),
+    Family("Fibonacci modulo", 2, r"fibonacci[^#]{0,150}(?:modulo|\bmod\b|remainder)(?: (?:when )?divided by)?", INT_INT, "int", _fibonacci_modulo, r"(?:modulo|mod|divided by) (\d[\d_^*+ ]*)"),
+    Family("powers modulo", 2, r"(?:raised to|\*\*|\^|to the power)[^#]{0,200}(?:modulo|\bmod\b|remainder|%)", INT_INT_INT, "int", bind=r"(?:no constant here)|(?!x)x",
        called="power_modulo", does=lambda base, exponent, modulus: pow(base, exponent, modulus)),
-    op("powers", 3, r"(?:raised to|\*\*|to the power)(?: of)?", INT_INT, "int",
+    Family("powers", 3, r"(?:raised to|\*\*|to the power)(?: of)?", INT_INT, "int",
        called="power", does=lambda base, exponent: base**exponent if abs(exponent) < 10000 else 0),
-    op("factorials", 2, r"factorial(?: of)?|\bn!", INT, "int", _factorial),
-    op("binary form", 2, r"\bbinary\b(?: (?:representation|form|notation))?(?: of)?|base[- ](?:2|two)\b", INT, "text", stage=2,
+    Family("factorials", 2, r"factorial(?: of)?|\bn!", INT, "int", _factorial),
+    Family("binary form", 2, r"\bbinary\b(?: (?:representation|form|notation))?(?: of)?|base[- ](?:2|two)\b", INT, "text", stage=2,
        called="binary", does=lambda n: format(n, "b")),
-    op("reading binary", 3, r"binary (?:string|number|numeral)[^.]{0,60}(?:decimal|value|integer|base 10)", TEXT, "int", stage=0,
+    Family("reading binary", 3, r"binary (?:string|number|numeral)[^.]{0,60}(?:decimal|value|integer|base 10)", TEXT, "int", stage=0,
        called="from_binary", does=lambda text: int(text, 2)),
-    op("ones in binary", 2, rf"{COUNT_OF}[^.]{{0,20}}(?:\b1s\b|\b1'?s?\b|\bones\b|1-bits|1 bits|set bits|\bone bits)[^.]{{0,20}}(?:binary(?: representation| form| notation)*)?", INT, "int",
+    Family("ones in binary", 2, rf"{COUNT_OF}[^.]{{0,20}}(?:\b1s\b|\b1'?s?\b|\bones\b|1-bits|1 bits|set bits|\bone bits)[^.]{{0,20}}(?:binary(?: representation| form| notation)*)?", INT, "int",
        called="ones", does=lambda n: bin(n).count("1")),
-    op("other bases", 3, r"(?:in|to) base[- ]\w+(?: representation| form)?|base[- ]\w+ representation|given base", INT_INT, "text", _in_base, r"base[- ](\d+)"),
-    op("sum of digits", 2, r"(?:sum of (?:the |its |all |their )*(?:decimal )?digits(?: of)?|digit sum(?: of)?)", INT, "int",
+    Family("other bases", 3, r"(?:in|to) base[- ]\w+(?: representation| form)?|base[- ]\w+ representation|given base", INT_INT, "text", _in_base, r"base[- ](\d+)"),
+    Family("sum of digits", 2, r"(?:sum of (?:the |its |all |their )*(?:decimal )?digits(?: of)?|digit sum(?: of)?)", INT, "int",
        called="digit_sum", does=lambda n: sum(int(digit) for digit in str(abs(n)))),
-    op("product of digits", 3, r"product of (?:the |its |all )*(?:decimal )?digits", INT, "int", _digit_product),
-    op("digital roots", 3, r"digital root|(?:repeat\w*|until|again)[^.]{0,60}(?:single|one)[- ]digit|sum[^.]{0,30}digits[^.]{0,60}(?:single|one)[- ]digit", INT, "int", _digital_root),
-    op("counting digits", 3, r"(?:how many|number of) (?:decimal )?digits", INT, "int",
+    Family("product of digits", 3, r"product of (?:the |its |all )*(?:decimal )?digits", INT, "int", _digit_product),
+    Family("digital roots", 3, r"digital root|(?:repeat\w*|until|again)[^.]{0,60}(?:single|one)[- ]digit|sum[^.]{0,30}digits[^.]{0,60}(?:single|one)[- ]digit", INT, "int", _digital_root),
+    Family("counting digits", 3, r"(?:how many|number of) (?:decimal )?digits", INT, "int",
        called="digit_count", does=lambda n: len(str(abs(n)))),
-    op("reversed digits", 3, r"revers\w+[^.]{0,30}digits|digits[^.]{0,40}revers\w+(?: order)?", INT, "int",
+    Family("reversed digits", 3, r"revers\w+[^.]{0,30}digits|digits[^.]{0,40}revers\w+(?: order)?", INT, "int",
        called="reversed_digits", does=lambda n: int(str(abs(n))[::-1]) * (-1 if n < 0 else 1)),
-    op("palindromic numbers", 3, r"palindrom\w*", INT, "bool",
+    Family("palindromic numbers", 3, r"palindrom\w*", INT, "bool",
        called="number_palindrome", does=lambda n: str(n) == str(n)[::-1]),
-    op("common divisor of two", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of)?", INT_INT, "int",
+    Family("common divisor of two", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of)?", INT_INT, "int",
        called="common_divisor", does=lambda n, other: math.gcd(n, other)),
-    op("common multiple of two", 2, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of)?", INT_INT, "int",
+    Family("common multiple of two", 2, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of)?", INT_INT, "int",
        called="common_multiple", does=lambda n, other: n * other // math.gcd(n, other)),
-    op("adding two", 1, r"\bsum\b(?: of)?|\badd\b", INT_INT, "int",
+    Family("adding two", 1, r"\bsum\b(?: of)?|\badd\b", INT_INT, "int",
        called="added", does=lambda n, other: n + other),
-    op("multiplying two", 2, r"\bproduct\b(?: of)?|\bmultiply\b", INT_INT, "int",
+    Family("multiplying two", 2, r"\bproduct\b(?: of)?|\bmultiply\b", INT_INT, "int",
        called="multiplied", does=lambda n, other: n * other),
-    op("Collatz steps", 3, r"collatz[^#]{0,200}steps|(?:halv\w+|divid\w+ (?:it )?by (?:2|two)|n ?/ ?2)[^#]{0,200}(?:steps|operations|reach)|steps[^.]{0,60}(?:reach|become)s? 1|\bhal(?:f|ve)\w*[^#]{0,160}(?:steps|times|operations|moves)", INT, "int", _collatz),
-    op("Collatz sequence", 3, r"collatz (?:sequence|numbers)|sequence[^#]{0,100}(?:even|halv)[^#]{0,120}(?:3n ?\+ ?1|3 \* n \+ 1|three times)", INT, "ints", _collatz_numbers, stage=0),
-    op("divisors", 2, r"(?:positive |proper )*(?:divisors?|factors)(?: of)?", INT, "ints", variants=({}, {"own": 0}), stage=0, called="divisors",
+    Family("Collatz steps", 3, r"collatz[^#]{0,200}steps|(?:halv\w+|divid\w+ (?:it )?by (?:2|two)|n ?/ ?2)[^#]{0,200}(?:steps|operations|reach)|steps[^.]{0,60}(?:reach|become)s? 1|\bhal(?:f|ve)\w*[^#]{0,160}(?:steps|times|operations|moves)", INT, "int", _collatz),
+    Family("Collatz sequence", 3, r"collatz (?:sequence|numbers)|sequence[^#]{0,100}(?:even|halv)[^#]{0,120}(?:3n ?\+ ?1|3 \* n \+ 1|three times)", INT, "ints", _collatz_numbers, stage=0),
+    Family("divisors", 2, r"(?:positive |proper )*(?:divisors?|factors)(?: of)?", INT, "ints", variants=({}, {"own": 0}), stage=0, called="divisors",
        does=lambda n, own=1: [value for value in range(1, n + own) if n % value == 0]),
-    op("perfect numbers", 4, r"perfect number|\bperfect\b(?! square)", INT, "bool", called="perfect",
+    Family("perfect numbers", 4, r"perfect number|\bperfect\b(?! square)", INT, "bool", called="perfect",
        does=lambda n: n > 1 and sum(value for value in range(1, n) if n % value == 0) == n),
-    op("numbers up to n", 2, r"(?:from|between) 1 (?:up )?(?:to|and) n\b|up to (?:and including )?n\b|(?:first n|1\.\.n|1, 2, \.\.\., n)[^.]{0,30}", INT, "ints", stage=0,
+    Family("numbers up to n", 2, r"(?:from|between) 1 (?:up )?(?:to|and) n\b|up to (?:and including )?n\b|(?:first n|1\.\.n|1, 2, \.\.\., n)[^.]{0,30}", INT, "ints", stage=0,
        called="up_to", does=lambda n: list(range(1, n + 1))),
-    op("numbers below n", 3, r"(?:below|less than|under|smaller than) n\b", INT, "ints", stage=0,
+    Family("numbers below n", 3, r"(?:below|less than|under|smaller than) n\b", INT, "ints", stage=0,
        called="below", does=lambda n: list(range(1, n))),
-    op("numbers of a span", 3, r"(?:from|between|in the range) (?:a|l|m|x|lo|low|start|\[a) ?(?:to|and|,) ?(?:b|r|n|y|hi|high|end)\b(?:\]|,? inclusive)?", INT_INT, "ints", stage=0,
+    Family("numbers of a span", 3, r"(?:from|between|in the range) (?:a|l|m|x|lo|low|start|\[a) ?(?:to|and|,) ?(?:b|r|n|y|hi|high|end)\b(?:\]|,? inclusive)?", INT_INT, "ints", stage=0,
        called="from_to", does=lambda n, other: list(range(n, other + 1))),
-    op("powers of two", 3, r"power of (?:2|two)", INT, "bool",
+    Family("powers of two", 3, r"power of (?:2|two)", INT, "bool",
        called="power_of_two", does=lambda n: n > 0 and n & (n - 1) == 0),
-    op("zeros of a factorial", 3, r"trailing zero\w*[^.]{0,40}(?:factorial|n!)?", INT, "int", _trailing_zeros),
-    op("integer roots", 3, r"integer square root|floor of the square root|square root[^.]{0,40}(?:rounded down|floor)", INT, "int",
+    Family("zeros of a factorial", 3, r"trailing zero\w*[^.]{0,40}(?:factorial|n!)?", INT, "int", _trailing_zeros),
+    Family("integer roots", 3, r"integer square root|floor of the square root|square root[^.]{0,40}(?:rounded down|floor)", INT, "int",
        called="root", does=lambda n: int(n**0.5)),
-    op("perfect squares", 3, r"(?:is )?a? ?perfect square", INT, "bool",
+    Family("perfect squares", 3, r"(?:is )?a? ?perfect square", INT, "bool",
        called="is_square", does=lambda n: n >= 0 and math.isqrt(n) ** 2 == n),
-    op("leap years", 3, r"leap years?", INT, "bool",
+    Family("leap years", 3, r"leap years?", INT, "bool",
        called="leap", does=lambda n: n % 4 == 0 and (n % 100 != 0 or n % 400 == 0)),
-    op("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", _fizz),
-    op("Roman numerals", 3, r"roman numerals?", INT, "text", _roman),
-    op("climbing stairs", 4, r"stairs?(?:case)?[^#]{0,120}ways|ways[^.]{0,60}(?:stairs?|steps)", INT, "int", _stairs),
+    Family("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", called="fizz", does=lambda n:
+           [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]),
+    Family("Roman numerals", 3, r"roman numerals?", INT, "text", _roman),
+    Family("climbing stairs", 4, r"stairs?(?:case)?[^#]{0,120}ways|ways[^.]{0,60}(?:stairs?|steps)", INT, "int", _stairs),
 )  # fmt: skip

@@ -5,10 +5,10 @@ import ast
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import chain as linked
 from itertools import islice, pairwise, product
 from typing import Any
 
@@ -25,7 +25,7 @@ from harness.rehearsal.program_numbers import LIGHT, LISTS, NUMBERS, Family, Val
 from harness.rehearsal.program_texts import JOINING, TEXTS, WORDS
 from harness.rehearsal.workers import Scratch, Worker
 
-FAMILIES: tuple[Family, ...] = tuple(
+FAMILIES: tuple[Family[...], ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
 )
 """Patterns are read against the plain lower-case statement; levels order them by how common."""
@@ -49,16 +49,15 @@ _ASKED = re.compile(
     r"|\bgiven (?:value|number)"
 )
 """Signs that a number of the task is one of its inputs."""
-_LONG = 5_000
-"""Largest intermediate result for which a loop is followed on a sample."""
+_LONG = 5_000  # largest intermediate result for which a loop is followed on a sample
 _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, StopIteration)
 
 
 @dataclass(frozen=True, slots=True)
-class BoundOperation:
+class _Step:
     """One operation with what the statement fixes."""
 
-    family: Family
+    family: Family[...]
     span: tuple[int, int]
     bound: tuple[int | None, ...] = ()
     """Ints after the first argument: constants of the statement, None for an input."""
@@ -66,83 +65,68 @@ class BoundOperation:
 
     @property
     def primary(self) -> int:
-        """How many arguments come from the input when the step is first."""
+        # arguments that come from the input when the step is first
         return len(self.family.takes) - len(self.bound)
 
 
 @dataclass(frozen=True, slots=True)
-class OperationChain:
-    """A way to solve the task: what is read, done, and shown."""
-
-    steps: tuple[BoundOperation, ...]
+class _Chain:
+    steps: tuple[_Step, ...]
     score: float
-    places: tuple[int, ...] = ()
-    """For a method: which argument is which input."""
+    places: tuple[int, ...] = ()  # for a method: which argument is which input
     reads: Routine | None = None
     shows: Routine | None = None
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Kinds of inputs in the order in which the chain wants them."""
         first = self.steps[0]
         free = sum(value is None for step in self.steps for value in step.bound)
         return (*first.family.takes[: first.primary], *("int",) * free)
 
     @property
     def gives(self) -> str:
-        """Kind of the result."""
         return self.steps[-1].family.gives
 
 
-def find_steps(plain: str, families: Sequence[Family], most: int = 12) -> list[BoundOperation]:
-    """Return the operations that a statement may ask for, those that explain most of it first."""
-    found: list[BoundOperation] = []
+def _find_steps(plain: str, families: Sequence[Family[...]], most: int = 12) -> list[_Step]:
+    found: list[_Step] = []
     for family in families:
         spans = [match.span() for match in re.finditer(family.asks, plain) if match[0]]
         if spans:
             span = max(spans, key=lambda s: (min(s[1] - s[0], 45), -s[0]))
-            found.append(BoundOperation(family, span, _bound(family, plain)))
+            found.append(_Step(family, span, _bound(family, plain)))
     return sorted(found, key=lambda step: step.span[0] - step.span[1])[:most]
 
 
-def _bound(family: Family, plain: str) -> tuple[int | None, ...]:
+def _bound(family: Family[...], plain: str) -> tuple[int | None, ...]:
     if not family.bind:
         return ()
     wanted = len(family.takes) - 1
     found = re.search(family.bind, plain)
     words = [word for word in (found.groups() if found else ()) if word]
-    return tuple(_numeral(word) for word in [*words, *[""] * wanted][:wanted])
+    return tuple(
+        int(word) if re.fullmatch(r"-?\d{1,15}", word) else _NUMERALS.get(word)
+        for word in [*words, *[""] * wanted][:wanted]
+    )
 
 
-def _numeral(word: str) -> int | None:
-    if re.fullmatch(r"-?\d{1,15}", word):
-        return int(word)
-    return _NUMERALS.get(word)
-
-
-def chains(
-    plain: str, steps: Sequence[BoundOperation], most: int, starter: Starter | None
-) -> list[OperationChain]:
-    """Return the chains of at most so many operations that fit together, likeliest first."""
-    found: list[OperationChain] = []
+def _chains(plain: str, steps: Sequence[_Step], most: int, starter: Starter | None) -> list[_Chain]:
+    found: list[_Chain] = []
     for row in _rows(steps, (), most):
         if starter and starter.returns == "text" and row[-1].family.gives == "words":
-            row = (*row, BoundOperation(JOINING, (0, 0)))
-        chain = OperationChain(row, _score(row, plain))
-        if starter is None:
-            found.append(chain)
-        elif _returns(starter.returns, chain.gives):
-            places = _places(chain.takes, starter.kinds)
-            if places is not None:
-                found.append(replace(chain, places=places))
+            row = (*row, _Step(JOINING, (0, 0)))
+        chain = _Chain(row, _score(row, plain))
+        places = _places(chain.takes, starter.kinds) if starter else ()
+        fits = starter is None or _returns(starter.returns, chain.gives)
+        if fits and places is not None:
+            found.append(replace(chain, places=places))
     return sorted(found, key=lambda chain: -chain.score)
 
 
-def _rows(
-    steps: Sequence[BoundOperation], row: tuple[BoundOperation, ...], most: int
-) -> Iterator[tuple[BoundOperation, ...]]:
+def _rows(steps: Sequence[_Step], row: tuple[_Step, ...], most: int) -> Iterator[tuple[_Step, ...]]:
     for step in steps:
-        if step in row or (row and not _follows(row[-1], step)):
+        follows = step.primary == 1 and row and row[-1].family.gives == step.family.takes[0]
+        if step in row or (row and not follows):
             continue
         longer = (*row, step)
         yield longer
@@ -150,11 +134,7 @@ def _rows(
             yield from _rows(steps, longer, most)
 
 
-def _follows(before: BoundOperation, step: BoundOperation) -> bool:
-    return step.primary == 1 and before.family.gives == step.family.takes[0]
-
-
-def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
+def _score(row: tuple[_Step, ...], plain: str) -> float:
     spans = [range(step.span[0], min(step.span[1], step.span[0] + 45)) for step in row]
     covered = {at for span in spans for at in span}
     twice = sum(map(len, spans)) - len(covered)
@@ -162,19 +142,12 @@ def _score(row: tuple[BoundOperation, ...], plain: str) -> float:
         before.family.stage > after.family.stage or before.family.stage == after.family.stage == 5
         for before, after in pairwise(row)
     )
-    takes = OperationChain(row, 0).takes
+    takes = _Chain(row, 0).takes
     free = sum(value is None for step in row for value in step.bound)
     unasked = 0 if _ASKED.search(plain) else 12 * free
     likely = sum(2 if re.search(_KINDS[kind], plain) else -8 for kind in takes)
-    return (
-        len(covered)
-        - 0.5 * twice
-        - 4 * len(row)
-        - 5 * disorder
-        + likely
-        - 2 * (len(takes) - 1)
-        - unasked
-    )
+    against = 0.5 * twice + 4 * len(row) + 5 * disorder + 2 * (len(takes) - 1) + unasked
+    return len(covered) + likely - against
 
 
 def _returns(returned: str, gives: str) -> bool:
@@ -182,36 +155,28 @@ def _returns(returned: str, gives: str) -> bool:
 
 
 def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] | None:
-    if len(takes) != len(kinds):
-        return None
-    left = list(range(len(kinds)))
     places: list[int] = []
-    for kind in takes:
+    for kind in takes if len(takes) == len(kinds) else ():
+        left = (at for at in range(len(kinds)) if at not in places)
         fit = next((at for at in left if _returns(kinds[at], kind)), None)
-        if fit is None:
-            return None
-        left.remove(fit)
-        places.append(fit)
-    return tuple(places)
+        if fit is not None:
+            places.append(fit)
+    return tuple(places) if len(places) == len(kinds) else None
 
 
-def variants(
-    chain: OperationChain, text: str, plain: str, functional: bool
-) -> Iterator[OperationChain]:
+def _variants(chain: _Chain, text: str, plain: str, functional: bool) -> Iterator[_Chain]:
     """Yield the readings of one chain, likeliest first."""
-    sets = islice(product(*(step.family.variants for step in chain.steps)), 8)
-    for options in sets:
+    for options in islice(product(*(step.family.variants for step in chain.steps)), 8):
         pairs = zip(chain.steps, options, strict=True)
         read = replace(chain, steps=tuple(replace(step, options=chosen) for step, chosen in pairs))
         if functional:
             yield read
             continue
-        for reader in readers(chain.takes, plain):
-            for shower in showers(chain.gives, text):
-                yield replace(read, reads=reader, shows=shower)
+        for reader, shower in product(readers(chain.takes, plain), showers(chain.gives, text)):
+            yield replace(read, reads=reader, shows=shower)
 
 
-def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
+def _works(chain: _Chain, samples: Sequence[tuple[Any, Any]]) -> bool:
     """Say whether a chain gives what the samples show, by calling our own operations."""
     try:
         return all(_agrees(chain, given, wanted) for given, wanted in samples)
@@ -219,27 +184,22 @@ def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
         return False
 
 
-def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
+def _agrees(chain: _Chain, given: Value, wanted: Value) -> bool:
     if chain.reads is None or chain.shows is None:
         return _plain_value(_run(chain, [given[at] for at in chain.places])) == _plain_value(wanted)
     inputs = chain.reads.does(given)
     if len(inputs) != len(chain.takes):
         return False
-    shown = chain.shows.does(_run(chain, list(inputs)))
-    return [line.rstrip() for line in shown.strip().split("\n")] == [
-        line.rstrip() for line in str(wanted).strip().split("\n")
-    ]
+    texts = (chain.shows.does(_run(chain, list(inputs))), str(wanted))
+    shown, told = ([line.rstrip() for line in text.strip().split("\n")] for text in texts)
+    return shown == told
 
 
-def _run(chain: OperationChain, inputs: list[Any]) -> Value:
+def _run(chain: _Chain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
-        if (
-            at
-            and isinstance(result, int)
-            and abs(result) > _LONG
-            and step.family.called not in LIGHT
-        ):
+        long = at and isinstance(result, int) and abs(result) > _LONG
+        if long and step.family.called not in LIGHT:
             raise ValueError("too long to work through by hand")
         given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
         given += [inputs.pop(0) if value is None else value for value in step.bound]
@@ -253,8 +213,7 @@ def _plain_value(value: Value) -> Value:
     return value
 
 
-_TRIES = 150
-"""How many readings a writer tries on the samples before it takes the likeliest."""
+_TRIES = 150  # how many readings a writer tries on the samples before it takes the likeliest
 _LAYOUT = re.compile(
     r"(?:first|second|third|next|following|each|only|single|one|last) (?:\w+ )?lines?\b"
     r"|\binput\b|\bconstraints?\b|\bseparated by\b",
@@ -277,46 +236,34 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
     if chain is None:
         return None
     task = " and ".join(step.family.name for step in chain.steps)
-    return task, whole_program(chain, worker, paper, starter)
+    return task, _whole_program(chain, worker, paper, starter)
 
 
-def _choose(worker: Worker, text: str, starter: Starter | None) -> OperationChain | None:
+def _choose(worker: Worker, text: str, starter: Starter | None) -> _Chain | None:
     """Return the likeliest chain that agrees with the samples, else the likeliest of all."""
     plain = _plain(text)
     most = 1 + min(2, worker.families // 25)
-    steps = find_steps(_task(plain), FAMILIES[: worker.families])
-    found = chains(plain, steps, most, starter)
-    readings = list(
-        islice(
-            (
-                reading
-                for chain in found
-                for reading in variants(chain, text, plain, functional=starter is not None)
-            ),
-            _TRIES,
-        )
-    )
+    steps = _find_steps(_task(plain), FAMILIES[: worker.families])
+    found = _chains(plain, steps, most, starter)
+    ways = (_variants(chain, text, plain, functional=starter is not None) for chain in found)
+    readings = list(islice(linked.from_iterable(ways), _TRIES))
     samples = read_samples(text, starter)
-    fitting = (reading for reading in readings if works(reading, samples))
+    fitting = (reading for reading in readings if _works(reading, samples))
     first = readings[0] if readings else None
     return next(fitting, first) if samples else first
 
 
 def _plain(text: str) -> str:
     low = re.sub(r"class Solution.*", " ", text, flags=re.DOTALL)
-    low = re.split(r"\n\W*(?:examples?|samples?)\b[^\n]*\n", low, maxsplit=1, flags=re.IGNORECASE)[
-        0
-    ]
+    low = re.split(r"(?i)\n\W*(?:examples?|samples?)\b[^\n]*\n", low, maxsplit=1)[0]
     low = re.sub(r"10\s*(?:\^|\*\*)\s*9\s*\+\s*7", "1000000007", low.lower())
     return _GIVEN.sub(r"\1\2\3 ", learnt_words(re.sub(r"\s+", " ", low)[:4000]))
 
 
 def _task(plain: str) -> str:
     """Return what is to be done: sentences that only describe the input say nothing about it."""
-    sentences = re.split(r"(?<=[.!?]) ", plain)
-    sentences = [line for line in sentences if not _FORMAT.search(line)]
-    kept = [line for line in sentences if not _LAYOUT.search(line) or _DOES.search(line)]
-    return " ".join(kept) or plain
+    lines = (line for line in re.split(r"(?<=[.!?]) ", plain) if not _FORMAT.search(line))
+    return " ".join(s for s in lines if not _LAYOUT.search(s) or _DOES.search(s)) or plain
 
 
 _SLIPS = (
@@ -332,11 +279,9 @@ class _Bare(ast.NodeTransformer):
     """Leaves annotations out, as people do in short programs."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        """Drop the annotation of an argument."""
         return ast.arg(arg=node.arg)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Turn an annotated assignment into a plain one."""
         value = node.value or ast.Constant(None)
         return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
 
@@ -345,10 +290,10 @@ class _Bare(ast.NodeTransformer):
 def source(does: Callable[..., Any], called: str) -> str:
     """Return the source of one of our functions as `called`, bare of annotations."""
     is_lambda = does.__name__ == "<lambda>"
-    text = f"def {called}(): pass" if is_lambda else textwrap.dedent(inspect.getsource(does))
+    text = f"def {called}(): pass" if is_lambda else inspect.getsource(does)
     function = ast.parse(text).body[0]
     if isinstance(function, ast.FunctionDef):
-        function.name, function.returns, function.decorator_list = called, None, []
+        function.name, function.returns = called, None
         if is_lambda:
             written = _lambdas(does.__module__)[does.__code__.co_firstlineno]
             function.args, function.body = written.args, [ast.Return(written.body)]
@@ -365,7 +310,7 @@ def _lambdas(module: str) -> dict[int, ast.Lambda]:
     return found
 
 
-def slipped(code: str, worker: Worker, paper: Scratch) -> str:
+def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
     """Return code as a hand writes it down: each line may go wrong."""
     lines = code.split("\n")
     for at, line in enumerate(lines):
@@ -373,37 +318,31 @@ def slipped(code: str, worker: Worker, paper: Scratch) -> str:
             continue
         rate, paper.slip = paper.slip, worker.code_slip if paper.slip else 0.0
         wrong, paper.slip = paper.slips(max(1.0, len(line.strip()) / 25)), rate
-        if wrong:
-            fitting = [(old, new) for old, new in _SLIPS if re.search(old, line)]
-            if fitting:
-                old, new = paper.random.choice(fitting)
-                lines[at] = re.sub(old, new, line, count=1)
+        fitting = [(old, new) for old, new in _SLIPS if re.search(old, line)] if wrong else []
+        if fitting:
+            old, new = paper.random.choice(fitting)
+            lines[at] = re.sub(old, new, line, count=1)
     return "\n".join(lines)
 
 
-def whole_program(
-    chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
-) -> str:
+def _whole_program(chain: _Chain, worker: Worker, paper: Scratch, starter: Starter | None) -> str:
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
     used = {step.family.does: step.family.called for step in chain.steps}
-    parts = [slipped(source(does, called), worker, paper) for does, called in used.items()]
-    names = _names(chain.takes)
+    parts = [_slipped(source(does, called), worker, paper) for does, called in used.items()]
+    bases = {"ints": "values", "int": "n"}
+    names = [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(chain.takes)]
     parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
     if starter:
         parts.append(_method(starter, chain))
     else:
         parts += [source(one.does, one.called) for one in (chain.reads, chain.shows) if one]
-        parts.append(_main(chain))
+        given = f"{chain.reads.called}(sys.stdin.read())" if chain.reads else ""
+        parts.append(f"print({chain.shows.called}(solve(*{given})))" if chain.shows else "")
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
 
 
-def _names(takes: Sequence[str]) -> list[str]:
-    bases = {"ints": "values", "int": "n"}
-    return [f"{bases.get(kind, kind)}{at or ''}" for at, kind in enumerate(takes)]
-
-
-def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
+def _solving(steps: Sequence[_Step], names: list[str]) -> str:
     lines: list[str] = []
     rest = list(names)
     for at, step in enumerate(steps):
@@ -415,14 +354,7 @@ def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _main(chain: OperationChain) -> str:
-    reads, shows = chain.reads, chain.shows
-    if reads is None or shows is None:
-        return ""
-    return f"print({shows.called}(solve(*{reads.called}(sys.stdin.read()))))"
-
-
-def _method(starter: Starter, chain: OperationChain) -> str:
+def _method(starter: Starter, chain: _Chain) -> str:
     given = ", ".join(starter.arguments[at] for at in chain.places)
     call = f"solve({given})"
     if chain.gives in ("matrix", "pairs"):

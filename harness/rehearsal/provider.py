@@ -60,8 +60,7 @@ class WorkerArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     seed: int = 0
-    time_scale: float = Field(default=0.0, ge=0)
-    """Seconds slept per second of modelled latency."""
+    time_scale: float = Field(default=0.0, ge=0)  # seconds slept per second of modelled latency
     stream: str = ""
     """Workers with one stream name share their slips; defaults to the worker's name."""
     slip: float | None = Field(default=None, ge=0, le=1)
@@ -72,8 +71,7 @@ class WorkerArguments(BaseModel):
     families: int | None = Field(default=None, ge=0)
 
 
-def set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArguments]:
-    """Return a worker as its arguments make it; UserError names a wrong one."""
+def _set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArguments]:
     worker = find_worker(name)
     try:
         given = WorkerArguments.model_validate(model_args)
@@ -101,7 +99,7 @@ class RehearsalAPI(ModelAPI):
     ) -> None:
         """Set a worker up; UserError names an unknown worker or model argument."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self._worker, self._given = set_up(model_name, model_args)
+        self._worker, self._given = _set_up(model_name, model_args)
         self._asked: Counter[str] = Counter()
 
     async def generate(
@@ -145,10 +143,8 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     """Count both sides; four tokens per message stand for the turn markers of a chat format."""
     asked = sum(4 + count_tokens(message.text) for message in messages)
     said = max(1, count_tokens(reply))
-    total = asked + said
-    return ModelUsage(
-        input_tokens=asked, output_tokens=said, total_tokens=total, reasoning_tokens=0
-    )
+    both = {"input_tokens": asked, "output_tokens": said}
+    return ModelUsage(**both, total_tokens=asked + said, reasoning_tokens=0)
 
 
 OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
@@ -160,20 +156,9 @@ def respond(
 ) -> str:
     """Return a worker's reply to a chat. Total: whatever the chat, some reply comes back."""
     chat = read_chat(messages)
-    paper = Scratch(
-        rng,
-        slip=min(1.0, worker.slip * heat),
-        digits=worker.digits,
-        reach=worker.reach,
-        knows=worker.knows,
-        floats=worker.floats,
-    )
-    if (
-        chat.asked == "plan"
-        and worker.manner in ("plan", "solve")
-        and worker.name in ("planner", "sage")
-    ):
-        return plan_reply(messages[-1].text if messages else "", paper)
+    paper = Scratch(rng, worker, slip=min(1.0, worker.slip * heat))
+    if chat.asked == "plan" and worker.name in ("planner", "sage"):
+        return _plan_reply(messages[-1].text if messages else "", paper)
     if chat.asked == "program":
         return _program(worker, chat, paper)
     if worker.manner == "recite" and chat.asked != "choice":
@@ -187,12 +172,11 @@ def _attempt(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     if chat.asked == "choice":
         return choices.choose(worker, chat, paper)
     attempts = [calculate(worker, chat, paper) for _ in range(worker.passes)]
-    answer = most_common([attempt.answer for attempt in attempts])
-    if worker.passes == 2 and attempts[0].answer != attempts[1].answer:
+    answers = [attempt.answer for attempt in attempts]
+    if worker.passes == 2 and answers[0] != answers[1]:
         paper.note("The two results differ, so I work it out once more.")
-        attempts.append(calculate(worker, chat, paper))
-        answer = most_common([attempt.answer for attempt in attempts])
-    return WorkedAnswer(answer, attempts[0].why)
+        answers.append(calculate(worker, chat, paper).answer)
+    return WorkedAnswer(most_common(answers), attempts[0].why)
 
 
 def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -200,20 +184,20 @@ def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
     checks = paper if worker.manner == "verify" or chat.gathered else None
     if worker.manner == "verify":
         for at, reply in enumerate(chat.earlier, start=1):
-            for error in wrong_equations(reply, paper)[:3]:
+            for error in _wrong_equations(reply, paper)[:3]:
                 paper.note(f"Reply {at} has an error: {error}.")
     weight = OWN_WEIGHT[worker.manner]
-    answer = weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
+    answer = _weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
     if own.answer is not None and answer != own.answer:
         paper.note(f"I get {own.answer}, but more of the replies before me say {answer}.")
     if answer is None and worker.manner == "plan":
-        return plan_in_words(chat, own.why)
+        return _plan_in_words(chat, own.why)
     if answer is None and chat.asked == "choice":
         paper.note(f"{own.why[:1].upper()}{own.why[1:]}, so this is a guess.")
         answer = choices.guess(worker, chat, paper)
     if answer is None:
-        return no_answer_reply(worker, own.why, paper)
-    return answer_reply(worker, chat, answer, paper)
+        return _no_answer_reply(worker, own.why, paper)
+    return _answer_reply(worker, chat, answer, paper)
 
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
@@ -223,29 +207,24 @@ def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     found = None if told else find_expression(chat.question)
     if found:
         kept.append(f"By {found[0]}, compute: {found[1]}.")
-    settled = weigh(chat.earlier, chat.asked, (None, 0.0), None)
+    settled = _weigh(chat.earlier, chat.asked, (None, 0.0), None)
     if settled is not None and not kept:
-        return answer_reply(worker, chat, settled, paper)
+        return _answer_reply(worker, chat, settled, paper)
     if not kept:
-        return no_answer_reply(worker, "I know of no fact that helps here", paper)
-    facts = "\n".join(kept)
-    return (
-        f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
-    )
+        return _no_answer_reply(worker, "I know of no fact that helps here", paper)
+    ending = "I leave the computation to someone else."
+    return "\n".join(["These are the facts that matter here.", *kept, ending])
 
 
 def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
     own = write_program(worker, chat.question, paper) if worker.families else None
     mine = own[1].strip("\n") if own else None
     earlier = [reply for reply in chat.earlier if final_answer(reply, "program")]
-    if chat.gathered:
-        code = agreed_program(earlier, mine)
-    else:
-        weight = OWN_WEIGHT[worker.manner] if own else 0.0
-        code = weigh(earlier, "program", (mine, weight), None)
+    weighed = _weigh(earlier, "program", (mine, OWN_WEIGHT[worker.manner]), None)
+    code = agreed_program(earlier, mine) if chat.gathered else weighed
     if code is None:
-        return no_answer_reply(worker, "I do not know how to write this program", paper)
-    return program_reply(worker, chat, code, own[0] if own and code == mine else "")
+        return _no_answer_reply(worker, "I do not know how to write this program", paper)
+    return _program_reply(worker, chat, code, own[0] if own and code == mine else "")
 
 
 _LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
@@ -256,7 +235,7 @@ _NAMED = re.compile(
 _SIGNS = {"sum": "+", "difference": "-", "product": "*", "power": "^", "quotient": "/"}
 
 
-def wrong_equations(reply: str, paper: Scratch) -> list[str]:
+def _wrong_equations(reply: str, paper: Scratch) -> list[str]:
     """Return the equations in a reply that do not hold when recomputed."""
     low = plain_words(reply[:6000])
     stated = _stated(low)
@@ -265,8 +244,7 @@ def wrong_equations(reply: str, paper: Scratch) -> list[str]:
     for expression, claimed in stated:
         state = atomised(expression)
         try:
-            node = state.atoms[int(re.findall(r"#(\d+)", state.text)[-1])]
-            value = evaluate(node, paper)
+            value = evaluate(state.marks(state.text)[-1], paper)
         except (OutOfReach, IndexError):
             continue
         if str(value) != claimed:
@@ -278,8 +256,8 @@ def _stated(text: str) -> list[tuple[str, str]]:
     """Return (expression, claimed value) around the equals signs of a text, the first twelve."""
     found: list[tuple[str, str]] = []
     for sign in list(re.finditer("=", text))[:12]:
-        before = text[max(0, sign.start() - 80) : sign.start()]
-        left, right = _LEFT.search(before), _RIGHT.match(text, sign.end())
+        left = _LEFT.search(text[max(0, sign.start() - 80) : sign.start()])
+        right = _RIGHT.match(text, sign.end())
         if left and right and re.search(r"\d\s*[-+*/^]", left[0]):
             found.append((left[0].strip(), right[1]))
     return found
@@ -306,7 +284,7 @@ def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
     return max(programs, key=lambda program: forms.count(_form(program)))
 
 
-def weigh(
+def _weigh(
     replies: Sequence[str], asked: AnswerKind, own: tuple[str | None, float], paper: Scratch | None
 ) -> str | None:
     """Return the answer with most weight: one per reply, less for a reply whose sums are wrong.
@@ -319,7 +297,7 @@ def weigh(
         answer = final_answer(reply, asked)
         if answer is None or (asked == "program" and _form(answer) is None):
             continue
-        errors = wrong_equations(reply, paper) if paper and asked != "program" else []
+        errors = _wrong_equations(reply, paper) if paper and asked != "program" else []
         weights[answer] = weights.get(answer, 0.0) + (0.25 if errors else 1.0) + 0.001 * at
     if own[0] is not None:
         weights[own[0]] = weights.get(own[0], 0.0) + own[1]
@@ -329,6 +307,7 @@ def weigh(
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
 _MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
 _MOST = re.compile(r"at most (\d+)")
+_CODE = r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b"
 _ASKED_AGAIN = "leave all three lists empty"
 _KEEP = "I cannot do better.\n\nmodel_id = []\nsubtasks = []\naccess_list = []"
 """What it says of its own answer in a later round: it has no way to judge it."""
@@ -347,8 +326,7 @@ ROLES = {
 }
 
 
-_Step = tuple[str, str, tuple[int, ...] | str]
-"""Role or model, subtask, and what it reads."""
+_Step = tuple[str, str, tuple[int, ...] | str]  # role or model, subtask, and what it reads
 _WORK = "Use the work above to answer the question."
 _FACTS = "Write down the facts and intermediate results that answering the question needs."
 _PLANS: dict[str, tuple[str, list[_Step]]] = {
@@ -387,8 +365,7 @@ _PLANS: dict[str, tuple[str, list[_Step]]] = {
 }
 
 
-def plan_reply(prompt: str, paper: Scratch) -> str:
-    """Return a plan for the question in a conductor's prompt: reasoning, then three lists."""
+def _plan_reply(prompt: str, paper: Scratch) -> str:
     if _ASKED_AGAIN in prompt:
         return _KEEP
     found, most = _QUESTION.search(prompt), _MOST.search(prompt)
@@ -404,20 +381,16 @@ def plan_reply(prompt: str, paper: Scratch) -> str:
     for role, _, _ in wanted:
         models.append(_pick(role, cards, paper, models))
     limit = max(1, int(most[1][:3]) if most else 5)
-    subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in wanted[:limit])
+    subtasks = ", ".join(f'"{subtask}"' for _, subtask, _ in wanted[:limit])
     reads = [reads if at else () for at, (_, _, reads) in enumerate(wanted[:limit])]
     access = ", ".join('["all"]' if one == "all" else str(list(one)) for one in reads)
-    return (
-        f"{reason}\n\nmodel_id = {models[:limit]}\nsubtasks = [{subtasks}]\n"
-        f"access_list = [{access}]"
-    )
+    lists = f"model_id = {models[:limit]}\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
+    return f"{reason}\n\n{lists}"
 
 
 def _kind(question: str) -> str:
     low = question.lower()
-    if re.search(
-        r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b", low
-    ):
+    if re.search(_CODE, low):
         return "code"
     facts = re.search(name_pattern(), low) is not None and bool(attributes_in(low))
     if re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE):
@@ -434,12 +407,7 @@ def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) ->
     return paper.random.choice([model for model in cards if model not in taken] or list(cards))
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    return f'"{escaped}"'
-
-
-def plan_in_words(chat: Chat, why: str) -> str:
+def _plan_in_words(chat: Chat, why: str) -> str:
     """Return a plan in words: what has to be known, what has to be computed, how it must end."""
     names = list(dict.fromkeys(re.findall(name_pattern(), chat.question.lower())))[:6]
     steps = [f"Find out what the question needs about {name}." for name in names]
@@ -461,7 +429,7 @@ ASIDES = (
 )
 
 
-def written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
+def _written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return the working as this worker writes it out: what is asked, asides, steps."""
     words = without_format(chat.question).split()[: round(12 * worker.verbosity)]
     asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
@@ -471,9 +439,8 @@ def written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
     return "\n".join([opening, *asides[:half], *lines, *asides[half:]])
 
 
-def answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
-    """Return a reply that ends in an answer."""
-    text = written_working(worker, chat, paper)
+def _answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
+    text = _written_working(worker, chat, paper)
     if chat.asked == "choice":
         ending = f"It is {answer}." if worker.prose and paper.slips(2) else f"Answer: {answer}"
     elif worker.prose:
@@ -483,15 +450,13 @@ def answer_reply(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str
     return f"{text}\n{ending}".strip()
 
 
-def program_reply(worker: Worker, chat: Chat, code: str, family: str) -> str:
-    """Return a reply that holds one program."""
+def _program_reply(worker: Worker, chat: Chat, code: str, family: str) -> str:
     intro = f"This is a task about {family}.\n" if family and worker.verbosity >= 0.5 else ""
     asides = "\n".join(ASIDES[: round(3 * worker.verbosity)])
     return f"{intro}{asides}\n```python\n{code}\n```".strip()
 
 
-def no_answer_reply(worker: Worker, why: str, paper: Scratch) -> str:
-    """Return the reply of a worker that has no answer."""
+def _no_answer_reply(worker: Worker, why: str, paper: Scratch) -> str:
     lines = "\n".join(paper.lines[:5]) if worker.verbosity >= 1 else ""
     reason = why or "I cannot settle this"
     return f"{lines}\n{reason[:1].upper()}{reason[1:]}. I cannot give an answer.".strip()

@@ -62,6 +62,10 @@ PLAIN = (
 MONEY = r"(?:[$€£]\s*)?"
 SALE = rf"{A} [a-z ]{{2,40}}?(?: that cost| costing| priced| which cost| worth)?,?\s*(?:at|for|cost|costs|costing|worth)?\s*{MONEY}{A}\s*(?:dollars|euros|pounds|cents|coins|credits)?\s*(?:each|apiece|per|every)"
 UNIT_PRICE = rf"\b(?:each|every|one|an?|per) (?:single )?(?!and\b|of\b|the\b|for\b)([a-z]+?)s?\b[^#.]{{0,30}}?(?:costs?|is|sells for|weighs|holds|has|contains|seats|for|gets|needs|uses)\s*{MONEY}{A}"
+PRICED = rf"\b([a-z]{{3,}}?)(?:s|es)? (?:at|for|cost|costs|costing|priced at|are) {MONEY}{A}[a-z $€£]{{0,12}}(?:each|apiece|per)"
+PRICE_FOR = (
+    rf"{MONEY}{A}\s*(?:dollars |euros )?(?:for|per) (?:an? |each )?([a-z]{{3,}}?)(?:s|es|ren)?\b"
+)
 SPEED = rf"{A}\s*(?:km/h|kilomet(?:re|er)s (?:per|an|each) hour|miles (?:per|an|each) hour|mph|km per hour|kph|m/s|met(?:re|er)s (?:per|each) (?:second|minute)|pages (?:per|an|each) (?:hour|minute|day)|lit(?:re|er)s (?:per|a|each) (?:minute|hour)|[a-z]+ (?:per|an|each|every|a) (?:hour|minute|day|second|week))"
 TIME = rf"{A}\s*(?:hours|minutes|seconds|days|weeks|hour|minute|day)"
 CREW = rf"{A} [a-z]+ (?:can |could )?[a-z ]{{0,40}}?(?:in|take|takes|need|needs) {A} (?:hours|days|minutes|weeks)[^#]{{0,80}}{A}"
@@ -88,14 +92,9 @@ def _together(state: Rewriting) -> Node | None:
     """Things that happen every so often coincide after the least common multiple."""
     if not state.find(r"together|same (?:time|moment|day|instant)|simultaneous|coincide|both"):
         return None
-    turns = [
-        parts[0]
-        for parts in _parts(
-            state, rf"(?:every|each|once in|once every|after every|at intervals of)\s+{A}"
-        )
-    ]
+    every = r"(?:every|each|once in|once every|after every|at intervals of)"
     several = _parts(state, rf"(?:every|intervals of)\s+{A}(?:(?:,| and|, and)\s*{A})+")
-    turns = several[0] if several else turns
+    turns = several[0] if several else [one for one, *_ in _parts(state, rf"{every}\s+{A}")]
     return op("common multiple", *turns) if len(turns) > 1 else None
 
 
@@ -124,22 +123,11 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
         counted = state.find(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b")
         if counted and counted[1] != match[2]:
             found.append([state.at(counted[1]), state.at(match[2])])
-    for match in re.finditer(
-        rf"\b([a-z]{{3,}}?)(?:s|es)? (?:at|for|cost|costs|costing|priced at|are) "
-        rf"{MONEY}{A}[a-z $€£]{{0,12}}(?:each|apiece|per)",
-        state.text,
-    ):
-        for counted in re.finditer(
-            rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text
-        ):
-            if counted[1] != match[2]:
-                found.append([state.at(counted[1]), state.at(match[2])])
-                break
-    for match in re.finditer(
-        rf"{MONEY}{A}\s*(?:dollars |euros )?(?:for|per) (?:an? |each "
-        rf")?([a-z]{{3,}}?)(?:s|es|ren)?\b",
-        state.text,
-    ):
+    for match in re.finditer(PRICED, state.text):
+        counts = re.findall(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text)
+        others = [count for count in counts if count != match[2]]
+        found += [[state.at(count), state.at(match[2])] for count in others[:1]]
+    for match in re.finditer(PRICE_FOR, state.text):
         counted = state.find(rf"{A} {re.escape(match[2])}(?:s|es|ren)?\b")
         if counted and counted[1] != match[1] and not found[2:]:
             found.append([state.at(counted[1]), state.at(match[1])])
@@ -147,10 +135,8 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
 
 
 def _change(state: Rewriting) -> Node | None:
-    paid = state.find(
-        rf"(?:pays? with|paid with|hands over|gives the \w+|with a|from a|out of "
-        rf"a)\s*{MONEY}{A}"
-    )
+    given = r"(?:pays? with|paid with|hands over|gives the \w+|with a|from a|out of a)"
+    paid = state.find(rf"{given}\s*{MONEY}{A}")
     if paid is None or "change" not in state.text:
         return None
     rest = Rewriting(state.text.replace(paid[0], " ; "), state.atoms)
@@ -167,10 +153,8 @@ def _travel(state: Rewriting) -> Node | None:
         if len(speeds) == 1 and len(times) > 1:
             legs = [speeds[0][0] * op("sum", *[t[0] for t in times])]
         return _total(legs)
-    far = state.find(
-        rf"{A}\s*(?:km|kilomet|miles|met(?:re|er)s|lit(?:re|er)s|pages"
-        rf"|[a-z]+)\b(?! per| an| each)"
-    )
+    length = r"(?:km|kilomet|miles|met(?:re|er)s|lit(?:re|er)s|pages|[a-z]+)"
+    far = state.find(rf"{A}\s*{length}\b(?! per| an| each)")
     if far and state.find(r"how (?:long|many (?:hours|minutes|seconds|days))|time"):
         return state.at(far[1]) / speeds[0][0]
     return None
@@ -186,8 +170,7 @@ def _rows(state: Rewriting) -> Node | None:
 def _adjusted(state: Rewriting, total: Node) -> Node:
     """Return a total after what the story takes away and adds."""
     for found in LESS.finditer(state.text):
-        mark = next(mark for mark in found.groups() if mark)
-        total = total - state.at(mark)
+        total = total - state.at(found[1] or found[2])
     for found in MORE.finditer(state.text):
         total = total + state.at(found[1])
     return total
@@ -197,38 +180,29 @@ def _total(parts: list[Node]) -> Node:
     return parts[0] if len(parts) == 1 else op("sum", *parts)
 
 
-def first(state: Rewriting, *patterns: str) -> list[Node]:
-    """Return the atoms of the first pattern that is in the text."""
-    for pattern in patterns:
-        found = state.find(pattern)
-        if found:
-            return [state.at(mark) for mark in found.groups() if mark and mark.isdigit()]
-    return []
+def _first(state: Rewriting, *patterns: str) -> list[Node]:
+    found = next(filter(None, map(state.find, patterns)), None)
+    return [state.at(mark) for mark in found.groups() if mark and mark.isdigit()] if found else []
 
 
-def asks(state: Rewriting, pattern: str) -> bool:
-    """Say whether the part that asks says something."""
-    asking = [
-        part
-        for part in re.split(r"(?<=[.;])\s|\n", state.text)
-        if "?" in part or re.search(r"\bfind\b|determine|calculate|compute", part)
-    ]
+def _asks(state: Rewriting, pattern: str) -> bool:
+    parts = re.split(r"(?<=[.;])\s|\n", state.text)
+    asking = [one for one in parts if re.search(r"\?|\bfind\b|determine|calculate|compute", one)]
     return re.search(pattern, " ".join(asking) or state.text) is not None
 
 
-def average(state: Rewriting) -> Node | None:
+def _average(state: Rewriting) -> Node | None:
     """Return the sum of so many numbers from their average."""
-    found = first(state, rf"(?:average|mean) (?:\w+ )?of {A} [a-z]+ is {A}")
-    return op("product", *found) if len(found) == 2 and asks(state, r"sum|total|add") else None
+    found = _first(state, rf"(?:average|mean) (?:\w+ )?of {A} [a-z]+ is {A}")
+    return op("product", *found) if len(found) == 2 and _asks(state, r"sum|total|add") else None
 
 
-def fee(state: Rewriting) -> Node | None:
+def _fee(state: Rewriting) -> Node | None:
     """A fixed charge and so much for each."""
     fixed = rf"{A} (?:[a-z]+ )?(?:plus|and|and then|then|with)(?: an additional| another| a further)? (?:\$|€)?{A} (?:[a-z]+ )?(?:per|for each|for every|each|an?|every) (?:additional )?([a-z]+)"
     found = state.find(fixed)
-    if found is None or not state.find(
-        r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire"
-    ):
+    charge = r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire"
+    if found is None or not state.find(charge):
         return None
     unit = re.sub(r"(?:re|er|s)$", "", found[3])
     count = re.search(rf"{A} {unit}", state.text.replace(found[0], " ; "))
@@ -237,42 +211,37 @@ def fee(state: Rewriting) -> Node | None:
 
 def lots(state: Rewriting) -> Node | None:
     """So many of one thing at a price, so many of another."""
-    lots = re.findall(
-        rf"{A} [a-z]+(?: [a-z]+)? (?:at|for|costing|priced at|worth) (?:\$|€)?{A}", state.text
-    )
-    if not lots or not asks(
-        state, r"total|cost|pay|revenue|earn|spend|altogether|worth|how much|take in|bill"
-    ):
+    priced = rf"{A} [a-z]+(?: [a-z]+)? (?:at|for|costing|priced at|worth) (?:\$|€)?{A}"
+    lots = re.findall(priced, state.text)
+    asked = r"total|cost|pay|revenue|earn|spend|altogether|worth|how much|take in|bill"
+    if not lots or not _asks(state, asked):
         return None
     return _total([state.at(n) * state.at(price) for n, price in lots])
 
 
-def percent(state: Rewriting) -> Node | None:
+def _percent(state: Rewriting) -> Node | None:
     """Return a share, or what is left or there after it."""
     sign = r"(?: ?%| per ?cent)"
-    share = first(state, rf"{A}{sign}")
-    whole = first(state, rf"{A}(?! ?%| per ?cent)(?=[^#]{{0,160}}#\d+{sign})")
+    share = _first(state, rf"{A}{sign}")
+    whole = _first(state, rf"{A}(?! ?%| per ?cent)(?=[^#]{{0,160}}#\d+{sign})")
     if not share or not whole:
         return None
     part = whole[0] * share[0] / 100
     text = state.text
-    if re.search(r"reduc|discount|off\b|lower|cheaper|decreas|fall|sale|drop", text) and not asks(
-        state, r"(?:how much|what) (?:is the discount|do(?:es)? \w+ save|is saved)|sav"
-    ):
+    saved = r"(?:how much|what) (?:is the discount|do(?:es)? \w+ save|is saved)|sav"
+    less = re.search(r"reduc|discount|off\b|lower|cheaper|decreas|fall|sale|drop", text)
+    if less and not _asks(state, saved):
         return whole[0] - part
-    if re.search(r"increas|rais|rise|rose|grow|grew|interest|tip|tax", text) and not asks(
-        state, r"how much interest|by how much"
-    ):
+    more = re.search(r"increas|rais|rise|rose|grow|grew|interest|tip|tax", text)
+    if more and not _asks(state, r"how much interest|by how much"):
         return whole[0] + part
-    if asks(state, r"not\b|remain|left|rest\b|other"):
-        return whole[0] - part
-    return part
+    return whole[0] - part if _asks(state, r"not\b|remain|left|rest\b|other") else part
 
 
-def machines(state: Rewriting) -> Node | None:
+def _machines(state: Rewriting) -> Node | None:
     """So many makers, so much each in an hour, so many hours."""
     rate = state.find(rf"{A} (?:\w+ ){{0,3}}?(?:per|an|each|every|a) (?:single )?({_TIME})")
-    if rate is None or not asks(state, r"how (?:many|much|far|long)|total|what"):
+    if rate is None or not _asks(state, r"how (?:many|much|far|long)|total|what"):
         return None
     made = state.at(rate[1])
     rest = state.text[: rate.start()] + " ; " + state.text[rate.end() :]
@@ -282,16 +251,15 @@ def machines(state: Rewriting) -> Node | None:
         makers = re.findall(rf"{A} [a-z]+", rest.replace(span[0], " ; ", 1))
         return op("product", made, *map(state.at, makers[:1]), state.at(span[1]))
     amount = re.search(rf"{A} [a-z]+", rest)
-    if amount and asks(state, rf"how (?:long|many {unit}s)|in how many"):
+    if amount and _asks(state, rf"how (?:long|many {unit}s)|in how many"):
         return state.at(amount[1]) / made
     return None
 
 
-def proportion(state: Rewriting) -> Node | None:
+def _proportion(state: Rewriting) -> Node | None:
     """So much for so many, hence how much for another number."""
-    found = state.find(
-        rf"{A} ([a-z]+)(?: of [a-z]+)? (?:(?:per|for|every|for every|to|cost|costs|weigh|make|makes|needs?|is enough for|are needed for|yields?|on)\s+)+(?:\$|€)?{A}(?: ([a-z]+))?"
-    )
+    per = r"(?:(?:per|for|every|for every|to|cost|costs|weigh|make|makes|needs?|is enough for|are needed for|yields?|on)\s+)+"
+    found = state.find(rf"{A} ([a-z]+)(?: of [a-z]+)? {per}(?:\$|€)?{A}(?: ([a-z]+))?")
     if found is None:
         return None
     rest = state.text[found.end() :]
@@ -308,20 +276,18 @@ _UP = r"buys?|bought|gets?|got|receiv\w+|finds?|found|adds?|added|picks?|picked|
 _DOWN = r"gives?|gave|given|sells?|sold|los[te]\w*|eats?|ate|eaten|spends?|spent|uses?|used|breaks?|broke|leaves?|left|get off|gets off|got off|removes?|removed|takes? away|took|withdr\w+|falls?|fell|drops?|dropped|donat\w+|throws?|threw|pays?|paid|borrow\w*|lent|lends"
 
 
-def stock(state: Rewriting) -> Node | None:
+def _stock(state: Rewriting) -> Node | None:
     """Something there at first, then more and less of it."""
-    if not asks(state, r"how (?:many|much)|what is"):
+    if not _asks(state, r"how (?:many|much)|what is"):
         return None
-    start = state.find(
-        rf"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked) (?:exactly )?(?:\$|€)?{A}"
-    )
+    has = r"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked)"
+    start = state.find(rf"{has} (?:exactly )?(?:\$|€)?{A}")
     if start is None:
         return None
     total = state.at(start[1])
-    changed = (
-        rf"\b(?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b(?: [a-z$€]+){{0,4}}? ?(?:\$|€)?#(?P<mark>\d+)"
-    )
-    behind = rf"#(?P<mark>\d+)(?: [a-z]+)?? (?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b"
+    way = rf"(?:(?P<up>{_UP})|(?P<down>{_DOWN}))"
+    changed = rf"\b{way}\b(?: [a-z$€]+){{0,4}}? ?(?:\$|€)?#(?P<mark>\d+)"
+    behind = rf"#(?P<mark>\d+)(?: [a-z]+)?? {way}\b"
     rest = state.text[start.end() :]
     changes = max(list(re.finditer(changed, rest)), list(re.finditer(behind, rest)), key=len)
     for change in changes:
@@ -334,7 +300,7 @@ def _years_on(state: Rewriting) -> Node | None:
     """In how many years one will be so many times as old as the other."""
     times = state.find(rf"(?:{A} times|(twice)) as old")
     ages = re.findall(r"#(\d+)", state.text[: times.start()] if times else "")
-    if times is None or len(ages) != 2 or not asks(state, r"how many years|when"):
+    if times is None or len(ages) != 2 or not _asks(state, r"how many years|when"):
         return None
     one, other = sorted(map(state.at, ages), key=lambda node: -node.value)
     ratio = number(2) if times[2] else state.at(times[1])
@@ -343,7 +309,7 @@ def _years_on(state: Rewriting) -> Node | None:
 
 def _consecutive(state: Rewriting) -> Node | None:
     """So many numbers in a row, from their sum."""
-    found = first(
+    found = _first(
         state,
         rf"{A} consecutive (?:\w+ )?(?:integers|numbers|whole)[^#]{{0,50}}(?:sum|total|add)[^#]{{0,20}}{A}",
         rf"sum of {A} consecutive (?:\w+ )?(?:integers|numbers)[^#]{{0,30}}{A}",
@@ -352,19 +318,16 @@ def _consecutive(state: Rewriting) -> Node | None:
         return None
     step = number(2 if state.find(r"consecutive (?:\w+ )?(?:even|odd)") else 1)
     middle, reach = found[1] / found[0], step * (found[0] - 1) / 2
-    if asks(state, r"middle"):
+    if _asks(state, r"middle"):
         return middle
-    return middle - reach if asks(state, r"smallest|least|first|lowest") else middle + reach
+    return middle - reach if _asks(state, r"smallest|least|first|lowest") else middle + reach
 
 
 def _offices(state: Rewriting) -> Node | None:
     """Different offices or prizes filled from one pool: the order matters."""
     places = roles(state.text)
-    pool = first(
-        state,
-        rf"{A} (?:[a-z]+ )?(?:people|members|students|candidates|runners|players|athletes|pupils|swimmers|employees|children|friends|contestants|teams|horses|persons|[a-z]+s)\b",
-    )
-    if places < 2 or not pool or not asks(state, r"how many|number of"):
+    pool = _first(state, rf"{A} (?:[a-z]+ )?(?:people|children|[a-z]+s)\b")
+    if places < 2 or not pool or not _asks(state, r"how many|number of"):
         return None
     k = number(places)
     return op("binomial", pool[0], k) * op("factorial", k)
@@ -377,14 +340,11 @@ def _pieces(state: Rewriting) -> Node | None:
         marks = marks[1:]
     if len(marks) not in (2, 3) or state.find(r"every #\d+|prime|digit|each costs?"):
         return None
-    if asks(
-        state,
-        r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)",
-    ) and state.find(
-        r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none"
-    ):
+    most = r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)"
+    alike = r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none"
+    if _asks(state, most) and state.find(alike):
         return op("common divisor", *marks)
-    fewest = asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*")
+    fewest = _asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*")
     packed = r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of"
     even = r"same|equal|either|both|exactly|left over|evenly"
     if fewest and state.find(packed) and state.find(even):
@@ -394,30 +354,18 @@ def _pieces(state: Rewriting) -> Node | None:
 
 def _legs(state: Rewriting) -> Node | None:
     speed = rf"{A} ?(?:km|kilomet(?:re|er)s?|miles?|m|met(?:re|er)s?) ?(?:per|an|each|a|/) ?(?:hour|h|second|s|minute)\b"
-    legs = re.findall(
-        rf"{speed}[^#.?]{{0,30}}?\b(?:for|in|during) (?:the (?:first|next|last) |another |a further )?{A}",
-        state.text,
-    )
-    legs += [
-        (s, t)
-        for t, s in re.findall(
-            rf"{A} (?:hours|minutes|seconds) (?:at|with) (?:a |an )?(?:constant |average |steady )?(?:speed of )?{speed}",
-            state.text,
-        )
-    ]
-    if (
-        not legs
-        or not asks(state, r"how (?:far|many|long)|distance|total")
-        or asks(state, r"average")
-    ):
+    speed_first = rf"{speed}[^#.?]{{0,30}}?\b(?:for|in|during) (?:the (?:first|next|last) |another |a further )?{A}"
+    time_first = rf"{A} (?:hours|minutes|seconds) (?:at|with) (?:a |an )?(?:constant |average |steady )?(?:speed of )?{speed}"
+    legs = re.findall(speed_first, state.text)
+    legs += [(s, t) for t, s in re.findall(time_first, state.text)]
+    asked = _asks(state, r"how (?:far|many|long)|distance|total")
+    if not legs or not asked or _asks(state, r"average"):
         apart = re.findall(speed, state.text)
-        gap = first(
-            state,
-            rf"{A} (?:km|kilomet(?:re|er)s|miles|m|met(?:re|er)s) (?:apart|from each other|away)",
-        )
+        length = r"(?:km|kilomet(?:re|er)s|miles|m|met(?:re|er)s)"
+        gap = _first(state, rf"{A} {length} (?:apart|from each other|away)")
         if gap and len(apart) == 2 and state.find(r"towards?|meet"):
             return gap[0] / op("sum", *map(state.at, apart))
-        hours = first(state, rf"after {A} (?:hours|minutes|seconds)")
+        hours = _first(state, rf"after {A} (?:hours|minutes|seconds)")
         if len(apart) == 2 and hours and state.find(r"opposite|towards|apart|away from each other"):
             return op("sum", *map(state.at, apart)) * hours[0]
         return None
@@ -426,7 +374,7 @@ def _legs(state: Rewriting) -> Node | None:
 
 def _ages(state: Rewriting) -> Node | None:
     """Two people's ages (or shares) from their sum and difference or ratio."""
-    total = first(
+    total = _first(
         state,
         rf"(?:together|in total|combined|sum of their ages|their ages (?:add up to|sum to|total)|add(?:s)? up to|altogether)[^#.?]{{0,30}}{A}",
         rf"{A} (?:\w+ )?(?:together|altogether|in total|between them)",
@@ -449,21 +397,20 @@ def _ages(state: Rewriting) -> Node | None:
     if apart:
         gap = state.at(apart[2])
         upper = apart[3] not in ("fewer", "less", "younger")
-        other = bool(apart[4] and re.search(rf"\b{apart[4]}\b", asking)) or bool(
-            re.search("younger|smaller|less\b", asking)
-        )
+        named = apart[4] and re.search(rf"\b{apart[4]}\b", asking)
+        other = bool(named or re.search("younger|smaller|less\b", asking))
         return (total[0] + gap if upper != other else total[0] - gap) / 2
     return None
 
 
 def _two_numbers(state: Rewriting) -> Node | None:
-    total = first(
+    total = _first(
         state,
         rf"numbers (?:add(?:s|ing)? up to|add to|sum to|have (?:a|the) sum(?: of)?|whose sum is|total) {A}",
         rf"sum of (?:the )?(?:two|#\d+) (?:\w+ )?(?:numbers|integers) is {A}",
         rf"\bsum (?:is|of|equals) {A}",
     )
-    gap = first(
+    gap = _first(
         state,
         rf"differ(?:ing)? by {A}",
         rf"difference (?:is|of|equals|between them is) {A}",
@@ -471,19 +418,19 @@ def _two_numbers(state: Rewriting) -> Node | None:
     )
     if not total or not gap:
         return None
-    if asks(state, r"product"):
+    if _asks(state, r"product"):
         return (total[0] ** 2 - gap[0] ** 2) / 4
-    lower = asks(state, r"smaller|lesser|lower|least")
+    lower = _asks(state, r"smaller|lesser|lower|least")
     return (total[0] - gap[0] if lower else total[0] + gap[0]) / 2
 
 
 def _heads(state: Rewriting) -> Node | None:
-    heads = first(state, rf"{A} (?:heads|animals|vehicles)")
-    legs = first(state, rf"{A} (?:legs|feet|wheels)")
+    heads = _first(state, rf"{A} (?:heads|animals|vehicles)")
+    legs = _first(state, rf"{A} (?:legs|feet|wheels)")
     if not heads or not legs:
         return None
     four = (legs[0] - number(2) * heads[0]) / 2
-    if asks(state, r"rabbits?|cows?|pigs?|sheep|horses?|dogs?|goats?|cats?|cars?"):
+    if _asks(state, r"rabbits?|cows?|pigs?|sheep|horses?|dogs?|goats?|cats?|cars?"):
         return four
     return heads[0] - four
 
@@ -491,7 +438,7 @@ def _heads(state: Rewriting) -> Node | None:
 def _shape(state: Rewriting) -> Node | None:
     if not state.find(r"rectang|garden|field|room|floor|plot|square|playground|yard|pool|sheet"):
         return None
-    sides = first(
+    sides = _first(
         state,
         rf"{A} (?:\w+ )?(?:long|in length)[^#]{{0,30}}{A} (?:\w+ )?(?:wide|in width|broad)",
         rf"(?:length|long side)[^#]{{0,20}}{A}[^#]{{0,40}}(?:width|breadth|wide)[^#]{{0,20}}{A}",
@@ -499,41 +446,33 @@ def _shape(state: Rewriting) -> Node | None:
         rf"{A} (?:\w+ )?(?:by|wide and|x|times) {A}",
         rf"sides (?:of |of length |measuring )?{A}(?: \w+)? and {A}",
     )
-    if len(sides) == 2 and asks(state, r"perimeter|around|fence|border|edge"):
+    if len(sides) == 2 and _asks(state, r"perimeter|around|fence|border|edge"):
         return number(2) * op("sum", *sides)
-    if len(sides) == 2 and asks(state, r"area|square (?:met|cent|feet)|cover|tiles?"):
+    if len(sides) == 2 and _asks(state, r"area|square (?:met|cent|feet)|cover|tiles?"):
         return op("product", *sides)
-    area = first(state, rf"area (?:is|of) {A}")
-    side = first(
-        state, rf"(?:length|width|side|long|wide)[^#.]{{0,20}}{A}", rf"{A} (?:\w+ )?(?:long|wide)"
-    )
-    if area and side and area != side and asks(state, r"width|length|side|wide|long"):
+    area = _first(state, rf"area (?:is|of) {A}")
+    behind = rf"{A} (?:\w+ )?(?:long|wide)"
+    side = _first(state, rf"(?:length|width|side|long|wide)[^#.]{{0,20}}{A}", behind)
+    if area and side and area != side and _asks(state, r"width|length|side|wide|long"):
         return area[0] / side[0]
     return None
 
 
 def _jointly(state: Rewriting) -> Node | None:
     """Two who need so long each, working side by side."""
-    if not state.find(r"together|both|side by side|at the same time|jointly") or not asks(
-        state, r"how (?:long|many)|time"
-    ):
+    jointly = state.find(r"together|both|side by side|at the same time|jointly")
+    if not jointly or not _asks(state, r"how (?:long|many)|time"):
         return None
-    times = re.findall(
-        rf"(?:in|takes?|needs?|requires?|alone in) (?:exactly )?{A} {_TIME}", state.text
-    )
+    spent = rf"(?:in|takes?|needs?|requires?|alone in) (?:exactly )?{A} {_TIME}"
+    times = [*map(state.at, re.findall(spent, state.text))]
     if len(times) != 2:
-        times = first(state, rf"in {A} {_TIME}[^#?]{{0,60}}in {A}")
-        if len(times) != 2:
-            return None
-        one, other = times
-    else:
-        one, other = map(state.at, times)
-    return one * other / (one + other)
+        times = _first(state, rf"in {A} {_TIME}[^#?]{{0,60}}in {A}")
+    return times[0] * times[1] / (times[0] + times[1]) if len(times) == 2 else None
 
 
 READERS = (
     _together, _crew, _change, _sale,
-    fee, _years_on, _consecutive, average, _offices, _pieces,
-    _legs, _ages, _two_numbers, _heads, _shape, _jointly, percent, lots, machines, proportion, stock,
+    _fee, _years_on, _consecutive, _average, _offices, _pieces,
+    _legs, _ages, _two_numbers, _heads, _shape, _jointly, _percent, lots, _machines, _proportion, _stock,
     _travel, _rows,
 )  # fmt: skip

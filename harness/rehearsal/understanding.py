@@ -4,7 +4,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
@@ -28,7 +28,6 @@ _SEVERAL = re.compile(
     rf"{_VALUE}s|(?:these|those|both)(?: (?:two|three|#\d+|of these|of those))?"
     rf"(?: (?:resulting |new )?{_VALUE}s)?|the (?:results|products|sums)\b(?! of)|them\b)"
 )
-_THEIR = re.compile(r"\b(?:their|its)\b")
 _ONE = re.compile(
     rf"\b(?:the|this|that) (?:resulting |obtained |new |final |last |same |so obtained )*{_VALUE}"
     r"(?: obtained| just found| found| so obtained| you (?:get|obtain|found|find))?\b"
@@ -72,14 +71,9 @@ _REMAINDER = re.compile(
 
 @lru_cache(maxsize=4096)
 def read_calculation(text: str, stories: bool) -> Node | None:
-    """Return the calculation a question asks for, None when no part of it is understood.
-
-    Read once: a calculation is immutable, and workers read the same question again.
-    """
-    state = bind(
-        atomised(usual_words(plain_words(without_format(text)))),
-        lambda part: _clause(part, [], stories),
-    )
+    """Return the calculation a question asks for, None when no part of it is understood."""
+    state = atomised(usual_words(plain_words(without_format(text))))
+    state = _bind(state, lambda part: _clause(part, [], stories))
     readings = [_whole(state, stories), _in_turn(state, stories)]
     found = [_finished(node, state) for node in readings if node is not None]
     return max(found, key=lambda node: len(_leaves(node)), default=None)
@@ -125,9 +119,9 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 
 def _plainly(state: Rewriting, stories: bool) -> Node | None:
     _simplify(state)
-    readers = (find_progression, find_search)
+    readers = (_find_progression, _find_search)
     if state.find(r"multiples?\b|divisible|primes?\b"):
-        readers = (find_search, find_progression)
+        readers = (_find_search, _find_progression)
     node = next((node for reader in readers if (node := reader(state))), None)
     if node is not None:
         return node
@@ -151,13 +145,10 @@ def _in_turn(state: Rewriting, stories: bool) -> Node | None:
         _refer(part, memory)
         found = _clause(part, memory, stories)
         if found:
-            memory = [*memory, *found] if not _goes_on(clause) else [*memory[:-1], *found]
+            goes_on = any(pattern.match(clause) for pattern, _ in _GO_ON)
+            memory = [*(memory[:-1] if goes_on else memory), *found]
             last = found[-1]
     return last if last is not None and last.size() else None
-
-
-def _goes_on(clause: str) -> bool:
-    return any(pattern.match(clause) for pattern, _ in _GO_ON)
 
 
 def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
@@ -167,7 +158,7 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
             return [op(operation, memory[-1], part.at(found[1][1:]))]
     _simplify(part)
     part.text = _TWICE.sub(lambda m: _both(m, part), part.text)
-    node = find_progression(part) or find_search(part)
+    node = _find_progression(part) or _find_search(part)
     if node is not None:
         return [node]
     understand(part)
@@ -254,12 +245,12 @@ _DENOTE = re.compile(
 _WORD_AFTER = r"(?!\s+(?!(?:and|is|be|to|or|by|divided|when|raised|plus|minus|times|mod|modulo|multiplied|but|both|does|has|then|in base|inclusive|through|squared|cubed|leaves?|exceeds)\b)[a-z#])"
 
 
-def bind(state: Rewriting, reader: Reader) -> Rewriting:
+def _bind(state: Rewriting, reader: Reader) -> Rewriting:
     """Put what letters stand for in their place, as far as their meanings are understood."""
     for _ in range(8):
         fold_infix(state)
-        if not any(way(state, reader) for way in (_for, _pair, _called, _single, _denoted)):
-            return state
+        if not any(way(state, reader) for way in _WAYS):
+            break
     return state
 
 
@@ -290,27 +281,19 @@ def _single(state: Rewriting, reader: Reader) -> bool:
     return False
 
 
-def _called(state: Rewriting, reader: Reader) -> bool:
-    found = _CALLED.search(state.text)
-    node = _meaning(found["what"], state, reader) if found else None
-    if found is None or node is None:
-        return False
-    return _bound(state, found, {found["name"]: node})
+def _named(pattern: re.Pattern[str], state: Rewriting, reader: Reader) -> bool:
+    found = pattern.search(state.text)
+    groups = found.groupdict() if found else {}
+    name = groups.get("early") or groups.get("name")
+    node = _meaning(groups["what"], state, reader) if name else None
+    return found is not None and node is not None and _bound(state, found, {str(name): node})
 
 
-def _denoted(state: Rewriting, reader: Reader) -> bool:
-    found = _DENOTE.search(state.text)
-    name = (found["early"] or found["name"]) if found else None
-    node = _meaning(found["what"], state, reader) if found and name else None
-    if found is None or node is None or name is None:
-        return False
-    return _bound(state, found, {name: node})
+_WAYS = (_for, _pair, partial(_named, _CALLED), _single, partial(_named, _DENOTE))
 
 
 def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
-    if not re.search(r"#\d+", words):
-        return None
-    nodes = reader(_copy(state, words.strip()))
+    nodes = reader(_copy(state, words.strip())) if re.search(r"#\d+", words) else []
     return nodes[-1] if nodes else None
 
 
@@ -328,15 +311,10 @@ def _put(state: Rewriting, name: str, node: Node) -> None:
     text = re.sub(rf"(#\d+)\s?{name}(?![a-z'])", rf"\1 * {mark}", state.text)
     for one, other in ((name, r"([bcknqxyz])"), (r"([akmnpxy])", name)):
         pair = rf"(?<![\w#'])(?!by|my|an|as|at|is|in|no|pi){one}{other}(?![\w'])"
-        text = re.sub(pattern=pair, repl=lambda m: _factors(m, name, mark), string=text)
+        text = re.sub(pair, lambda m: " * ".join(m[0]).replace(name, mark), text)
     text = re.sub(rf"(?<![\w#']){name}\s?-?\s?th\b", f" {mark}th", text)
     after = _WORD_AFTER if name in "ai" else ""
     state.text = re.sub(rf"(?<![\w#'\\]){name}(?![\w'’]){after}", f" {mark} ", text)
-
-
-def _factors(found: re.Match[str], name: str, mark: str) -> str:
-    """Write two letters side by side as a product."""
-    return " * ".join(mark if letter == name else letter for letter in found[0])
 
 
 _THING = r"(?:terms?|numbers?|members?|entries|entry|elements?|rows?|days?|weeks?|months?|years?|hours?|layers?|levels?|steps?|rounds?|one|shelf|shelves|minutes?|lengths?|values?)"
@@ -377,8 +355,7 @@ class _Found:
     listed: list[Node] = field(default_factory=list[Node])
 
 
-def find_progression(state: Rewriting) -> Node | None:
-    """Return the calculation behind a question about a progression, None for other questions."""
+def _find_progression(state: Rewriting) -> Node | None:
     text = state.text
     listed = _LISTED.search(text)
     if re.search(r"fibonacci", text):
@@ -422,11 +399,9 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
         slots["difference"] = number(0) - slots["fall"]
     if len(found.listed) >= 2:
         first, second = found.listed[:2]
-        values = [node.value for node in found.listed[:3]]
-        plain = all(node.operation == "number" for node in found.listed[:3]) and len(values) == 3
-        geometric = geometric or (
-            plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1]
-        )
+        values = [node.value for node in found.listed[:3] if node.operation == "number"]
+        even = len(values) < 3 or values[0] == 0 or values[1] - values[0] == values[2] - values[1]
+        geometric = geometric or not even
         slots["first"] = first
         slots |= {"ratio": second / first} if geometric else {"difference": second - first}
     if len(found.given) == 2 and not geometric:
@@ -442,16 +417,13 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
 def _asked(found: _Found, text: str) -> Node | None:
     slots = found.slots
     first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
-    wanted = re.search(
-        r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)", text
-    )
+    asking = r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)"
+    wanted = re.search(asking, text)
     if wanted and wanted[1] == "first term" and found.given and first:
         return first
     if wanted and wanted[1] == "common difference" and step and step.size():
         return step
-    if first is None or (step is None and ratio is None):
-        return None
-    return _further(slots, first, text)
+    return _further(slots, first, text) if first and (step or ratio) else None
 
 
 def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
@@ -467,10 +439,9 @@ def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
         return _term(first, step, ratio, nth)
     if count is None:
         return None
-    if adding and step is not None:
-        return op("arithmetic series", first, step, count)
     if adding:
-        return op("geometric series", first, ratio, count)
+        kind = "arithmetic series" if step else "geometric series"
+        return op(kind, first, step or ratio, count)
     if step is None and re.search(r"\bafter\b", text) and "term" not in text:
         return first * ratio**count
     return _term(first, step, ratio, count)
@@ -480,12 +451,10 @@ def _term(first: Node, step: Node | None, ratio: Node, nth: Node) -> Node:
     return first * ratio ** (nth - 1) if step is None else first + step * (nth - 1)
 
 
-OPEN = Node("open")
-"""The upper end of a search without one."""
+OPEN = Node("open")  # the upper end of a search without one
 
 
-def find_search(state: Rewriting) -> Node | None:
-    """Return the search that a question asks for, None when it asks for something else."""
+def _find_search(state: Rewriting) -> Node | None:
     text = state.text
     wanted = next((wanted for wanted, pattern in _WANTED if re.search(pattern, text)), None)
     if wanted is None:
@@ -513,6 +482,10 @@ _WANTED = (
 )  # fmt: skip
 
 
+_SHARED = rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of|both|each)?\s*({stories.MANY})"
+_IN_TURN = rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})"
+
+
 def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
     found: list[tuple[str, tuple[Node, ...]]] = []
     for name, pattern in stories.CONDITIONS:
@@ -522,60 +495,42 @@ def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node
             parts = tuple(state.at(mark) for mark in match.groups() if mark)
             found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
             text = text.replace(match[0], " ; ", 1)
-    shared = re.search(
-        rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
-        rf"|both|each)?\s*({stories.MANY})",
-        text,
-    )
+    shared = re.search(_SHARED, text)
     if shared and len(moduli := state.marks(shared[2])) > 1:
         found += [("remainder", (state.at(shared[1]), modulus)) for modulus in moduli]
         text = text.replace(shared[0], " ; ", 1)
-    many = re.search(
-        rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})", text
-    )
-    if many:
-        left, right = (state.marks(many[group]) for group in (1, 4))
-        if len(left) == len(right):
-            found += [("remainder", pair) for pair in zip(left, right, strict=True)]
-            text = text.replace(many[0], " ; ", 1)
+    many = re.search(_IN_TURN, text)
+    left, right = (state.marks(many[group]) for group in (1, 4)) if many else ([], [])
+    if many and len(left) == len(right):
+        found += [("remainder", pair) for pair in zip(left, right, strict=True)]
+        text = text.replace(many[0], " ; ", 1)
     found += [(name, ()) for name, pattern in stories.PLAIN if re.search(pattern, text)]
     return found, text
 
 
+_DIVISIBLE = rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ of)?\s*({stories.MANY})"
+
+
 def _divisors(text: str, state: Rewriting) -> tuple[tuple[Node, ...], str, str]:
-    spans = list(
-        re.finditer(
-            rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
-            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ "
-            rf"of)?\s*({stories.MANY})",
-            text,
-        )
-    )
-    if not spans:
-        return (), "all", text
+    spans = list(re.finditer(_DIVISIBLE, text))
     divisors = tuple(node for span in spans for node in state.marks(span[1]))
-    rest = text
-    for span in spans:
-        rest = rest.replace(span[0], " ; ", 1)
-    return divisors, _joined(text, state), rest
+    rest = reduce(lambda left, span: left.replace(span[0], " ; ", 1), spans, text)
+    return divisors, _joined(text, state) if spans else "all", rest
+
+
+_JOINED = (
+    ("none", r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: either)?[^.]*\bor\b|by none"),
+    ("first only", r"but (?:are |is )?(?:not|no)\b|and not\b|yet not"),
+    ("none", r"\bnot (?:divisible|(?:a )?multiples?)"),
+    ("any", rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b"),
+)  # fmt: skip
 
 
 def _joined(text: str, state: Rewriting) -> str:
     exactly = re.search(r"exactly #(\d+) of", text)
     if (exactly and state.at(exactly[1]).value == 1) or "but not both" in text:
         return "one"
-    if re.search(
-        r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: "
-        r"either)?[^.]*\bor\b|by none",
-        text,
-    ):
-        return "none"
-    if re.search(r"but (?:are |is )?(?:not|no)\b|and not\b|yet not", text):
-        return "first only"
-    if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
-        return "none"
-    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b", text)
-    return "any" if joins else "all"
+    return next((joined for joined, pattern in _JOINED if re.search(pattern, text)), "all")
 
 
 def _range(text: str, state: Rewriting) -> tuple[Node | None, Node | None]:

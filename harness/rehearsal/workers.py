@@ -37,26 +37,21 @@ class Worker:
 
     name: str
     manner: Manner = "solve"
-    slip: float = 0.01
-    """Slips per elementary operation at temperature 1."""
-    digits: int = 60
-    reach: int = 20_000
+    slip: float = 0.01  # slips per elementary operation at temperature 1
+    digits: int = 60  # longest number that it can hold
+    reach: int = 20_000  # longest search or table, in steps
     knows: frozenset[str] = field(default_factory=frozenset[str])
     """Operations learnt; empty means all, `{"nothing"}` means none."""
-    floats: bool = False
+    floats: bool = False  # computes powers in floating point, as a hasty program does
     facts: Facts = "none"
     formulas: bool = False
-    stories: bool = False
-    """Reads word problems about prices, rates and rows."""
-    families: int = 0
-    """How many operations of programs it knows, commonest first."""
-    code_slip: float = 0.0
-    """Slips per line of a program."""
+    stories: bool = False  # reads word problems about prices, rates and rows
+    families: int = 0  # how many operations of programs it knows, commonest first
+    code_slip: float = 0.0  # slips per line of a program
     passes: int = 1
     """How often it works a problem out; two results that differ are settled by a third."""
     verbosity: float = 1.0
-    prose: bool = False
-    """Ends in prose ("So it is 42.") rather than in the asked form."""
+    prose: bool = False  # ends in prose ("So it is 42.") rather than in the asked form
     latency_s: float = 1.0
     tokens_per_s: float = 80.0
 
@@ -108,22 +103,14 @@ class Scratch:
     """Working memory for one reply."""
 
     random: random.Random
-    slip: float = 0.0
-    """Probability that one elementary operation goes wrong."""
-    digits: int = 60
-    """Longest number that can be held."""
-    reach: int = 20_000
-    """Longest search or table, in steps."""
-    knows: frozenset[str] = frozenset()
-    """Operations this worker has learnt; empty means all of them."""
-    floats: bool = False
-    """Compute powers in floating point, as a hasty program does."""
+    worker: Worker
+    slip: float  # probability that one elementary operation goes wrong
     lines: list[str] = field(default_factory=list[str])
     slipped: int = 0
 
     def learnt(self, operation: str) -> None:
         """Raise `OutOfReach` unless the operation is one this worker has learnt."""
-        if self.knows and operation not in self.knows:
+        if self.worker.knows and operation not in self.worker.knows:
             raise OutOfReach(f"I do not know how to work out a {operation}")
 
     def slips(self, operations: float = 1.0) -> bool:
@@ -138,7 +125,7 @@ class Scratch:
     def hold(self, value: Number, operations: float = 1.0) -> Number:
         """Return a result as it lands on the paper: refused when too long, sometimes misread."""
         size = len(str(abs(value.numerator))) if abs(value.numerator) < 10**4000 else 4001
-        if size > self.digits:
+        if size > self.worker.digits:
             raise OutOfReach(f"a number of {size} digits is too long for me")
         if not self.slips(operations):
             return value
@@ -147,7 +134,7 @@ class Scratch:
 
     def search(self, steps: int) -> None:
         """Raise `OutOfReach` when a search is longer than this worker can follow."""
-        if steps > self.reach:
+        if steps > self.worker.reach:
             raise OutOfReach(f"a search of {steps} steps is too long for me")
 
     def note(self, line: str) -> None:
@@ -186,11 +173,9 @@ class Chat:
 
     question: str
     subtask: str
-    earlier: tuple[str, ...]
-    """What other workers replied, in order."""
+    earlier: tuple[str, ...]  # what other workers replied, in order
     system: str
-    options: tuple[tuple[str, str], ...]
-    """The choices, as (letter, text)."""
+    options: tuple[tuple[str, str], ...]  # the choices, as (letter, text)
     asked: AnswerKind
     gathered: bool = False
     """Whether earlier replies came numbered, to be made one: this worker is to aggregate."""
@@ -235,9 +220,9 @@ def _answer_kind(text: str, options: tuple[tuple[str, str], ...]) -> AnswerKind:
 def _split(text: str) -> tuple[str, str]:
     """Split a first turn into question and subtask: what follows the answer-format paragraph."""
     paragraphs = text.split("\n\n")
-    for index in range(len(paragraphs) - 2, 0, -1):
-        if _FORMAT_END.search(paragraphs[index]) and not _OPTION.search(paragraphs[-1]):
-            return "\n\n".join(paragraphs[: index + 1]), "\n\n".join(paragraphs[index + 1 :])
+    for at in range(len(paragraphs) - 1, 1, -1):
+        if _FORMAT_END.search(paragraphs[at - 1]) and not _OPTION.search(paragraphs[-1]):
+            return "\n\n".join(paragraphs[:at]), "\n\n".join(paragraphs[at:])
     return text, ""
 
 
@@ -338,17 +323,13 @@ def _as_digits(words: str) -> str:
             continue
         if word == "and" or (said in UNITS and word in {**UNITS, **TENS}):
             numbers.append(str(total + group))
-            total, group, said = 0, 0, ""
-            if word == "and":
-                continue
+            total, group = 0, 0
         if word == "hundred":
             group = max(group, 1) * 100
         elif word == "thousand":
             total, group = total + max(group, 1) * 1000, 0
         else:
-            group += 1 if word == "a" else UNITS.get(word, TENS.get(word, 0))
-            if word == "a":
-                group = 1
+            group = 1 if word == "a" else group + UNITS.get(word, TENS.get(word, 0))
         said = word
     numbers.append(str(total + group))
     return (" and " if " and " in words and len(numbers) > 1 else " ").join(numbers)
@@ -471,9 +452,8 @@ def usual_words(text: str) -> str:
 def _parted(text: str) -> str | None:
     """Read what is left, or how many there are, when things are put in equal parts."""
     found = _SHARED.search(text) or _PACKED.search(text)
-    if found and re.search(
-        rf"how many[^.?]*(?:{_OVER}|not fill)|what {_OVER}", text[found.end() :]
-    ):
+    left_over = rf"how many[^.?]*(?:{_OVER}|not fill)|what {_OVER}"
+    if found and re.search(left_over, text[found.end() :]):
         return f"what is the remainder when {found[1]} is divided by {found[2]}?"
     found = _EQUAL_PARTS.search(text)
     if found and re.search(r"\bmost\b|maximum|largest|greatest|biggest|highest", text):
@@ -484,10 +464,8 @@ def _parted(text: str) -> str | None:
 
 def _thought_of(text: str) -> str | None:
     """Undo, last step first, what was done to a number that somebody thought of."""
-    found = _THOUGHT.search(text)
-    if found is None or not re.search(
-        r"(?:which|what|find|my|the)[^.?]*number", text[found.end() :]
-    ):
+    found, asked = _THOUGHT.search(text), r"(?:which|what|find|my|the)[^.?]*number"
+    if found is None or not re.search(asked, text[found.end() :]):
         return None
     undone = found[2]
     for step in reversed(list(_STEP.finditer(found["told"]))):

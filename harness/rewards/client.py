@@ -24,9 +24,7 @@ from harness.rewards.outcome import PlanTrace, RewardCounter, RewardItem, Reward
 
 MASKED = "too_many_masked"
 """The `kind` of the 503 that says: too large a share has no value, and this will not pass."""
-
-BUSY = "unscored"
-"""The `kind` of a 503 that says: this item has no value; another try may."""
+BUSY = "unscored"  # the `kind` of a 503 that says: this item has no value; another try may
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """No proxy: the service is on this machine or in this cluster, whatever `http_proxy` says."""
@@ -35,8 +33,7 @@ MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
 """The share of items that may find no service, and how many items before it means anything: a
 service that is gone cannot say itself that too many have no value."""
 
-LONGEST_WAIT_S = 30.0
-"""Seconds between two tries, at most."""
+LONGEST_WAIT_S = 30.0  # seconds between two tries, at most
 
 
 class NoValue(PodiumError):
@@ -60,7 +57,6 @@ class RewardClient:
     """Rewards from a `podium reward serve` somewhere else; same values, same outcomes."""
 
     url: str
-    """Where it listens, e.g. `http://127.0.0.1:8000`."""
     timeout_s: float = 600.0
     """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
@@ -76,20 +72,17 @@ class RewardClient:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what could never be asked."""
         if not self.url.startswith(("http://", "https://")):
             raise ServiceRefusal(f"A reward service's URL begins with http://, not {self.url!r}.")
         if self.timeout_s <= 0 or self.retries < 0:
-            raise ServiceRefusal(
-                "A reward client needs timeout_s above 0 and retries of 0 or more."
-            )
+            said = "A reward client needs timeout_s above 0 and retries of 0 or more."
+            raise ServiceRefusal(said)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; ServiceRefusal for items that it refuses.
 
         A service that cannot be reached gives outcomes without a value (`scorer_error`), not an
-        exception, until they are too large a share of the latest: TooManyMasked, as when it has
-        stopped for good. ValueError (a UserError) has its own sentence for items it refuses.
+        exception, until they are too large a share of the latest: TooManyMasked, as when it stops.
         """
         if not items:
             return []
@@ -103,9 +96,8 @@ class RewardClient:
             self._counter.refuse()
             return [lost] * len(items)
         if len(outcomes) != len(items):
-            raise ServiceRefusal(
-                f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
-            )
+            said = f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
+            raise ServiceRefusal(said)
         for _ in items:  # whatever they came to: a service that is there counts its own
             self._counter.note(RewardOutcome(0.0, Status.SCORED))
         return outcomes
@@ -173,9 +165,9 @@ def _outcome_json(outcome: RewardOutcome) -> dict[str, Any]:
         **{one.name: getattr(outcome, one.name) for one in fields(outcome)},
         "status": outcome.status.value,
         "components": dict(outcome.components),
-        "usage": None if outcome.usage is None else asdict(outcome.usage),
+        "usage": outcome.usage and asdict(outcome.usage),
         "usd": None if outcome.usd is None else str(outcome.usd),
-        "work": None if outcome.work is None else asdict(outcome.work),
+        "work": outcome.work and asdict(outcome.work),
     }
 
 

@@ -6,7 +6,7 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -20,13 +20,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
+from harness.boxes import open_run_box, refuse_unknown, select_box
 from harness.cassette import prompts_recorded
 from harness.errors import UserError
 from harness.files import read_limited
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, RewardCounts, Sampler, as_reply
+from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import (
     PromptOf,
@@ -65,12 +65,10 @@ class ServeRequest:
     limit: int | None = None
     box: str | None = None
     max_sandboxes: int | None = None
-    pool: str | None = None
-    """Completions are workflows for this pool; None: they are replies."""
+    pool: str | None = None  # completions are workflows for this pool; None: they are replies
     host: str = "127.0.0.1"
     port: int = 0
     allow_hosts: tuple[str, ...] = ()
-    """Names under which others reach it, beside its address."""
     token_file: Path | None = None
     """Holds what every request must send; None: who is on this machine need not."""
     max_usd: Decimal | None = None
@@ -89,25 +87,18 @@ class RewardHooks:
     """Pool, prices and what may be spent -> what carries workflows out."""
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
-    bare: BareText = whole_text
-    """Question -> its text without its suite's instruction."""
+    bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
 def serve_rewards(
     request: ServeRequest, catalogue: Catalogue, parts: RewardHooks, say: Callable[[str], None]
 ) -> None:
-    """Serve rewards until a signal; say where, and at the end what they came to.
-
-    UserError, before anything listens, for what can be known to fail.
-    """
+    """Serve rewards until a signal; UserError, before that, for what can be known to fail."""
     token = read_token(request.token_file, say)
-    refuse_open_door(request.host, token)
     settings = _settings(request)
-    named = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
-    exams = _without_exams(named, parts.bare)
-    left = sum(len(named[name].questions) - len(exam.questions) for name, exam in exams.items())
+    splits, left = _training_splits(request, catalogue, parts.bare)
     answer, shown, label = _completions(request, parts)
-    suites = [exam.suite for exam in exams.values()]
+    suites = [split.suite for split in splits.values()]
     refuse_unknown(catalogue.boxes, request.box)
     name = request.box
     if any(suite.needs_box for suite in suites):
@@ -116,27 +107,38 @@ def serve_rewards(
         bound_socket(request.host, request.port) as taken,
         open_run_box(catalogue.boxes, name, suites, request.max_sandboxes) as box,
     ):
-        anyio.run(_refuse_gullible, exams, box and box.box)
-        reward = Reward(exams, answer, settings, box and box.box)
-        fresh = request.pool is not None
-        service = RewardService(reward, exams, shown, request.on_unscored, fresh)
+        anyio.run(_refuse_gullible, splits, box and box.box)
+        reward = Reward(splits, answer, settings, box and box.box)
+        service = RewardService(reward, splits, shown, request.on_unscored, bool(request.pool))
+        counted = ", ".join(f"{one.suite.name} ({len(one.questions)})" for one in splits.values())
+        completions = f"workflows for pool {request.pool}" if request.pool else "replies"
         also = f"; {left} left out, for an eval split asks them too" if left else ""
-        said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}{also}."
+        said = (
+            f"Rewards at {listen(taken)}: {completions} to {request.split} questions of {counted}, "
+            f"{f'box {box.name}' if box else 'no box'}{also}."
+        )
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
         serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
-        say(_ended(reward.counts))
+        counts = reward.counts
+        ended = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
+        say(f"Stopped. {counts.items} rewards: {ended or 'none'}; ${counts.usd} spent.")
 
 
-async def _refuse_gullible(exams: Mapping[str, SuiteSplit], box: Any) -> None:
+async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
     """Try the attacks on replies, in the very box; what they come to is not counted."""
-    reward = Reward(exams, settings=RewardSettings(max_masked=1.0), box=box)
-    for exam in exams.values():
-        await refuse_gullible(reward, exam)
+    reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
+    for split in splits.values():
+        await refuse_gullible(reward, split)
 
 
 def _settings(request: ServeRequest) -> RewardSettings:
+    if request.token_file is None and not is_loopback(request.host):
+        raise UserError(
+            f"--host {request.host} lets other machines in: name a --token-file, which holds what "
+            "they must send, or leave --host out."
+        )
     if request.pool is None and request.max_usd is not None:
         raise UserError("Grading replies costs no dollars: --max-usd goes with --pool.")
     if request.pool is None and request.values == "paper":
@@ -150,21 +152,35 @@ def _settings(request: ServeRequest) -> RewardSettings:
     )
 
 
-def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
+def _training_splits(
+    request: ServeRequest, catalogue: Catalogue, bare: BareText
+) -> tuple[dict[str, SuiteSplit], int]:
+    """Return what may teach, and how much may not for an eval split asks it; UserError if all."""
+    names = dict.fromkeys(request.suites)
+    named = {name: _training_split(request, name, catalogue) for name in names}
+    evaluated = [load_split(one.suite) for one in named.values() if "eval" in one.suite.splits]
+    splits = {name: without_overlap(split, evaluated, bare) for name, split in named.items()}
+    if not all(split.questions for split in splits.values()):
+        refuse_overlap(named.values(), evaluated, bare)
+    left = sum(len(named[name].questions) - len(split.questions) for name, split in splits.items())
+    return splits, left
+
+
+def _training_split(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
     """Return one suite's questions; UserError where they may not teach or nobody can grade them."""
     if name not in catalogue.suites:
         known = ", ".join(sorted(catalogue.suites))
         raise UserError(f"There is no suite {name!r}; known suites: {known}.")
     suite = catalogue.suites[name]
-    exam = load_training_split(suite, request.split, request.limit)
-    questions = exam.questions.values()
+    split = load_training_split(suite, request.split, request.limit)
+    questions = split.questions.values()
     judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
     if judged:
         raise UserError(
             f"Only a model can judge {judged} of the {len(questions)} questions of suite {name!r}, "
             "and a reward service asks no judge: leave the suite out."
         )
-    return exam
+    return split
 
 
 def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
@@ -182,47 +198,21 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
     return parts.answerer(spec, book, request.max_usd), parts.shown(spec), spec.label
 
 
-def _without_exams(named: Mapping[str, SuiteSplit], bare: BareText) -> dict[str, SuiteSplit]:
-    """Return what may teach: nothing that their eval splits ask; UserError if that is all."""
-    examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
-    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
-    if not all(exam.questions for exam in exams.values()):
-        refuse_overlap(named.values(), examined, bare)
-    return exams
-
-
-def _what(request: ServeRequest, exams: Mapping[str, SuiteSplit], box: OpenBox | None) -> str:
-    counted = ", ".join(f"{name} ({len(exam.questions)})" for name, exam in exams.items())
-    completions = f"workflows for pool {request.pool}" if request.pool else "replies"
-    where = f"box {box.name}" if box else "no box"
-    return f"{completions} to {request.split} questions of {counted}, {where}"
-
-
-def _ended(counts: RewardCounts) -> str:
-    counted = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
-    return f"Stopped. {counts.items} rewards: {counted or 'none'}; ${counts.usd} spent."
-
-
-LONGEST = 4096
-"""Bytes of a token file."""
+LONGEST = 4096  # bytes of a token file
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """Whom a request must name as its host, and who it must say it is.
 
-    A web page that is open on this machine can send requests here. Through a name of its own that
-    resolves to this address (DNS rebinding) it could even read the answers, and so the questions;
-    such a request names the page's host in `Host`.
+    A web page open on this machine can send requests here, and by DNS rebinding read the answers,
+    and so the questions; such a request names the page's host in `Host`.
     """
 
     address: str
-    """Where the service is bound."""
     port: int
-    names: frozenset[str] = frozenset()
-    """Other names under which it is known."""
-    token: str = ""
-    """What `Authorization: Bearer` must hold; empty where nobody is asked."""
+    names: frozenset[str] = frozenset()  # other names under which it is known
+    token: str = ""  # what `Authorization: Bearer` must hold; empty where nobody is asked
 
     def refusal(self, headers: Headers) -> JSONResponse | None:
         """Return the answer to a request that is not let in; None to one that is."""
@@ -244,9 +234,8 @@ class Access:
             name, port = (parts.hostname or "").lower(), parts.port or 80
         except ValueError:  # no host at all
             return False
-        if name in self.names:
-            return True
-        return port == self.port and (name == self.address or _is_this_machine(name, self.address))
+        here = name == self.address or _is_this_machine(name, self.address)
+        return name in self.names or (port == self.port and here)
 
     def _is_known(self, said: str) -> bool:
         scheme, _, token = said.partition(" ")
@@ -255,29 +244,19 @@ class Access:
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Say whether a name is this machine's, or an address where all of them are listened on.
-
-    No page can have an address for its name, so addresses are no door for one.
-    """
-    if name == "localhost":
-        return True
-    try:
+    """Say whether a name is this machine's, or an address where all of them are listened on."""
+    with suppress(ValueError):  # no page can have an address for its name
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
-    except ValueError:
-        return False
+    return name == "localhost"
 
 
 def with_access(application: ASGIApp, access: Access) -> ASGIApp:
     """Return an application that answers only those who are let in."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            refusal = access.refusal(Headers(scope=scope))
-            if refusal is not None:
-                await refusal(scope, receive, send)
-                return
-        await application(scope, receive, send)
+        refusal = access.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        await (refusal or application)(scope, receive, send)
 
     return answer
 
@@ -291,34 +270,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def refuse_open_door(host: str, token: str) -> None:
-    """Raise UserError for a service that others could reach and that asks for no token."""
-    if not token and not is_loopback(host):
-        raise UserError(
-            f"--host {host} lets other machines in: name a --token-file, which holds what they "
-            "must send, or leave --host out."
-        )
-
-
 def read_token(path: Path | None, say: Callable[[str], object]) -> str:
     """Return the token in a file, empty for no file; UserError for one that holds none."""
     if path is None:
         return ""
     try:
-        token = read_limited(path, LONGEST).decode("ascii").strip()
+        token = read_limited(path, LONGEST).decode("ascii", "replace").strip()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): name a file.") from error
-    except UnicodeDecodeError:
-        token = ""
-    if not token or len(token.split()) > 1 or not token.isprintable():
+    if not token.isascii() or not token.isprintable() or len(token.split()) != 1:
         raise UserError(f"{path} holds no token: letters and digits on one line.")
     if path.stat().st_mode & 0o077:
         say(f"Others on this machine can read the token: chmod 600 {path}.")
     return token
-
-
-GRACE_S = 30
-"""Seconds that requests in flight are given, unless the caller says otherwise."""
 
 
 WAITING = 2048
@@ -327,11 +291,9 @@ WAITING = 2048
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Yield a bound socket, on any free port for 0; UserError when it cannot be had.
-
-    Its protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
-    two small writes, and the second would wait 40 ms for the first one's acknowledgement.
-    """
+    """Yield a bound socket, on any free port for 0; UserError when it cannot be had."""
+    # The protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
+    # two small writes, and the second would wait 40 ms for the first one's acknowledgement.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -343,10 +305,7 @@ def bound_socket(host: str, port: int) -> Generator[socket.socket]:
 
 
 def listen(taken: socket.socket) -> str:
-    """Let a bound socket listen and return its URL: who connects now is served once `serve` runs.
-
-    UserError when another program that bound the port as well was faster.
-    """
+    """Let a bound socket listen and return its URL; UserError when another program was faster."""
     host, port = taken.getsockname()[:2]
     try:
         taken.listen(WAITING)
@@ -355,14 +314,12 @@ def listen(taken: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(
-    application: ASGIApp, taken: socket.socket, ready: Callable[[], None], grace_s: int = GRACE_S
-) -> None:
+def serve(application: ASGIApp, taken: socket.socket, ready: Callable[[], None]) -> None:
     """Serve until a signal says stop; returns normally then. For the main thread.
 
     `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
     """
-    server = uvicorn.Server(uvicorn_config(application, grace_s))
+    server = uvicorn.Server(uvicorn_config(application))
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
@@ -376,12 +333,8 @@ def serve(
             signal.signal(one, handler)
 
 
-def uvicorn_config(application: ASGIApp, grace_s: int = GRACE_S) -> uvicorn.Config:
-    """Return how uvicorn is to run: without a line per request, which would hold no more than one.
-
-    Keep-alive is long because a trainer pauses between steps, and a connection that is closed as
-    the next request comes is a failure there.
-    """
+def uvicorn_config(application: ASGIApp, grace_s: int = 30) -> uvicorn.Config:
+    """Return how uvicorn is to run: without a line per request, which would say nothing."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -389,7 +342,7 @@ def uvicorn_config(application: ASGIApp, grace_s: int = GRACE_S) -> uvicorn.Conf
         access_log=False,
         log_level="warning",
         server_header=False,
-        timeout_keep_alive=120,
+        timeout_keep_alive=120,  # a trainer pauses between steps; a close is its failure
         timeout_graceful_shutdown=grace_s,
     )
 

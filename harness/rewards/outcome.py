@@ -23,14 +23,12 @@ class Status(StrEnum):
     """The completion is no workflow, where one was wanted: valued, as the settings say."""
     POLICY_FAULT = "policy_fault"
     """A workflow that cannot be carried out, by its own making (a context too long): valued."""
-    WORKER_ERROR = "worker_error"
-    """A worker gave no reply after its retries."""
+    WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
     """Grading failed: a sandbox is down, a disk is full, only a model could judge."""
     TIMEOUT = "timeout"
     """The item's deadline passed and what ran for it was ended (a program's own limits: graded)."""
-    BUDGET = "budget"
-    """The money was spent before this item's turn."""
+    BUDGET = "budget"  # the money was spent before this item's turn
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
@@ -43,13 +41,9 @@ class RewardItem:
 
     suite: str
     question: str
-    """The question's id."""
-    completion: str
-    """A reply to the question, or a workflow where the reward carries workflows out."""
-    epoch: int = 1
-    """Which epoch's form of the question was asked, in suites that vary it."""
-    replicate: int = 0
-    """The k-th equal completion of a group: carried out anew, though graded once."""
+    completion: str  # a reply to the question, or a workflow where the reward carries workflows out
+    epoch: int = 1  # which epoch's form of the question was asked, in suites that vary it
+    replicate: int = 0  # the k-th equal completion of a group: carried out anew, though graded once
     workers: tuple[str, ...] = ()
     """The workers that the policy was shown, in the order of their numbers; empty: the pool's."""
     first: str = ""
@@ -60,12 +54,9 @@ class RewardItem:
 class PlanTrace:
     """The workflow that was carried out for an item, for logs."""
 
-    workers: tuple[str, ...]
-    """Who does its steps, in order; empty where an earlier answer is kept."""
-    plan: str = ""
-    """The workflow as JSON; empty where the suite's questions may not be published."""
-    cached: int = 0
-    """Calls that were not made, for the same reply had been paid for."""
+    workers: tuple[str, ...]  # who does its steps, in order; empty where an earlier answer is kept
+    plan: str = ""  # the workflow as JSON; empty where the suite's questions may not be published
+    cached: int = 0  # calls that were not made, for the same reply had been paid for
     leaked: bool | None = None
     """Whether a subtask already holds the answer (splits.py); None where that is not known."""
 
@@ -81,16 +72,13 @@ class RewardOutcome:
     """Always the keys `correct` and `parsed`; None where unknown, never a silent 0."""
     usage: Usage | None = None
     """Worker tokens; None when a worker reported none. All zero when no worker was asked."""
-    usd: Decimal | None = None
-    """Would-be dollars; None when a call had no price."""
+    usd: Decimal | None = None  # would-be dollars; None when a call had no price
     calls: int = 0
     latency_s: float = 0.0
     grading_s: float = 0.0
     """Seconds of `latency_s` that went by until it was graded, after it was answered."""
     shared: bool = False
-    """True when an equal item's grade was used again."""
-    reason: str = ""
-    """One sentence; never a question's text."""
+    reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
     """None where no workflow was read, or the completion is the answer."""
 
@@ -99,23 +87,20 @@ class RewardScorer(Protocol):
     """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; UserError where one names no known question.
 
-        Raises `TooManyMasked` when the share without a value is beyond its limit, and UserError for
-        an item that names no known question; nothing else.
+        Raises `TooManyMasked` when the share without a value is beyond its limit; nothing else.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an item took, for values that look at more than its grade."""
+    """What an item took, for values that look at more than its grade; unknown dollars are None."""
 
     usd: Decimal | None = Decimal(0)
-    """Would-be dollars; None when a call had no price."""
     calls: int = 0
-    again: bool = False
-    """True in a later round, where the policy saw what its first plan came to."""
+    again: bool = False  # true in a later round, where the policy saw what its first plan came to
 
 
 NO_EFFORT = Effort()
@@ -136,8 +121,7 @@ class RewardRule(Protocol):
 class OutcomeValues:
     """What is worth how much, whatever it cost; a right answer is worth 1."""
 
-    wrong: float = 0.0
-    """A reply that was graded and is wrong, or has no answer in it."""
+    wrong: float = 0.0  # a reply that was graded and is wrong, or has no answer in it
     invalid_action: float = 0.0
     policy_fault: float = 0.0
 
@@ -154,8 +138,7 @@ class OutcomeValues:
         return self.policy_fault if status is Status.POLICY_FAULT else None
 
 
-PLAIN = OutcomeValues()
-"""The grade itself: what an evaluation's mean is made of."""
+PLAIN = OutcomeValues()  # the grade itself: what an evaluation's mean is made of
 
 PAPER = OutcomeValues(wrong=0.5)
 """1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
@@ -165,8 +148,7 @@ PAPER = OutcomeValues(wrong=0.5)
 class Rollout:
     """What became of a completion before it is graded."""
 
-    text: str | None
-    """The answer; None exactly when the status is not `SCORED`."""
+    text: str | None  # the answer; None exactly when the status is not `SCORED`
     status: Status = Status.SCORED
     """`SCORED`: grade the text. Any other: there is nothing to grade, and this is why."""
     usage: Usage | None = field(default_factory=Usage)
@@ -174,9 +156,7 @@ class Rollout:
     calls: int = 0
     reason: str = ""
     work: PlanTrace | None = None
-    """What was carried out; None where the completion is the answer, or is no workflow."""
     again: bool = False
-    """True in a later round."""
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.status is Status.SCORED):
@@ -213,10 +193,8 @@ class RewardCounts:
 
     by_status: Mapping[Status, int]
     """Always every status, so that a trainer's log has the same keys at every step."""
-    usd: Decimal
-    """Would-be dollars of all answers, those with no price left out."""
+    usd: Decimal  # would-be dollars of all answers, those with no price left out
     shared: int
-    """Items whose grade was already known, or being made."""
     abandoned: int
     """Gradings that outlasted their time and could not be ended: each may still keep a thread."""
 

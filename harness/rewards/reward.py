@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
 from time import monotonic
@@ -56,7 +56,7 @@ class Deadline:
         return self.at - monotonic()
 
     def expire(self) -> None:
-        """Let it have passed: nobody waits for the result any more."""
+        """Let it have passed."""
         self.at = 0.0
 
 
@@ -91,19 +91,20 @@ class DeadlineBox:
     def run(
         self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
     ) -> Generator[Any]:
-        """Yield the box's outcomes, one per input, until the deadline.
+        """Yield the box's outcomes, one per input; DeadlinePassed at the deadline.
 
-        Raises DeadlinePassed at it, and what the box raises. While more is left than one run may
-        take, inputs go to the box as they are, so that it can do several in one go; then one by
-        one, each with what is left as its wall limit.
+        While more is left than one run may take, inputs go to the box as they are, so that it can
+        do several in one go; then one by one, each with what is left as its wall limit.
         """
         given = iter(inputs)
-        if program.runner != OFFICIAL:
-            early = self._early(given, limits.wall_s)
-            with closing(self.box.run(program, early, limits, alone=alone)) as outcomes:
-                yield from outcomes
-        for batch in [given] if program.runner == OFFICIAL else ([one] for one in given):
-            yield from self._shortened(program, batch, limits, alone)
+        if program.runner == OFFICIAL:
+            yield from self._shortened(program, given, limits, alone)
+            return
+        early = self._early(given, limits.wall_s)
+        with closing(self.box.run(program, early, limits, alone=alone)) as outcomes:
+            yield from outcomes
+        for one in given:
+            yield from self._shortened(program, [one], limits, alone)
 
     def _early(self, given: Iterator[bytes], wall_s: float) -> Generator[bytes]:
         """Yield inputs while there is time for one; what is not taken stays in `given`."""
@@ -125,16 +126,12 @@ class DeadlineBox:
                 yield outcome
 
 
-REMEMBERED = 1 << 16
-"""Grades that are kept for equal replies, the latest used ones."""
-
+REMEMBERED = 1 << 16  # grades that are kept for equal replies, the latest used ones
 BATCH = 256
 """Replies without programs that one thread is given at a time: a task for each would cost more
 than grading them."""
-
 SLICE_S = 0.25
 """Seconds after which such a thread hands in what it has: a stuck reply holds up no other."""
-
 GRACE_S = 5.0
 """Seconds that a box has to end its program after the deadline before its thread is abandoned."""
 
@@ -144,12 +141,10 @@ class GradingTask:
     """A reply to grade; two are equal when all but the deadline is."""
 
     suite: Suite[Any]
-    question: Question
-    """Unsealed, as its epoch asks it."""
+    question: Question  # unsealed, as its epoch asks it
     epoch: int
     text: str
-    deadline: Deadline | None = None
-    """None: a full time-out, from when its turn comes."""
+    deadline: Deadline | None = None  # None: a full time-out, from when its turn comes
 
     @property
     def key(self) -> bytes:
@@ -176,8 +171,7 @@ OnDone = Callable[[int, GradingResult], None]
 
 @dataclass(slots=True)
 class _InFlight:
-    verdict: GradingResult | None = None
-    """None also when its grading was cancelled."""
+    verdict: GradingResult | None = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
     """Made by the first one who waits: an event for each task would cost as much as its grade."""
@@ -236,29 +230,27 @@ class Graders:
                 for claim in mine:  # those that a cancellation left: whoever waits does them
                     self._settle(claim, None)
             left = list[tuple[int, GradingTask]]()
-            for at, task, slot in others:
-                verdict = await slot.wait()
+            for claim in others:
+                verdict = await claim.slot.wait()
                 if verdict is None:
-                    left.append((at, task))
+                    left.append((claim.at, claim.task))
                 else:
-                    on_done(at, replace(verdict, shared=True))
+                    on_done(claim.at, replace(verdict, shared=True))
 
     def _claimed(
         self, left: Sequence[tuple[int, GradingTask]], on_done: OnDone
-    ) -> tuple[list[_Claim], list[tuple[int, GradingTask, _InFlight]]]:
+    ) -> tuple[list[_Claim], list[_Claim]]:
         """Tell what is known; return what is ours to grade, and what others are grading."""
         under_way = self._run().under_way
-        mine: list[_Claim] = []
-        others: list[tuple[int, GradingTask, _InFlight]] = []
+        mine, others = list[_Claim](), list[_Claim]()
         for at, task in left:
             key = task.key
             known = self._remembered(key)
             if known is not None:
                 on_done(at, replace(known, shared=True))
-            elif key in under_way:
-                others.append((at, task, under_way[key]))
-            else:
-                mine.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
+                continue
+            claims = others if key in under_way else mine
+            claims.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
         return mine, others
 
     async def _grade_claims(self, claims: Sequence[_Claim], on_done: OnDone) -> None:
@@ -266,11 +258,11 @@ class Graders:
         boxed = [claim for claim in claims if claim.task.suite.needs_box]
         plain = [claim for claim in claims if not claim.task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
-        batches = [[claim] for claim in boxed]
-        batches += [plain[at : at + size] for at in range(0, len(plain), size)]
         async with anyio.create_task_group() as group:
-            for batch in batches:
-                group.start_soon(self._grade_batch, batch, on_done)
+            for claim in boxed:
+                group.start_soon(self._grade_batch, [claim], on_done)
+            for at in range(0, len(plain), size):
+                group.start_soon(self._grade_batch, plain[at : at + size], on_done)
 
     async def _grade_batch(self, batch: Sequence[_Claim], on_done: OnDone) -> None:
         here = self._run()
@@ -286,10 +278,9 @@ class Graders:
     async def _slice(self, tasks: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
         work = _GradingThread(tasks, self._box, self._timeout_s)
         try:
+            threads = here.threads
             with anyio.move_on_after(work.most_s) as time:
-                await anyio.to_thread.run_sync(
-                    work.grade, abandon_on_cancel=True, limiter=here.threads
-                )
+                await anyio.to_thread.run_sync(work.grade, abandon_on_cancel=True, limiter=threads)
         finally:
             work.stop()
         if not time.cancelled_caught:
@@ -327,7 +318,7 @@ class _GradingThread:
 
     def __init__(self, tasks: Sequence[GradingTask], box: Any | None, timeout_s: float) -> None:
         self.done: list[GradingResult] = []
-        self._sheets = tasks
+        self._tasks = tasks
         self._box = box
         self._timeout_s = timeout_s
         self._deadline = Deadline(0.0)
@@ -335,7 +326,7 @@ class _GradingThread:
 
     @property
     def most_s(self) -> float:
-        first = self._sheets[0]
+        first = self._tasks[0]
         own = first.deadline.left_s if first.deadline else self._timeout_s
         return max(own, 0.0) + SLICE_S + (GRACE_S if first.suite.needs_box else 0.0)
 
@@ -346,7 +337,7 @@ class _GradingThread:
 
     def grade(self) -> None:
         until = monotonic() + SLICE_S
-        for task in self._sheets:
+        for task in self._tasks:
             self._deadline = task.deadline or Deadline(monotonic() + self._timeout_s)
             verdict = _verdict(task, self._box, self._deadline)
             if self._stopped:
@@ -356,28 +347,22 @@ class _GradingThread:
                 return
 
 
-def public_reason(suite: Suite[Any], reason: str) -> str:
-    """Return a reason that may be passed on: a provider's or a policy's words may quote."""
-    return reason if suite.publishable else "Why is not said: it could quote the question."
-
-
 def _verdict(task: GradingTask, box: Any | None, deadline: Deadline) -> GradingResult:
     suite, started = task.suite, monotonic()
     try:
-        if suite.needs_box:
-            grade = suite.grade(task.question, task.text, DeadlineBox(box, deadline))
-        else:
-            grade = suite.grade(task.question, task.text)
+        boxed = (DeadlineBox(box, deadline),) if suite.needs_box else ()
+        grade = suite.grade(task.question, task.text, *boxed)
         parsed = grade.extracted is not None
         if not 0 <= grade.value <= 1:
             raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
+        verdict = GradingResult(Status.SCORED, grade.value, parsed)
     except DeadlinePassed as passed:
-        return GradingResult(Status.TIMEOUT, reason=str(passed), seconds=monotonic() - started)
+        verdict = GradingResult(Status.TIMEOUT, reason=str(passed))
     except Exception as error:
         said = f": {error}" if suite.publishable else ""
         reason = f"{task.question.id} could not be graded ({type(error).__name__}{said})"
-        return GradingResult(Status.SCORER_ERROR, reason=reason, seconds=monotonic() - started)
-    return GradingResult(Status.SCORED, grade.value, parsed, seconds=monotonic() - started)
+        verdict = GradingResult(Status.SCORER_ERROR, reason=reason)
+    return replace(verdict, seconds=monotonic() - started)
 
 
 FORMS = 1 << 13
@@ -396,8 +381,7 @@ class RewardSettings:
     """Once answers have cost so much, items whose turn has not come have no value."""
     max_masked: float = 0.3
     """The largest share of outcomes without a value; beyond it `score` raises TooManyMasked."""
-    masked_after: int = 32
-    """Outcomes before that share means anything."""
+    masked_after: int = 32  # outcomes before that share means anything
     values: RewardRule = PLAIN
     budget_masks: bool = True
     """Whether an item for which no money was left counts as one without a value. False for a
@@ -421,18 +405,17 @@ class Reward:
 
     def __init__(
         self,
-        exams: Mapping[str, SuiteSplit],
+        splits: Mapping[str, SuiteSplit],
         answer: Sampler = as_reply,
         settings: RewardSettings = RewardSettings(),
         box: Any | None = None,
     ) -> None:
         """Keep the suites by name; UserError when one runs programs and there is no box."""
-        named = {name: exam.suite for name, exam in exams.items()}
         self._suites: dict[str, Suite[Any]] = {
-            name: suite.for_reward() if isinstance(suite, Rewarding) else suite
-            for name, suite in named.items()
+            name: one.suite.for_reward() if isinstance(one.suite, Rewarding) else one.suite
+            for name, one in splits.items()
         }
-        self._questions = {name: exam.questions for name, exam in exams.items()}
+        self._questions = {name: split.questions for name, split in splits.items()}
         self._answer = answer
         self._settings = settings
         self._counter = RewardCounter(settings.max_masked, settings.masked_after)
@@ -452,16 +435,23 @@ class Reward:
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order.
+        """Return one outcome per item, in order; what goes wrong is an outcome too.
 
         UserError for an item that names no known question, before anything is done; TooManyMasked
-        as soon as the share without a value is beyond its limit. Whatever else goes wrong is an
-        outcome.
+        as soon as the share without a value is beyond its limit.
         """
         questions = [self._asked(item) for item in items]
         made: dict[int, RewardOutcome] = {}
-        with anyio.CancelScope() as scope:
-            note = partial(self._note, made, scope)
+        scope = anyio.CancelScope()
+
+        def note(at: int, outcome: RewardOutcome) -> None:
+            made[at] = outcome
+            spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
+            self._counter.note(outcome, latest=not spent)
+            if outcome.value is None and self._counter.refusal:
+                scope.cancel()
+
+        with scope:
             if self._answer is as_reply:
                 await self._grade_all(items, questions, note)
             else:
@@ -481,25 +471,11 @@ class Reward:
             raise UserError(f"The suite {item.suite!r} has no {what} to reward.")
         if isinstance(self._answer, ItemCheck):
             self._answer.check(item)
-        if item.epoch == 1:
-            return question
-        return self._form(item.suite, item.question, item.epoch)
+        asked = (item.suite, item.question, item.epoch)
+        return question if item.epoch == 1 else self._form(*asked)
 
     def _at_epoch(self, suite: str, question: str, epoch: int) -> Question:
         return at_epoch(self._suites[suite], self._questions[suite][question], epoch)
-
-    def _note(
-        self,
-        made: dict[int, RewardOutcome],
-        scope: anyio.CancelScope,
-        at: int,
-        outcome: RewardOutcome,
-    ) -> None:
-        made[at] = outcome
-        spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
-        self._counter.note(outcome, latest=not spent)
-        if outcome.value is None and self._counter.refusal:
-            scope.cancel()
 
     async def _grade_all(
         self, items: Sequence[RewardItem], questions: Sequence[Question], note: "Note"
@@ -525,12 +501,13 @@ class Reward:
                 return
             answered = await self._answered(item, question)
             self._counter.pay(answered.usd)
-            if answered.text is None:
-                said = public_reason(self._suites[item.suite], answered.reason)
+            suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
+            if answered.text is None:  # a provider's or a policy's words may quote
+                hidden = "Why is not said: it could quote the question."
+                said = answered.reason if suite.publishable else hidden
                 verdict = GradingResult(answered.status, reason=said)
                 note(at, self._outcome(verdict, answered, monotonic() - started))
                 return
-            suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
             task = GradingTask(suite, question, item.epoch, answered.text, until)
             begun = monotonic()
 
@@ -564,12 +541,11 @@ class Reward:
         value = self._settings.values.of(verdict.status, verdict.value, effort)
         if value is None and verdict.status in VALUED:
             verdict = _UNKNOWN_COST
-        known = verdict.status in VALUED
-        correct = verdict.value if known else None
+        parts = {"correct": verdict.value, "parsed": float(verdict.parsed)}
         return RewardOutcome(
             value=value,
             status=verdict.status,
-            components={"correct": correct, "parsed": float(verdict.parsed) if known else None},
+            components=parts if verdict.status in VALUED else dict.fromkeys(parts),
             usage=answered.usage,
             usd=answered.usd,
             calls=answered.calls,
@@ -587,8 +563,7 @@ class Reward:
 
 Note = Callable[[int, RewardOutcome], None]
 
-_REPLY = Rollout("")
-"""A completion that is the answer: nobody was asked, and nothing was paid."""
+_REPLY = Rollout("")  # a completion that is the answer: nobody was asked, and nothing was paid
 
 _UNKNOWN_COST = GradingResult(
     Status.SCORER_ERROR, reason="What it cost is unknown, and so its value."

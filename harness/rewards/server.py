@@ -13,10 +13,11 @@ an item out is told to; the others get an error, or an explicit 0 that they aske
 """
 
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, cast, get_args
+from itertools import count
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.applications import Starlette
@@ -38,17 +39,17 @@ from harness.rewards.client import (
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from harness.rewards.reward import Reward
 from harness.rewards.splits import SuiteSplit
-from harness.rewards.trainers import value_of
+from harness.rewards.trainers import OnUnscored, value_of
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
 
-_FROZEN = ConfigDict(frozen=True)
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class _Item(_Frozen, extra="forbid", strict=True):
     suite: str
     question: str
     completion: str
@@ -64,10 +65,8 @@ class _Item(BaseModel):
         return self
 
 
-class ScoreBody(BaseModel):
+class ScoreBody(_Frozen, extra="forbid", strict=True):
     """`POST /score`, our own shape."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     entries: list[_Item] = Field(alias="items", min_length=1)
 
@@ -76,16 +75,10 @@ class ScoreBody(BaseModel):
         return [RewardItem(**item.model_dump()) for item in self.entries]
 
 
-class GetRewardBody(BaseModel):
-    """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py.
+class _GetRewardBody(_Frozen):
+    """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py."""
 
-    `query` is the decoded prompt and action in one text, special tokens included; `labels` is the
-    data set's label column.
-    """
-
-    model_config = _FROZEN
-
-    query: list[str] = Field(min_length=1)
+    query: list[str] = Field(min_length=1)  # prompt and action, with special tokens
     prompts: list[str]
     labels: list[str]
 
@@ -96,60 +89,47 @@ class GetRewardBody(BaseModel):
         return self
 
     def rewarded(self) -> list[RewardItem]:
-        """Return the items to reward."""
         rows = zip(self.query, self.prompts, self.labels, strict=True)
         return [item_of(label, completion_of(query, prompt)) for query, prompt, label in rows]
 
 
-class RmBody(BaseModel):
+class _RmBody(_Frozen):
     """`POST /rm`: slime, `remote_rm` in slime/rollout/rm_hub/__init__.py at 0b420f1e."""
-
-    model_config = _FROZEN
 
     response: str
     label: str
 
     def rewarded(self) -> list[RewardItem]:
-        """Return the one item to reward."""
         return [item_of(self.label, self.response)]
 
 
-class _Content(BaseModel):
-    model_config = _FROZEN
-
+class _Content(_Frozen):
     type: str = ""
     text: str = ""
 
 
-class _Output(BaseModel):
-    model_config = _FROZEN
-
+class _Output(_Frozen):
     type: str = "message"
     role: str = "assistant"
     content: list[_Content] | None = None
 
 
-class _Response(BaseModel):
-    model_config = _FROZEN
-
+class _Response(_Frozen):
     output: list[_Output]
 
 
-class VerifyBody(BaseModel):
+class _VerifyBody(_Frozen):
     """`POST /verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
 
     `response` is an OpenAI Responses object. What else a data set's row has comes along, so the
     label is a column of it, or stands in the metadata of `responses_create_params`.
     """
 
-    model_config = _FROZEN
-
     responses_create_params: dict[str, Any]
     response: _Response
     label: str | None = None
 
     def rewarded(self) -> list[RewardItem]:
-        """Return the one item to reward: what the assistant said, its messages joined."""
         label, metadata = self.label, self.responses_create_params.get("metadata")
         if label is None and isinstance(metadata, Mapping):
             label = str(metadata.get("label", ""))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
@@ -163,7 +143,7 @@ class VerifyBody(BaseModel):
         return [item_of(label or "", "".join(said))]
 
 
-Body = ScoreBody | GetRewardBody | RmBody | VerifyBody
+Body = ScoreBody | _GetRewardBody | _RmBody | _VerifyBody
 
 
 def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
@@ -176,9 +156,7 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
         raise BadBody(f"This request cannot be read at {where!r}: {first['msg']}.") from None
 
 
-def get_reward_reply(
-    outcomes: Sequence[RewardOutcome], on_unscored: ReplyOnUnscored
-) -> dict[str, Any]:
+def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> dict[str, Any]:
     """Return what OpenRLHF 0.11.2 reads (openrlhf/utils/agent.py, `execute`).
 
     `rewards` and `scores` are lists of numbers, as its own openrlhf/cli/serve_rm.py sends them, and
@@ -186,7 +164,6 @@ def get_reward_reply(
     With `error` a batch that has an item without a value fails whole; OpenRLHF tries five times and
     then carries on with no reward, on which it fails. With `zero` the item is 0 and marked.
     """
-    wish = "zero" if on_unscored == "zero" else "raise"
     rewards = [value_of(outcome, wish) for outcome in outcomes]
     return {
         "rewards": rewards,
@@ -209,12 +186,9 @@ KINDS: Mapping[Status, str] = {
 """Names of nemo_gym/failure_kinds.py at 00fa09c0; what it lacks goes by `server:kind`."""
 
 
-def verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, Any]:
-    """Return NeMo-Gym's `BaseVerifyResponse`: the request, `reward`, and whether to leave it out.
-
-    nemo_gym/base_resources_server.py beside that failure_kinds.py; older snapshots (473f503b) know
-    `reward` alone and would take the 0 for a verdict.
-    """
+def _verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, Any]:
+    """Return NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py at 00fa09c0)."""
+    # Older snapshots (473f503b) know `reward` alone and would take the 0 for a verdict.
     failed = outcome.value is None
     return {
         **sent,
@@ -260,23 +234,21 @@ class RewardService:
     """What the endpoints share: the reward, the questions, and whether it has stopped."""
 
     reward: Reward
-    exams: Mapping[str, SuiteSplit]
-    """By the name of the suite."""
+    splits: Mapping[str, SuiteSplit]
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
     """What OpenRLHF is told of an item without a value, unless its URL says otherwise."""
     fresh: bool = False
     """Number equal completions of trainers that do not: where workers are asked, each is new."""
-    stopped: str = ""
-    """Why nothing is scored any more; empty while it is."""
+    stopped: str = ""  # why nothing is scored any more; empty while it is
     in_flight: int = 0
-    """Items that are being scored."""
-    _seen: Counter[int] = field(default_factory=Counter[int])
+    _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
+    """By an item's hash: the numbers that its next equals get."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return the outcomes of known items; `TooManyMasked` from the first time on."""
         for item in items:
-            if item.question not in self.exam(item.suite).questions:
+            if item.question not in self.split(item.suite).questions:
                 raise _Unknown(
                     f"Suite {item.suite!r} has no question {item.question!r:.80} here: "
                     f"GET /questions?suite={item.suite} lists those it has."
@@ -294,13 +266,13 @@ class RewardService:
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
         """Return items of a trainer that sends no replicate numbers, with one each if needed."""
-        return [self._numbered(item) for item in items] if self.fresh else list(items)
-
-    def _numbered(self, item: RewardItem) -> RewardItem:
-        key = hash((item.suite, item.question, item.completion))
-        number = self._seen[key]
-        self._seen[key] += 1
-        return replace(item, replicate=number)
+        if not self.fresh:
+            return list(items)
+        keys = (hash((item.suite, item.question, item.completion)) for item in items)
+        return [
+            replace(item, replicate=next(self._seen[key]))
+            for item, key in zip(items, keys, strict=True)
+        ]
 
     def summary(self) -> dict[str, Any]:
         """Return how many items came to which status, and what was spent."""
@@ -315,12 +287,12 @@ class RewardService:
             "stopped": self.stopped or None,
         }
 
-    def exam(self, suite: str | None) -> SuiteSplit:
+    def split(self, suite: str | None) -> SuiteSplit:
         """Return a suite's questions; the error lists the suites that are served."""
-        if suite is None or suite not in self.exams:
-            known = ", ".join(sorted(self.exams))
+        if suite is None or suite not in self.splits:
+            known = ", ".join(sorted(self.splits))
             raise _Unknown(f"Suite {suite!r:.80} is not served here, only {known}.")
-        return self.exams[suite]
+        return self.splits[suite]
 
 
 def reward_app(service: RewardService) -> Starlette:
@@ -334,24 +306,22 @@ def reward_app(service: RewardService) -> Starlette:
         wish = request.query_params.get("on_unscored", service.on_unscored)
         if wish not in get_args(ReplyOnUnscored):
             raise BadBody(f"on_unscored is error or zero, not {wish!r:.80}.")
-        items = read_items(GetRewardBody, await _body(request))
+        items = read_items(_GetRewardBody, await _body(request))
         outcomes = await service.score(service.numbered(items))
-        return JSONResponse(get_reward_reply(outcomes, cast(ReplyOnUnscored, wish)))
+        return JSONResponse(_get_reward_reply(outcomes, "zero" if wish == "zero" else "raise"))
 
     async def remote_rm(request: Request) -> JSONResponse:
-        """Reply to slime, which reads the whole reply as one number (`remote_rm`, at 0b420f1e).
-
-        A 503 makes it try again, ten times, and then fail: it cannot leave one sample out.
-        """
-        items = read_items(RmBody, await _body(request))
+        # Slime reads the whole reply as one number (`remote_rm`, at 0b420f1e). A 503 makes it try
+        # again, ten times, and then fail: it cannot leave one sample out.
+        items = read_items(_RmBody, await _body(request))
         (outcome,) = await service.score(service.numbered(items))
         return JSONResponse(value_of(outcome, "raise"))
 
     async def verify(request: Request) -> JSONResponse:
         raw = await _body(request)
-        items, sent = read_items(VerifyBody, raw), _echoed(raw)
+        items, sent = read_items(_VerifyBody, raw), _echoed(raw)
         (outcome,) = await service.score(service.numbered(items))
-        return JSONResponse(verify_reply(sent, outcome))
+        return JSONResponse(_verify_reply(sent, outcome))
 
     async def seed_session(request: Request) -> JSONResponse:
         return JSONResponse({})  # NeMo-Gym's BaseSeedSessionResponse is empty
@@ -363,41 +333,32 @@ def reward_app(service: RewardService) -> Starlette:
 
 
 def _read_routes(service: RewardService) -> list[Route]:
-    """Return the routes that score nothing."""
 
     async def health(request: Request) -> JSONResponse:
         if service.stopped:
             raise TooManyMasked(service.stopped)
-        return JSONResponse({"status": "ok", "suites": sorted(service.exams)})
+        return JSONResponse({"status": "ok", "suites": sorted(service.splits)})
 
     async def counts(request: Request) -> JSONResponse:
         return JSONResponse(service.summary())
 
     async def questions(request: Request) -> JSONResponse:
-        exam = service.exam(request.query_params.get("suite"))
-        return JSONResponse({"suite": exam.suite.name, "questions": list(exam.questions)})
+        split = service.split(request.query_params.get("suite"))
+        return JSONResponse({"suite": split.suite.name, "questions": list(split.questions)})
 
-    async def rows(request: Request) -> JSONResponse:
-        exam = service.exam(request.query_params.get("suite"))
-        name = exam.suite.name
-        if not exam.suite.publishable:
+    async def listed(request: Request) -> JSONResponse:
+        split = service.split(request.query_params.get("suite"))
+        name = split.suite.name
+        if not split.suite.publishable:
             said = f"Suite {name!r} does not allow its questions to be passed on."
             return error_reply(403, said, "not_publishable")
-        return JSONResponse(
-            {
-                "rows": [  # what to send the policy, and the label to send back
-                    {
-                        "label": f"{name}/{question.id}",
-                        "suite": name,
-                        "question": question.id,
-                        "messages": service.shown(question),
-                    }
-                    for question in exam.questions.values()
-                ]
-            }
-        )
+        rows = [  # what to send the policy, and the label to send back
+            {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(one)}
+            for id, one in split.questions.items()
+        ]
+        return JSONResponse({"rows": rows})
 
-    gets = {"/health": health, "/counts": counts, "/questions": questions, "/rows": rows}
+    gets = {"/health": health, "/counts": counts, "/questions": questions, "/rows": listed}
     return [Route(path, _guarded(one), methods=["GET"]) for path, one in gets.items()]
 
 
@@ -405,10 +366,7 @@ Endpoint = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint whose refusals are JSON: a sentence under `error`, what it is in `kind`.
-
-    What nobody foresaw is a 500 that names its type only: a message could hold a question.
-    """
+    """Return an endpoint whose refusals are JSON: a sentence (`error`) and what it is (`kind`)."""
 
     async def answer(request: Request) -> JSONResponse:
         try:
@@ -417,6 +375,7 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
             for kind, status, name in _STATUSES:
                 if isinstance(error, kind):
                     return error_reply(status, str(error), name)
+            # Its type only: a message could hold a question.
             said = f"The reward service failed on this request ({type(error).__name__})."
             return error_reply(500, said, "failed")
 

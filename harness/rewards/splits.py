@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,19 +27,20 @@ class SuiteSplit:
     """A suite and those of its questions that are asked."""
 
     suite: Suite[Any]
-    questions: Mapping[str, Question]
-    """By id, in the order in which the suite loads them."""
+    questions: Mapping[str, Question]  # by id, in the order in which the suite loads them
+
+
+Splits = Iterable[SuiteSplit]
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """One question that teaches and is asked in an eval split."""
+    """One question that teaches, and under which id an eval split of which suite asks it."""
 
     suite: str
     question: str
-    exam: str
+    evaluated: str
     asked: str
-    """The question's id in the suite."""
 
 
 def load_split(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> SuiteSplit:
@@ -52,21 +53,21 @@ def load_training_split(
 ) -> SuiteSplit:
     """Return questions that may teach; UserError for the split `eval`, and for one there is not."""
     if split == "eval":
-        has = "train" in suite.splits
-        way = "take its train split" if has else "it has no train split, so name another suite"
+        way = "it has no train split, so name another suite"
+        way = "take its train split" if "train" in suite.splits else way
         raise UserError(
             f"Split 'eval' of suite {suite.name!r} teaches nothing, it is evaluated: {way}."
         )
     return load_split(suite, split, limit)
 
 
+BareText = Callable[[Question], str]
+"""Returns what a question asks, without its suite's instruction."""
+
+
 def whole_text(question: Question) -> str:
     """Return a question's text as it is asked."""
     return question.text
-
-
-BareText = Callable[[Question], str]
-"""Returns what a question asks, without its suite's instruction."""
 
 
 def question_digest(text: str) -> str:
@@ -80,83 +81,65 @@ def question_digest(text: str) -> str:
     >>> question_digest("What is 1+1?") == question_digest("What is 1-1?")
     False
     """
-    return hashlib.sha256(normalise_text(text).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_normalised(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def normalise_text(text: str) -> str:
+def _normalised(text: str) -> str:
     """Return the words and the meaningful signs of a text, one space between them."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(_PARTS.findall(folded))
+    return " ".join(_PARTS.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def overlaps(
-    training: Iterable[SuiteSplit], exams: Iterable[SuiteSplit], bare: BareText = whole_text
-) -> list[Overlap]:
-    """Return the questions that teach and are asked, in the order of the suites that teach."""
+def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
+    """Return the questions that teach and are asked, in the order of the suites that teach.
+
+    A choice is asked again by the same options, or as an open question with its stem, and the other
+    way round.
+    """
     asked: dict[str, list[tuple[str, str]]] = {}
-    for exam in exams:
-        for question in exam.questions.values():
-            for key in _is(question, bare):
-                asked.setdefault(key, []).append((exam.suite.name, question.id))
-    return [
-        Overlap(exam.suite.name, question.id, name, id)
-        for exam in training
-        for question in exam.questions.values()
-        for key in _resembles(question, bare)
-        for name, id in asked.get(key, ())
-    ]
+    for split, question in _questions(evaluated):
+        known, stem = asked_digest(question, bare), question_digest(bare(question))
+        choice = (f"choice {known}", f"stem {stem}")
+        for key in choice if question.kind == "choice" else (f"open {known}",):
+            asked.setdefault(key, []).append((split.suite.name, question.id))
+    found: list[Overlap] = []
+    for split, question in _questions(training):
+        known, stem = asked_digest(question, bare), question_digest(bare(question))
+        kind, other = ("choice", "open") if question.kind == "choice" else ("open", "stem")
+        for key in (f"{kind} {known}", f"{other} {stem}"):
+            found += [Overlap(split.suite.name, question.id, *one) for one in asked.get(key, ())]
+    return found
+
+
+def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
+    return ((split, question) for split in splits for question in split.questions.values())
 
 
 def asked_digest(question: Question, bare: BareText = whole_text) -> str:
-    """Return the digest that a question is known by: of a choice, its options count.
-
-    Two choices with one stem and other options are two questions ("Which of these is true?").
-    """
+    """Return the digest that a question is known by: of a choice, its options count."""
     stem = bare(question)
-    if question.kind == "choice":
+    if question.kind == "choice":  # "Which of these is true?" is asked with many sets of options
         options = question.metadata.get("choices", ())
-        stem = "\n".join((stem, *sorted(normalise_text(str(option)) for option in options)))
+        stem = "\n".join((stem, *sorted(_normalised(str(option)) for option in options)))
     return question_digest(stem)
 
 
-def _is(question: Question, bare: BareText) -> tuple[str, ...]:
-    """Return what a question is known by: a choice by its options too, and as an open question."""
-    known = asked_digest(question, bare)
-    if question.kind != "choice":
-        return (f"open {known}",)
-    return f"choice {known}", f"stem {question_digest(bare(question))}"
-
-
-def _resembles(question: Question, bare: BareText) -> tuple[str, ...]:
-    """Return what another question is known by if it is this one.
-
-    A choice and an open question with one stem are the same.
-    """
-    known = asked_digest(question, bare)
-    if question.kind != "choice":
-        return f"open {known}", f"stem {known}"
-    return f"choice {known}", f"open {question_digest(bare(question))}"
-
-
 def without_overlap(
-    training: SuiteSplit, exams: Iterable[SuiteSplit], bare: BareText = whole_text
+    training: SuiteSplit, evaluated: Splits, bare: BareText = whole_text
 ) -> SuiteSplit:
     """Return what may teach: a suite without the questions that other eval splits ask."""
-    shared = {found.question for found in overlaps([training], exams, bare)}
+    shared = {found.question for found in overlaps([training], evaluated, bare)}
     left = {id: asked for id, asked in training.questions.items() if id not in shared}
     return SuiteSplit(training.suite, left)
 
 
-def refuse_overlap(
-    training: Iterable[SuiteSplit], exams: Iterable[SuiteSplit], bare: BareText = whole_text
-) -> None:
+def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
     """Raise UserError, naming the first, when questions that teach are asked in an eval split."""
-    shared = overlaps(training, exams, bare)
+    shared = overlaps(training, evaluated, bare)
     if shared:
         first = shared[0]
         raise UserError(
             f"{len(shared)} questions would teach and be asked, first {first.question} of "
-            f"{first.suite!r}, which is {first.asked} of {first.exam!r}: name other suites."
+            f"{first.suite!r}, which is {first.asked} of {first.evaluated!r}: name other suites."
         )
 
 
@@ -173,7 +156,7 @@ def describe_plan(work: PlanTrace, question: Question, *, publishable: bool) -> 
 def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     """Return whether the target of an unsealed question is in a subtask and not in the question.
 
-    Texts are compared as `normalise_text` has them; a choice is leaked by a subtask in which the
+    Texts are compared as `question_digest` has them; a choice is leaked by a subtask in which the
     reader of replies finds its letter. None for programs, whose target is no answer, and without.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
@@ -192,16 +175,13 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
 
 
 def _words(text: str) -> str:
-    return f" {normalise_text(_THOUSANDS.sub('', text))} "
+    return f" {_normalised(_THOUSANDS.sub('', text))} "
 
 
-MOST = 8
-"""Questions of a suite on which the attacks are tried, evenly spread."""
+MOST = 8  # questions of a suite on which the attacks are tried, evenly spread
 
 _LETTERS = "ABCDEFGHIJ"
-
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
-
 _EQUAL_TO_ALL = """
 class Same:
     def __eq__(self, other): return True
@@ -249,23 +229,20 @@ def attacks(question: Question) -> Mapping[str, str]:
         "an empty box": r"\boxed{}",
         "an empty answer line": "Answer:",
     }
-    if question.kind == "program":
-        return {**said, **_programs(question)}
-    if question.kind == "choice":
-        return {**said, **_choices(question)}
-    return {**said, **_values(question)}
+    more = {"program": _programs, "choice": _choices}.get(question.kind, _values)
+    return said | more(question)
 
 
-async def refuse_gullible(reward: RewardScorer, exam: SuiteSplit, most: int = MOST) -> None:
+async def refuse_gullible(reward: RewardScorer, split: SuiteSplit, most: int = MOST) -> None:
     """Raise UserError when a reward finds anything right in what deserves nothing.
 
     Call it before training, with the reward that grades replies as they are, in the box that will
     be used. A reply that could not be graded is refused too: then nobody knows.
     """
-    questions = list(exam.questions.values())
+    questions = list(split.questions.values())
     chosen = questions[:: max(1, -(-len(questions) // most))]
     named = [(question, *attack) for question in chosen for attack in attacks(question).items()]
-    name = exam.suite.name
+    name = split.suite.name
     outcomes = await reward.score([RewardItem(name, one.id, reply) for one, _, reply in named])
     for (question, attack, _), outcome in zip(named, outcomes, strict=True):
         correct = outcome.components.get("correct")
@@ -282,7 +259,6 @@ async def refuse_gullible(reward: RewardScorer, exam: SuiteSplit, most: int = MO
 
 
 def _choices(question: Question) -> dict[str, str]:
-    """Return every letter at once, in several ways, and each wrong one by itself."""
     options = question.metadata.get("choices", _LETTERS[:4])
     letters = _LETTERS[: len(options)]
     wrong = [letter for letter in letters if letter != question.target]
@@ -310,18 +286,17 @@ def _values(question: Question) -> dict[str, str]:
         "another value": r"\boxed{-987654321}",
     }
     if target.lstrip("-").isdigit():
-        for near in (int(target) - 1, int(target) + 1, int(target) * 10):
-            if near != int(target):
-                said[f"a neighbour ({near - int(target):+d})"] = rf"\boxed{{{near}}}"
+        n = int(target)
+        near = {f"a neighbour ({by:+d})": rf"\boxed{{{n + by}}}" for by in (-1, 1, 9 * n) if by}
+        return said | near
     return said
 
 
 def _programs(question: Question) -> dict[str, str]:
     """Return programs that do not solve anything, whatever the name they are called by."""
     told = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
-    entries = {name for name in told if isinstance(name, str)}
-    names = sorted({*_CALLED.findall(question.text), *entries} - set(dir(builtins)))
-    names = [name for name in names if name.isidentifier() and name not in ("print", "Solution")]
+    called = {*_CALLED.findall(question.text), *(name for name in told if isinstance(name, str))}
+    names = sorted(filter(str.isidentifier, called - {*dir(builtins), "Solution"}))
     assigned = "".join(f"{name} = answer\n" for name in names)
     methods = "".join(f"    {name} = lambda self, *given: answer(*given)\n" for name in names)
     tail = f"{assigned}class Solution:\n    answer = answer\n{methods}"

@@ -8,10 +8,11 @@ out of its group's mean, the others have no word for it.
 import asyncio
 import math
 import os
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -31,25 +32,23 @@ ScorerSource = RewardScorer | Callable[[], RewardScorer]
 ResultT = TypeVar("ResultT")
 
 
-class LazyScorer:
+class _LazyScorer:
     """The reward of a source: made when it is first wanted, once, and not pickled when made."""
 
     def __init__(self, source: ScorerSource) -> None:
-        """Keep the reward, or the function that makes it."""
         self._source = source
         self._made: RewardScorer | None = None
         self._lock = Lock()
 
     def __call__(self) -> RewardScorer:
-        """Return the reward."""
         with self._lock:
             if self._made is None:
                 source: Any = self._source
                 self._made = cast(RewardScorer, source if hasattr(source, "score") else source())
             return self._made
 
-    def __reduce__(self) -> tuple[type["LazyScorer"], tuple[ScorerSource]]:
-        return LazyScorer, (self._source,)
+    def __reduce__(self) -> tuple[type["_LazyScorer"], tuple[ScorerSource]]:
+        return _LazyScorer, (self._source,)
 
 
 class TrlReward:
@@ -70,14 +69,13 @@ class TrlReward:
         *,
         again: bool = True,
     ) -> None:
-        """Keep the reward, or the function that makes it.
+        """Keep a reward or its maker, TRL's name for it, and the pool's workers, for their shares.
 
-        `name` is what TRL logs it under, `names` are the pool's workers, for their shares. With
-        `again`, every completion of a step is carried out with replies of its own, equal ones too;
-        without, those that ask the same of the same worker share its reply.
+        With `again`, every completion of a step is carried out with replies of its own, equal ones
+        too; without, those that ask the same of the same worker share its reply.
         """
         self.__name__ = name
-        self._scorer = LazyScorer(scores)
+        self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
         self.stopped = ""
         """Why nothing is scored any more: the money is spent. Empty while it is not."""
@@ -98,7 +96,7 @@ class TrlReward:
         items = _trl_items(completions, columns)
         if self._again:  # by prompt: equal plans may stand in texts that differ
             items = _numbered(items, prompt_of)
-        items = at_step(items, getattr(columns.get("trainer_state"), "global_step", 0))
+        items = _at_step(items, getattr(columns.get("trainer_state"), "global_step", 0))
         different = list(dict.fromkeys(items))
         found = await self._scorer().score(different)
         known = dict(zip(different, found, strict=True))
@@ -106,7 +104,7 @@ class TrlReward:
         groups = constant_groups(items, outcomes)
         self.constant = tuple(prompt for prompt, constant in groups.items() if constant)
         if log_extra:
-            for key, column in plan_columns(outcomes).items():
+            for key, column in _plan_columns(outcomes).items():
                 log_extra(f"{self.__name__}_{key}", column)
         if log_metric:
             shares = plan_metrics(items, outcomes, self._names)
@@ -134,11 +132,9 @@ USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
 
 
 def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-    missing = [name for name in ("suite", "question") if name not in columns]
+    missing = next((name for name in ("suite", "question") if name not in columns), None)
     if missing:
-        raise UserError(
-            f"The data set has no column {missing[0]!r}: make its rows with trl_rows()."
-        )
+        raise UserError(f"The data set has no column {missing!r}: make its rows with trl_rows().")
     given = (columns["suite"], columns["question"], map(completion_text, completions))
     others = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
     return [
@@ -162,19 +158,13 @@ def completion_text(completion: Any) -> str:
     return "".join(part.get("text", "") for part in last)
 
 
-EQUAL = 1 << 12
-"""Equal completions of one step and process that can be told apart."""
-RANKS = 1 << 10
-"""Processes of one training that can be."""
+EQUAL = 1 << 12  # equal completions of one step and process that can be told apart
+RANKS = 1 << 10  # processes of one training that can be
 
 
-def at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
-    """Number items by training step and process too: a plan sampled again later is a draw anew.
-
-    The first one of step 0 in the first process keeps the number 0, as in an evaluation. The
-    process is `RANK` of the environment, which launchers set.
-    """
-    rank = int(os.environ.get("RANK", "0"))
+def _at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
+    """Number items by training step and process too: a plan sampled again later is a draw anew."""
+    rank = int(os.environ.get("RANK", "0"))  # launchers set it
     begins = (step * RANKS + rank % RANKS) * EQUAL
     return [replace(item, replicate=begins + item.replicate) for item in items]
 
@@ -193,15 +183,9 @@ def replicated(items: Sequence[RewardItem]) -> list[RewardItem]:
     return _numbered(items, lambda item: item)
 
 
-def _numbered(
-    items: Sequence[RewardItem], key: Callable[[RewardItem], Hashable]
-) -> list[RewardItem]:
-    seen: Counter[Hashable] = Counter()
-    numbered: list[RewardItem] = []
-    for item in items:
-        numbered.append(replace(item, replicate=item.replicate + seen[key(item)]))
-        seen[key(item)] += 1
-    return numbered
+def _numbered(items: Sequence[RewardItem], key: Callable[[Any], Hashable]) -> list[RewardItem]:
+    seen: dict[Hashable, Iterator[int]] = defaultdict(count)
+    return [replace(item, replicate=item.replicate + next(seen[key(item)])) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +207,7 @@ def prompt_of(item: RewardItem) -> Prompt:
 def constant_groups(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]
 ) -> dict[Prompt, bool]:
-    """Say of each prompt's completions, whose values a GRPO trainer compares, if they are equal.
-
-    Nothing can be learnt from them then, nor from fewer than two values.
-    """
+    """Say of each prompt's completions if nothing can be learnt from them: no two values differ."""
     found: dict[Prompt, set[float | None]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         found.setdefault(prompt_of(item), set()).add(outcome.value)
@@ -234,14 +215,12 @@ def constant_groups(
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return shares of the batch by status, the share without a value, and dollars.
-
-    Always the same keys: a metric that only one rank logs has stopped trainers for good.
-    """
-    count = Counter(outcome.status for outcome in outcomes)
+    """Return shares of the batch by status, the share without a value, and dollars."""
+    # Always the same keys: a metric that only one rank logs has stopped trainers for good.
+    counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
-    shares = {status.value: count[status] / n for status in Status}
-    masked = 1 - sum(count[status] for status in VALUED) / n if outcomes else 0.0
+    shares = {status.value: counts[status] / n for status in Status}
+    masked = 1 - sum(counts[status] for status in VALUED) / n if outcomes else 0.0
     return {**shares, "masked": masked, "usd": sum(float(one.usd or 0) for one in outcomes)}
 
 
@@ -273,7 +252,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def plan_columns(outcomes: Sequence[RewardOutcome]) -> dict[str, list[object]]:
+def _plan_columns(outcomes: Sequence[RewardOutcome]) -> dict[str, list[object]]:
     """Return what is logged beside each completion: never a question's text, nor its target."""
     works = [outcome.work for outcome in outcomes]
     return {
@@ -294,12 +273,11 @@ ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScore:
     """Return verl's `compute_score` (verl 0.9.1, trainer/ppo/reward.py and its reward managers).
 
-    The column `data_source` is the suite, `extra_info.question` the question's id; `ground_truth`
-    is not read. An async function: verl runs a mere callable object as if it were sync. With
-    `raise` the `naive` reward manager ends training; `rate_limited` catches it and writes 0 without
-    a word, so use `naive`, or `zero`, which at least says `unscored`.
+    The column `data_source` is the suite, `extra_info.question` the question's id. An async
+    function: verl runs a mere callable object as if it were sync. With `raise` the `naive` reward
+    manager ends training; `rate_limited` writes 0 without a word: use `naive`, or `zero`.
     """
-    choice, scorer = valid_on_unscored(on_unscored), LazyScorer(scores)
+    choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
     async def compute_score(
         data_source: str,
@@ -312,8 +290,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
         if "question" not in extra:
             raise UserError("A row of the data set has no extra_info.question: the question's id.")
         epoch, replicate = int(extra.get("epoch", 1)), int(extra.get("replicate", 0))
-        question = str(extra["question"])
-        item = RewardItem(data_source, question, solution_str, epoch, replicate)
+        item = RewardItem(data_source, str(extra["question"]), solution_str, epoch, replicate)
         (outcome,) = await scorer().score([item])
         return {  # always the same keys: verl makes a column of each, and wants them all the same
             "score": value_of(outcome, choice),
@@ -354,9 +331,9 @@ def verifiers_reward(scores: ScorerSource) -> TaskReward:
 
     or a method of your task, `@vf.reward` over `await podium(self.data, trace)`. A task's `id` is
     the label `suite/question`. What has no value is raised: verifiers records a TaskError on the
-    trace, which is then not ok, and prime-rl drops it. That release has no Rubric any more.
+    trace, which is then not ok, and prime-rl drops it.
     """
-    scorer = LazyScorer(scores)
+    scorer = _LazyScorer(scores)
 
     async def podium(task: Any, trace: Any) -> float:
         (outcome,) = await scorer().score([item_of(task.id or "", trace.last_reply)])
@@ -378,7 +355,7 @@ def openrlhf_reward(
     no reward, and fails on that when it makes its batch (trainer/ppo_utils/experience_maker.py):
     so with `raise` a run stops rather than learns from it. `zero` goes on, and logs `unscored`.
     """
-    choice, scorer = valid_on_unscored(on_unscored), LazyScorer(scores)
+    choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], **_: Any
@@ -395,7 +372,7 @@ def openrlhf_reward(
     return reward_func
 
 
-def valid_on_unscored(on_unscored: OnUnscored) -> OnUnscored:
+def _valid(on_unscored: OnUnscored) -> OnUnscored:
     """Return the choice; UserError where there is none, for nobody can guess it."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
@@ -413,14 +390,11 @@ def value_of(outcome: RewardOutcome, on_unscored: OnUnscored) -> float:
 
 
 def run_in_loop(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Return what a coroutine returns, from a thread without a loop.
-
-    All such threads share one loop: a reward's bounds are a loop's, so a loop each would lift them.
-    """
+    """Return what a coroutine returns, from a thread without a loop; all such threads share one."""
     return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
-@cache
+@cache  # a reward's bounds are a loop's: a loop for each thread would lift them
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name="podium rewards", daemon=True).start()
