@@ -190,7 +190,6 @@ class Explained:
     """How a run's total comes about."""
 
     included: tuple[str, ...]
-    left_out: tuple[str, ...]
     rest: Sums
     guessed: bool = False
     """True when the rest is taken for attempts that no record has."""
@@ -266,16 +265,13 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
 def explain(theirs: Sums, parts: RunParts, adder: Adder) -> Explained:
     """Find the groups that make a run's total; the fewest, in a fixed order."""
     rest = dict(differences(theirs, adder(parts.own)))
-    sums = [(group, adder(group.rows)) for group in parts.groups]
-    sums = [(group, tokens) for group, tokens in sums if tokens]
-    for chosen in _choices([one for one in sums if not one[0].later]):
+    sums = [(group, adder(group.rows)) for group in parts.groups if not group.later]
+    for chosen in _choices([(group, tokens) for group, tokens in sums if tokens]):
         if _total(tokens for _, tokens in chosen) == rest:
-            included = tuple(group.cause for group, _ in chosen)
-            left = tuple(group.cause for group, _ in sums if group.cause not in included)
-            return Explained(included, left, {})
+            return Explained(tuple(group.cause for group, _ in chosen), {})
     if parts.forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
-        return Explained((), (), {}, guessed=True)
-    return Explained((), tuple(group.cause for group, _ in sums), rest)
+        return Explained((), {}, guessed=True)
+    return Explained((), rest)
 
 
 Part = tuple[CauseGroup, Sums]

@@ -221,8 +221,7 @@ def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
         if finding.kind == "absent":
             found.skipped, found.matters = NO_MANIFEST, True
             return
-        place = f"{finding.path}, {finding.where}" if finding.where else finding.path
-        yield place, f"{finding.kind}: {finding.said}"
+        yield finding.place, f"{finding.kind}: {finding.said}"
     with suppress(UserError):  # which is named already
         for earlier in read_manifest(run / MANIFEST).history:
             found.notes[f"{name} replaces {earlier}"] += 1

@@ -8,21 +8,10 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from harness.audit.invoices import (
-    BUCKETED,
-    CSV,
-    GOOGLE,
-    Bucketed,
-    Invoice,
-    InvoiceLine,
-    Reader,
-    google_row,
-    read_lines,
-)
+from harness.audit.invoices import CSV, GOOGLE, Invoice, bucketed, google_row
 from harness.errors import UserError
 from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
 
@@ -42,19 +31,17 @@ def read_invoice(path: Path) -> Invoice:
         names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
     except ValueError as error:
         raise _unknown(path) from error
-    return _json_invoice(path) if first.startswith(("{", "[")) else _csv_invoice(path, names)
+    if first.startswith(("{", "[")):
+        return _json_invoice(path)
+    columns = {name.strip() for name in names}
+    for needed, format in CSV:
+        if columns.issuperset(needed.split()):
+            return Invoice(path, *format, _csv)
+    raise _unknown(path)
 
 
 def _first_line(file: Iterator[str]) -> str:
     return next((line.strip() for line in file if line.strip()), "")
-
-
-def _csv_invoice(path: Path, names: list[str]) -> Invoice:
-    columns = {name.strip() for name in names}
-    for needed, format, providers, read in CSV:
-        if needed <= columns:
-            return Invoice(path, format, providers, partial(_rows, path, read))
-    raise _unknown(path)
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -73,33 +60,15 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
 
 
-def _rows(path: Path, read: Reader) -> Iterator[InvoiceLine]:
-    return read_lines(_csv(path), path, "line", read)
-
-
 def _json_invoice(path: Path) -> Invoice:
     first = next(iter(_values(path)), (1, None))[1]
     if isinstance(first, dict) and "usage_start_time" in first:
-        google = partial(_google_rows, path)
-        return Invoice(path, "google-billing", GOOGLE, google)
+        return Invoice(path, "google-billing", GOOGLE, google_row, _values)
     _refuse_one_page(path)
-    result = _first_result(path)
-    for format, providers, fits, kind, line in BUCKETED:
-        if fits(result):
-            return Invoice(path, format, providers, partial(_bucketed, path, kind, line))
-    raise _unknown(path)
-
-
-def _google_rows(path: Path) -> Iterator[InvoiceLine]:
-    return read_lines(_values(path), path, "line", google_row)
-
-
-def _bucketed(path: Path, kind: type[Any], line: Bucketed) -> Iterator[InvoiceLine]:
-    def read(raw: Any, path: Path) -> Iterator[InvoiceLine]:
-        bucket = kind.model_validate(raw)
-        return (line(result, bucket.span, path) for result in bucket.results)
-
-    return read_lines(enumerate(_buckets(path), 1), path, "bucket", read)
+    format = bucketed(_first_result(path))
+    if format is None:
+        raise _unknown(path)
+    return Invoice(path, *format, _buckets, "bucket")
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -149,7 +118,11 @@ def _parsed(text: str, path: Path, number: int) -> Any:
         raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error
 
 
-def _buckets(path: Path) -> Iterator[Any]:
+def _buckets(path: Path) -> Iterator[tuple[int, Any]]:
+    return enumerate(_unpaged(path), 1)
+
+
+def _unpaged(path: Path) -> Iterator[Any]:
     for number, value in _values(path):
         data: Any = cast(dict[str, Any], value).get("data") if isinstance(value, dict) else None
         if data is None:
@@ -172,7 +145,7 @@ def _refuse_one_page(path: Path) -> None:
 
 
 def _first_result(path: Path) -> Mapping[str, Any]:
-    for bucket in _buckets(path):
+    for bucket in _unpaged(path):
         results: Any = (
             cast(dict[str, Any], bucket).get("results") if isinstance(bucket, dict) else None
         )

@@ -31,7 +31,7 @@ from harness.audit.bill import (
     line_amounts,
     read_bill,
 )
-from harness.audit.invoice_files import Names, read_invoice
+from harness.audit.invoice_files import Names
 from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
@@ -64,31 +64,27 @@ class BucketPair:
 
 def _compare(bucket: BucketPair) -> Verdict:
     side, billed = bucket.side, bucket.billed
-    explained: dict[str, None] = {}
-    wrong: list[str] = []
     said = [one for one in MEASURES if getattr(billed, one) is not None]
     measures = [one for one in said if one != "usd" or not side.unpriced]
-    for measure in measures:
-        why, ok = _measure(measure, bucket)
-        if not ok:
-            wrong.append(why)
-        elif why:
-            explained[why] = None
+    found = [_measure(measure, bucket) for measure in measures]
+    explained = [why for why, ok in found if ok and why]
     if side.unpriced and billed.usd is not None:
-        explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
+        explained.append(f"dollars not compared: {side.unpriced} calls have no price")
+    why = tuple(dict.fromkeys(explained))
     if not measures:
-        return tuple(explained), ("nothing could be compared",), "nothing compared"
-    return tuple(explained), tuple(wrong), "difference"
+        return why, ("nothing could be compared",), "nothing compared"
+    return why, tuple(why for why, ok in found if not ok), "difference"
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
-    side = bucket.side
-    theirs: Number = getattr(bucket.billed, measure)
+    side, billed, options = bucket.side, bucket.billed, bucket.options
+    theirs: Number = getattr(billed, measure)
     ours: Number = getattr(side.known, measure)
     over = theirs - ours
-    slack = _slack(measure, bucket)
+    slacks: dict[str, Number] = {"usd": billed.rounding + options.usd, "requests": 0}
+    slack = slacks.get(measure, options.tokens)
     if abs(over) <= slack:
-        return _within(measure, over, bucket), True
+        return _within(measure, over, bucket) if over else "", True
     most = side.open.most(measure)
     if side.open.calls and over >= -slack and (most is None or over <= most + slack):
         return _in_flight(side), True
@@ -102,16 +98,8 @@ def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
     return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
 
 
-def _slack(measure: str, bucket: BucketPair) -> Number:
-    if measure == "usd":
-        return bucket.billed.rounding + bucket.options.usd
-    return 0 if measure == "requests" else bucket.options.tokens
-
-
 def _within(measure: str, over: Number, bucket: BucketPair) -> str:
     billed, options = bucket.billed, bucket.options
-    if not over:
-        return ""
     if measure != "usd":
         return f"{UNITS[measure]} differ by {_figure(over, signed=True)}, within {options.tokens}"
     if abs(over) <= billed.rounding:
@@ -120,8 +108,8 @@ def _within(measure: str, over: Number, bucket: BucketPair) -> str:
 
 
 def _figure(number: Number, *, signed: bool = False) -> str:
-    sign = "+" if signed and number > 0 else ""
-    return f"{sign}{number:f}" if isinstance(number, Decimal) else f"{sign}{number}"
+    shown = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return f"+{shown}" if signed and number > 0 else shown
 
 
 def _in_flight(side: Side) -> str:
@@ -275,13 +263,13 @@ def reconcile(
         *bill.repeated,
         *(fault for faults in ledger.faults.values() for fault in _most(faults)),
         *_unmatched_faults(ledger),
+        *(
+            InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
+            for one in found
+            for said in one.wrong
+        ),
+        *_unknown_requests(ledger),
     ]
-    faults += [
-        InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
-        for one in found
-        for said in one.wrong
-    ]
-    faults += _unknown_requests(ledger)
     return Reconciliation(
         file=Path(invoice.path).name,
         format=invoice.format,
@@ -436,24 +424,6 @@ def _cells(row: ReconciledBucket) -> tuple[str, ...]:
 
 
 def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
-    ours, theirs = getattr(ledger, measure), getattr(invoice, measure)
-    if ours == theirs:
-        return _shown(ours)
-    return f"{_shown(ours)} / {_shown(theirs)}"
-
-
-def _shown(value: object) -> str:
-    return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-__all__ = [
-    "Invoice",
-    "InvoiceFault",
-    "InvoiceLine",
-    "InvoiceOptions",
-    "ReconciledBucket",
-    "Reconciliation",
-    "read_invoice",
-    "reconcile",
-    "reconciliation_text",
-]
+    sides = getattr(ledger, measure), getattr(invoice, measure)
+    ours, theirs = ("-" if one is None else _figure(one) for one in sides)
+    return ours if sides[0] == sides[1] else f"{ours} / {theirs}"
