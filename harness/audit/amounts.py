@@ -1,14 +1,15 @@
 """Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
 
-A provider's own usage is read by `usage_from_raw`, which shares nothing with Inspect's mapping.
 Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
 only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
 logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import cache
 from itertools import combinations
 from typing import cast
 
@@ -39,18 +40,6 @@ from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
-COUNTS = (
-    "input",
-    "cache_read",
-    "cache_write",
-    "cache_write_1h",
-    "output",
-    "reasoning",
-    "orchestration_in",
-    "orchestration_in_cached",
-    "orchestration_out",
-    "total_reported",
-)
 
 
 def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -94,10 +83,12 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
         return []
     if dialect == "google":  # Inspect takes its input for none where more was cached than asked
         theirs = replace(theirs, input=max(theirs.input, 0))
+    sides = zip(asdict(theirs).items(), asdict(usage).values(), strict=True)
+    pairs = ((name, own, ours or 0) for (name, own), ours in sides)
     return [
         f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
-        for name in COUNTS
-        if (own := getattr(theirs, name)) is not None and own != (ours := getattr(usage, name) or 0)
+        for name, own, ours in pairs
+        if own is not None and own != ours
     ]
 
 
@@ -185,16 +176,6 @@ class RunParts:
     """True when attempts were made of which only Inspect's totals know: no journal had them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """How a run's total comes about."""
-
-    included: tuple[str, ...]
-    rest: Sums
-    guessed: bool = False
-    """True when the rest is taken for attempts that no record has."""
-
-
 def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
@@ -203,9 +184,9 @@ def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     for log in logs:
         parts = run_parts(evidence, log)
         for kind, totals, adder in _both(log):
-            result = explain(totals, parts, adder)
-            found.weak["tokens of failed attempts that no record has"] += result.guessed
-            for name, rest in result.rest.items():
+            _, others, guessed = explain(totals, parts, adder)
+            found.weak["tokens of failed attempts that no record has"] += guessed
+            for name, rest in others.items():
                 said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
                 yield f"log {log.name}", said
 
@@ -215,42 +196,35 @@ def has_totals(log: LogRecord) -> bool:
     return log.status != "started" or bool(log.model_usage)
 
 
-def _forgets(evidence: Evidence, log: LogRecord) -> bool:
-    again = any(sample.retried for sample in log.samples)
-    return not evidence.has_journal and (again or len(evidence.logs) > 1)
-
-
 def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
     """Return the rows that a log's totals must have, and the groups that they may have."""
-    own: list[Call] = []
-    groups: dict[tuple[str, str, bool], list[Call]] = {}
-    uuids = {event.id for sample in log.samples for event in sample.events}
+    here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
-    for row in evidence.counted:
-        if row.cache == "read" or row.input_uncached is None:
-            continue
+
+    def group(row: Call) -> tuple[str, str, bool] | None:
         if row.call in late:
-            groups.setdefault(("calls that judged again", log.name, False), []).append(row)
-        elif row.event in cut:
-            groups.setdefault(("questions that were cut off in", log.name, False), []).append(row)
-        elif name := _group(evidence, log, row, row.event in uuids):
-            groups.setdefault(name, []).append(row)
-        else:
-            own.append(row)
-    named = (CauseGroup(*name[:2], tuple(rows), name[2]) for name, rows in sorted(groups.items()))
-    return RunParts(tuple(own), tuple(named), _forgets(evidence, log))
+            return "calls that judged again", log.name, False
+        if row.event in cut:
+            return "questions that were cut off in", log.name, False
+        run = _run_of(evidence, row)
+        if row.event in here:
+            earlier = run.created < log.created
+            return ("carried over from", run.name, False) if earlier else None
+        kind = "calls that no log has, of" if row.event is None else "failed attempts of"
+        return kind, f"the run that wrote {run.name}", run.created > log.created
 
-
-def _group(
-    evidence: Evidence, log: LogRecord, row: Call, here: bool
-) -> tuple[str, str, bool] | None:
-    run = _run_of(evidence, row)
-    if here:
-        earlier = run.created < log.created
-        return ("carried over from", run.name, False) if earlier else None
-    kind = "calls that no log has, of" if row.event is None else "failed attempts of"
-    return kind, f"the run that wrote {run.name}", run.created > log.created
+    groups: dict[tuple[str, str, bool] | None, list[Call]] = defaultdict(list)
+    for row in evidence.counted:
+        if row.cache != "read" and row.input_uncached is not None:
+            groups[group(row)].append(row)
+    named = sorted((name, rows) for name, rows in groups.items() if name)
+    again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
+    return RunParts(
+        tuple(groups[None]),
+        tuple(CauseGroup(*name[:2], tuple(rows), name[2]) for name, rows in named),
+        forgetful=again and not evidence.has_journal,
+    )
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
@@ -262,16 +236,19 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
     return made or next(by_time, evidence.logs[-1])
 
 
-def explain(theirs: Sums, parts: RunParts, adder: Adder) -> Explained:
-    """Find the groups that make a run's total; the fewest, in a fixed order."""
+def explain(theirs: Sums, parts: RunParts, adder: Adder) -> tuple[set[str], Sums, bool]:
+    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left.
+
+    The last is true where what is left is taken for attempts that no record has.
+    """
     rest = dict(differences(theirs, adder(parts.own)))
     sums = [(group, adder(group.rows)) for group in parts.groups if not group.later]
     for chosen in _choices([(group, tokens) for group, tokens in sums if tokens]):
-        if _total(tokens for _, tokens in chosen) == rest:
-            return Explained(tuple(group.cause for group, _ in chosen), {})
+        if join_tokens(tokens for _, tokens in chosen) == rest:
+            return {group.cause for group, _ in chosen}, {}, False
     if parts.forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
-        return Explained((), {}, guessed=True)
-    return Explained((), rest)
+        return set(), {}, True
+    return set(), rest, False
 
 
 Part = tuple[CauseGroup, Sums]
@@ -286,13 +263,6 @@ def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
     for size in range(len(kinds) + 1):
         for chosen in combinations(kinds, size):
             yield [part for part in parts if part[0].kind in chosen]
-
-
-def _total(parts: Iterable[Sums]) -> Sums:
-    total: Sums = {}
-    for sums in parts:
-        join_tokens(total, sums)
-    return total
 
 
 def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -370,16 +340,12 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
 
 
-_SHIPPED: dict[str, Book | None] = {}
-
-
+@cache
 def _shipped(name: str) -> Book | None:
-    if name not in _SHIPPED:
-        try:
-            _SHIPPED[name] = None if "/" in name or name.endswith(".toml") else read_book(name)
-        except UserError:
-            _SHIPPED[name] = None
-    return _SHIPPED[name]
+    try:
+        return None if "/" in name or name.endswith(".toml") else read_book(name)
+    except UserError:
+        return None
 
 
 def _parts(row: Call) -> Iterator[str]:

@@ -1,22 +1,21 @@
 """An invoice added up, for the account that is the run's, and what a comparison says.
 
-Read in one pass; requests are kept one by one only where lines have ids. A run can only be compared
-where nobody else asked: a project or key of its own is named, or it is the only one in the export.
-Calls of which nobody knows what they cost are bounds: they can explain a difference, nothing else.
+A run can only be compared where nobody else asked: a project or key of its own is named, or it is
+the only one in the export. Requests are kept one by one only where lines have ids.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
 from harness.errors import UserError
-from harness.ledger.call import Call, plain
+from harness.ledger.call import Call
 
 InvoiceFaultKind = Literal[
     "difference",
@@ -48,7 +47,14 @@ class InvoiceOptions:
 
 
 NOTHING = (0, 0, 0, 0, 0, Decimal(0))
-MEASURES = ("requests", "input", "cache_read", "cache_write", "output", "usd")
+MEASURES = {
+    "requests": "requests",
+    "input": "input tokens",
+    "cache_read": "cached tokens",
+    "cache_write": "tokens written to the cache",
+    "output": "output tokens",
+    "usd": "dollars",
+}
 
 
 @dataclass(slots=True)
@@ -68,11 +74,6 @@ class Amounts:
             value = getattr(more, measure)
             if value is not None:
                 setattr(self, measure, (getattr(self, measure) or 0) + value)
-
-    @property
-    def amounts(self) -> "Amounts":
-        """These alone, without what else is known of a bill."""
-        return Amounts(*(getattr(self, measure) for measure in MEASURES))
 
 
 def call_amounts(row: Call) -> Amounts:
@@ -131,51 +132,8 @@ class Reconciliation:
         """Say whether the ledger and the invoice agree, or every difference is explained."""
         return not self.faults
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values; money as strings of decimals."""
-        found: dict[str, Any] = _plain(asdict(self))
-        return {**found, "ok": self.ok}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}  # pyright: ignore
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]  # pyright: ignore
-    return plain(value)
-
 
 CENT_HALF = Decimal("0.005")
-
-
-@dataclass(slots=True)
-class OpenCalls:
-    """Calls without a known bill: what they can have come to at most; None is no bound."""
-
-    calls: int = 0
-    silent: int = 0
-    """Those of them that were answered, without a count of tokens."""
-    input: int | None = 0
-    output: int | None = 0
-    usd: Decimal | None = Decimal(0)
-
-    def add(self, row: Call) -> None:
-        """Add a call in flight, or one whose provider counted no tokens."""
-        self.calls += 1
-        self.silent += row.billable == "yes"
-        self.input = _plus(self.input, row.prompt_bytes)
-        self.output = _plus(self.output, row.max_tokens)
-        high = row.usd_high
-        self.usd = None if self.usd is None or high is None else self.usd + high
-
-    def most(self, measure: str) -> int | Decimal | None:
-        """Return the most that these calls add to a measure."""
-        most = {"requests": self.calls, "usd": self.usd, "output": self.output}
-        return most.get(measure, self.input)
-
-
-def _plus(sum: int | None, more: int | None) -> int | None:
-    return None if sum is None or more is None else sum + more
 
 
 @dataclass(slots=True)
@@ -183,10 +141,17 @@ class Side:
     """What the ledger has of one bucket and model."""
 
     known: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
-    open: OpenCalls = field(default_factory=OpenCalls)
     unpriced: int = 0
     refused: int = 0
     """Attempts that the provider refused: no tokens, but it may count them as requests."""
+    open: int = 0
+    """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
+    silent: int = 0
+    """Those of them that were answered."""
+    most: dict[str, int | Decimal | None] = field(
+        default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
+    )
+    """What the open calls can have come to; None is no bound."""
     began_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
     """Calls that ended in a later bucket: a provider may count them there."""
     ended_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
@@ -195,11 +160,16 @@ class Side:
         """Add one attempt."""
         if row.billable == "no":
             self.refused += 1
-        elif row.billable == "unknown" or row.input_total is None or row.output is None:
-            self.open.add(row)
-        else:
+        elif row.billable == "yes" and row.input_total is not None and row.output is not None:
             self.known.add(call_amounts(row))
             self.unpriced += row.usd is None
+        else:
+            self.open += 1
+            self.silent += row.billable == "yes"
+            bounds = {"input": row.prompt_bytes, "output": row.max_tokens, "usd": row.usd_high}
+            for measure, bound in bounds.items():
+                most = self.most[measure]
+                self.most[measure] = None if most is None or bound is None else most + bound
 
     @property
     def amounts(self) -> Amounts:

@@ -3,7 +3,7 @@
 Plain records without paths and without the time of the audit: the same files give the same bytes.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,15 +46,6 @@ class InvariantCheck:
     """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
     notes: Counter[str] = field(default_factory=Counter[str])
     """What a reader should know and holds against nobody, with how often."""
-
-
-def checked(
-    invariant: str, task: str, check: Callable[..., Faults], *given: object
-) -> InvariantCheck:
-    """Return what a check finds; all that is no fault it writes down itself."""
-    found = InvariantCheck()
-    found.faults = [AuditFault(invariant, task, *one) for one in check(*given, found)]
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +107,7 @@ Tokens = tuple[int, int, int, int, int]
 Sums = dict[str, Tokens]
 """By model, role or cause."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
-NAMES = ("input", "output", "cache read", "cache write", "reasoning")
+NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
 KEYS = (
     "input_tokens",
     "output_tokens",
@@ -179,14 +170,8 @@ class Evidence:
         usage = seen.event.counted if seen and seen.event.usage is None else None
         if usage is None or row.usage is not None:
             return row
-        return replace(
-            row,
-            input_uncached=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            reasoning=usage.reasoning,
-        )
+        parts = {name: getattr(usage, name) for name in NAMES[1:]}
+        return replace(row, input_uncached=usage.input, **parts)
 
     @cached_property
     def by_event(self) -> Mapping[str, Call]:
@@ -219,21 +204,6 @@ class Evidence:
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
         return frozenset(str(one.get("uuid", "")) for one in samples)
 
-    @cached_property
-    def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
-        """Logs by Inspect's id of their run and by when they were written: each is one file."""
-        # Of a run that was killed Inspect recovers what it can into another file.
-        found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
-        for log in self.logs:
-            if log.eval_id and log.status != "started":
-                found[log.eval_id, log.created].append(log)
-        return found
-
-    @cached_property
-    def started(self) -> str:
-        """When the first journal began; empty without one."""
-        return min((str(one.head.get("at", "")) for one in self.gathered.journals), default="")
-
 
 def tokens_of(rows: Iterable[Call]) -> Tokens:
     """Return the tokens of some rows; 0 for what nobody counted, as in Inspect's totals."""
@@ -241,7 +211,7 @@ def tokens_of(rows: Iterable[Call]) -> Tokens:
 
 
 def _known(found: CallSum) -> Tokens:
-    return (found.input, found.output, found.cache_read, found.cache_write, found.reasoning)
+    return cast(Tokens, tuple(getattr(found, name) for name in NAMES))
 
 
 def told(usage: Json | None) -> Tokens:
@@ -254,10 +224,13 @@ def sum_tokens(parts: Iterable[Tokens]) -> Tokens:
     return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *parts, strict=True))))
 
 
-def join_tokens(into: Sums, more: Sums) -> None:
-    """Add tokens by name to others."""
-    for name, tokens in more.items():
-        into[name] = sum_tokens((into.get(name, NO_TOKENS), tokens))
+def join_tokens(parts: Iterable[Sums]) -> Sums:
+    """Add tokens by name."""
+    found: Sums = {}
+    for sums in parts:
+        for name, tokens in sums.items():
+            found[name] = sum_tokens((found.get(name, NO_TOKENS), tokens))
+    return found
 
 
 def minus(left: Tokens, right: Tokens) -> Tokens:
@@ -293,4 +266,4 @@ def spent_by_role(rows: Iterable[Call]) -> Sums:
 def said_tokens(tokens: Tokens) -> str:
     """Return tokens in words, without the kinds of which there are none."""
     parts = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
-    return ", ".join(parts) or "nothing"
+    return ", ".join(parts).replace("_", " ") or "nothing"

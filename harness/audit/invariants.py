@@ -4,7 +4,7 @@ I16 asks whether verdicts are those that were written down; whether they are rig
 """
 
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -175,10 +175,14 @@ def _archives(evidence: Evidence, found: InvariantCheck) -> Faults:
                 yield where, said
             else:
                 found.weak[f"{where}: {said}"] += 1
-    for (_, created), logs in evidence.same_logs.items():
-        if len(logs) > 1:
-            names = ", ".join(sorted(log.name for log in logs))
-            yield f"log {names}", f"the same log of {created} twice"
+    # Inspect's id of a run and the time tell a file: of a run that was killed it recovers another.
+    same: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for log in evidence.logs:
+        if log.eval_id and log.status != "started":
+            same[log.eval_id, log.created].append(log.name)
+    for (_, created), names in same.items():
+        if len(names) > 1:
+            yield f"log {', '.join(sorted(names))}", f"the same log of {created} twice"
 
 
 def _in_experiment(evidence: Evidence) -> Faults:

@@ -1,10 +1,8 @@
 """Read an invoice: which kind of export a file is, its lines, and which model is which.
 
-JSON exports are read whole (they are aggregates); CSV and JSON lines are streamed. Floats in JSON
-become Decimal before anything else sees them.
+JSON exports are read whole (they are aggregates); CSV and JSON lines are streamed.
 """
 
-import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -68,39 +66,31 @@ def _json_invoice(path: Path) -> Invoice:
     format = bucketed(_first_result(path))
     if format is None:
         raise _unknown(path)
-    return Invoice(path, *format, _buckets, "bucket")
+    return Invoice(path, *format, lambda path: enumerate(_buckets(path), 1), "bucket")
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
-    text: str | None = None
     with path.open(encoding="utf-8-sig") as file:
         head = _first_line(lines_of(file))
-        if not _is_json(head) or head.startswith("["):
-            text = _decoded(read_limited(path, DOCUMENT), path)
-    if text is not None:
-        whole = _parsed(text, path, 1)
-        values = cast(list[Any], whole) if isinstance(whole, list) else [whole]
-        yield from enumerate(values, 1)
-        return
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(_decodable(file, path), 1):
-            if line.strip():
-                yield number, _parsed(line, path, number)
-
-
-def _decoded(content: bytes, path: Path) -> str:
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
-
-
-def _decodable(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    try:
-        yield from lines_of(file)
+        if head.startswith("[") or not _is_json(head):
+            whole = _parsed(_decoded(path), path, 1)
+            yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(lines_of(file), 1):
+                if line.strip():
+                    yield number, _parsed(line, path, number)
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+
+
+def _decoded(path: Path) -> str:
+    try:
+        return read_limited(path, DOCUMENT).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
 
 
 def _is_json(line: str) -> bool:
@@ -118,11 +108,7 @@ def _parsed(text: str, path: Path, number: int) -> Any:
         raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error
 
 
-def _buckets(path: Path) -> Iterator[tuple[int, Any]]:
-    return enumerate(_unpaged(path), 1)
-
-
-def _unpaged(path: Path) -> Iterator[Any]:
+def _buckets(path: Path) -> Iterator[Any]:
     for number, value in _values(path):
         data: Any = cast(dict[str, Any], value).get("data") if isinstance(value, dict) else None
         if data is None:
@@ -145,10 +131,9 @@ def _refuse_one_page(path: Path) -> None:
 
 
 def _first_result(path: Path) -> Mapping[str, Any]:
-    for bucket in _unpaged(path):
-        results: Any = (
-            cast(dict[str, Any], bucket).get("results") if isinstance(bucket, dict) else None
-        )
+    for bucket in _buckets(path):
+        known = cast(dict[str, Any], bucket) if isinstance(bucket, dict) else {}
+        results: Any = known.get("results")
         if not isinstance(results, list):
             raise _unknown(path)
         for result in cast(list[Any], results):
@@ -186,7 +171,6 @@ class Names:
         self.unmatched: dict[str, str] = {}
         """Ledger's model -> why it has none."""
         self._said = said
-        self._everything = self.models == frozenset([""])
         self._by_undated: dict[str, list[str]] = defaultdict(list)
         for model in sorted(self.models):
             self._by_undated[undated(model)].append(model)
@@ -201,7 +185,7 @@ class Names:
 
     def _match(self, model: str, served: str | None) -> str | None:
         shown = f"{model} (served as {served})" if served and served != model else model
-        if self._everything:
+        if self.models == {""}:
             self.made[shown] = ("", "the export does not tell models apart")
             return ""
         for name, why in _candidates(model, served, self._said):
@@ -213,12 +197,9 @@ class Names:
         if len(close) == 1:
             self.made[shown] = (close[0], "same name but for provider, date or case")
             return close[0]
-        self.unmatched[shown] = (
-            f"the invoice has several of that name ({', '.join(close)}): say which with "
-            f"--model {model}=NAME"
-            if close
-            else "the invoice has no such model"
-        )
+        several = f"the invoice has several of that name ({', '.join(close)}): say which with "
+        several += f"--model {model}=NAME"
+        self.unmatched[shown] = several if close else "the invoice has no such model"
         return None
 
 

@@ -1,7 +1,7 @@
 """Lines of invoices, as OpenAI, Anthropic, Google Cloud, OpenRouter and a plain CSV write them.
 
-Times are UTC, money is Decimal. `input_uncached`, `cache_read` and `cache_write` never overlap,
-whatever convention the export follows. None is "the export does not say".
+Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, whatever convention
+the export follows. None is "the export does not say".
 """
 
 import re
@@ -364,7 +364,7 @@ TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
 )
-GROUPS = ("service", "sku", "project", "usage")
+GROUPED = re.compile(r"(service|sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
 
 
 class _Described(_Foreign):
@@ -402,14 +402,10 @@ def _nested(raw: Any) -> Any:
     """Return a flat row as the export nests it: `sku.description` and `sku_description` alike."""
     if not isinstance(raw, dict):
         return raw
-    flat = cast(Mapping[str, Any], raw)
     found: dict[str, Any] = {}
-    for name, value in flat.items():
-        group, dot, field = name.partition(".")
-        if not dot and name not in ("usage_start_time", "usage_end_time"):
-            group, dot, field = name.partition("_")
-        if dot and group in GROUPS:
-            found.setdefault(group, {})[field] = value
+    for name, value in cast(Mapping[str, Any], raw).items():
+        if part := GROUPED.fullmatch(name):
+            found.setdefault(part[1], {})[part[2]] = value
         elif name != "credits" or isinstance(value, list):
             found[name] = value
     return found

@@ -1,8 +1,7 @@
 """Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
 
-What only a journal has must have been lost by the log in a way that is known: the sample was made
-again, or its run was stopped. Nothing is failed for what cannot be compared (a redacted log, an
-older journal); all of it is counted and said.
+What only a journal has must have been lost by the log in a way that is known. Nothing is failed for
+what cannot be compared (a redacted log, an older journal); all of it is counted and said.
 """
 
 from collections import Counter, defaultdict
@@ -32,12 +31,7 @@ from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
 from harness.text import format_range
 
-OWN = (
-    "cache_write_1h",
-    "orchestration_in",
-    "orchestration_in_cached",
-    "orchestration_out",
-)
+OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
 """Counts that only a provider's own usage has; a log may have lost it."""
 TOLERATED_S = 60.0
 """An event ends between its call's two lines, but for a busy process and a clock set right."""
@@ -78,9 +72,11 @@ def _journaled(facts: RunFacts | None) -> bool:
 
 
 def _escaped(evidence: Evidence, found: InvariantCheck) -> Faults:
+    journals = evidence.gathered.journals
+    begun = min((str(one.head.get("at", "")) for one in journals), default="")
     for uuid in evidence.merged.escaped:
         seen = evidence.seen[uuid]
-        older = seen.event.started[:19] < evidence.started[:19]
+        older = seen.event.started[:19] < begun[:19]
         if older and not _journaled(seen.log.facts):
             found.weak["calls older than the first journal"] += 1
             continue
@@ -111,17 +107,11 @@ def _disagree(evidence: Evidence) -> Faults:
     terms = {log.name: _terms(log.facts) for log in evidence.logs}
     for call, record in evidence.gathered.calls.items():
         events = evidence.merged.events_of[call]
-        for said in _disagreements(record, events[-1], terms) if events else ():
-            yield f"call {call}", said
-
-
-def _disagreements(
-    record: CallRecord, seen: LoggedEvent, terms: Mapping[str, Terms]
-) -> Iterator[str]:
-    if record.outcome is not None:
-        yield from _unlike(record.outcome, seen.event)
-        yield from _ended_otherwise(record.intent, record.outcome, seen.event)
-    yield from _asked_otherwise(record.intent, seen, terms)
+        said = [*_asked_otherwise(record.intent, events[-1], terms)] if events else []
+        if events and record.outcome is not None:
+            said += _unlike(record.outcome, events[-1].event)
+            said += _ended_otherwise(record.intent, record.outcome, events[-1].event)
+        yield from ((f"call {call}", one) for one in said)
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:

@@ -6,8 +6,9 @@ asked of a network: only files below the directory, and the price books that com
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +16,14 @@ from harness.audit.amounts import explain, has_totals, run_parts
 from harness.audit.evidence import (
     NAMES,
     NO_TOKENS,
+    AuditFault,
     Evidence,
+    Faults,
     Findings,
     InvariantCheck,
     InvariantVerdict,
     Sums,
     Tokens,
-    checked,
     join_tokens,
     minus,
     spent,
@@ -61,9 +63,9 @@ class Reconciled:
     def join(self, other: "Reconciled") -> None:
         """Add the figures of other system runs."""
         self.counts += other.counts
-        join_tokens(self.tokens, other.tokens)
+        self.tokens = join_tokens((self.tokens, other.tokens))
         for name, causes in other.causes.items():
-            join_tokens(self.causes.setdefault(name, {}), causes)
+            self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
         for name, dollars in other.dollars.items():
             self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
 
@@ -132,7 +134,7 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
         return NO_TOKENS, {"runs that were stopped have no total": whole}
     parts = run_parts(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
-    included = explain(theirs, parts, spent).included
+    included, _, _ = explain(theirs, parts, spent)
     left = (group for group in parts.groups if group.cause not in included)
     return sum_tokens(theirs.values()), {group.cause: tokens_of(group.rows) for group in left}
 
@@ -158,6 +160,12 @@ class AuditPart:
     findings: dict[str, Findings] = field(
         default_factory=lambda: {one.id: Findings() for one in INVARIANTS}
     )
+
+    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
+        """Add what a check finds; all that is no fault it writes down itself."""
+        found = InvariantCheck()
+        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
+        self.findings[id].add(found)
 
     def join(self, other: "AuditPart") -> None:
         """Add other system runs."""
@@ -203,15 +211,15 @@ def audit(
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
-            invariant=one.id,
-            title=one.title,
-            meaning=one.meaning,
-            status=whole.findings[one.id].status(strict=strict),
-            checked=whole.findings[one.id].checked,
-            reasons=whole.findings[one.id].reasons(),
-            faults=tuple(sorted(set(whole.findings[one.id].faults))),
+            one.id,
+            one.title,
+            one.meaning,
+            status=found.status(strict=strict),
+            checked=found.checked,
+            reasons=found.reasons(),
+            faults=tuple(sorted(set(found.faults))),
         )
-        for one in INVARIANTS
+        for one, found in zip(INVARIANTS, whole.findings.values(), strict=True)
     )
     return Audit(strict, whole.table, verdicts)
 
@@ -231,10 +239,8 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> AuditPart:
             with naming_system_run(files):
                 evidence = Evidence(merged(gather(files, digests=SampleDigests)), name_of(files))
                 found.table.join(table_of(evidence))
-                for invariant in INVARIANTS:
-                    found.findings[invariant.id].add(
-                        checked(invariant.id, evidence.name, invariant.check, evidence)
-                    )
+                for one in INVARIANTS:
+                    found.check(one.id, evidence.name, one.check, evidence)
     return found
 
 
@@ -246,21 +252,20 @@ def name_of(files: RunFiles) -> str:
 def _check_whole(
     folder: Path, system_runs: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
-    replay, integrity = whole.findings["I13"], whole.findings["I14"]
     smallest = min(system_runs, key=lambda one: (one.size, name_of(one)))
-    replay.add(checked("I13", name_of(smallest), same_twice, smallest))
+    whole.check("I13", name_of(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
     whole.table.counts["run directories"] = len(runs)
     for run in runs:
         name = name_below(run, folder)
         name = "manifest" if name == "." else f"manifest of {name}"
-        integrity.add(checked("I14", name, manifest, run, name))
+        whole.check("I14", name, manifest, run, name)
     tasks = {files.task for files in system_runs if files.journals}
     for place in sorted({folder, *runs}):
         if (place / "report" / "table.json").is_file():
             name = name_below(place, folder)
             table = "report/table.json" if name == "." else f"{name}/report/table.json"
-            replay.add(checked("I13", table, table_again, place, table, tasks))
+            whole.check("I13", table, table_again, place, table, tasks)
     if bills:
         whole.findings["I10"] = Findings()
     for bill in bills:
@@ -289,9 +294,8 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
 
-WIDTH = 120
-"""Columns of a line; a name without a space, of a file say, stays whole."""
-AS_IT_IS: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+_wrapped = partial(textwrap.wrap, width=120, break_long_words=False, break_on_hyphens=False)
+"""A name without a space, of a file say, stays whole."""
 
 COUNTS = (
     ("intents", "calls written down before they went out (journals)"),
@@ -375,10 +379,9 @@ def _verdicts(audit: Audit) -> Iterator[str]:
     yield "INVARIANTS" + (" (strict)" if audit.strict else "")
     for verdict in audit.verdicts:
         said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
-        yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
+        yield from _wrapped(said, subsequent_indent=" " * 20)
         for reason, often in verdict.reasons:
-            said = f"{'':<20}{reason} ({often:,})"
-            yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 22, **AS_IT_IS)
+            yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
     yield ""
     yield _summary(audit)
 
@@ -400,7 +403,7 @@ def _faults(audit: Audit) -> Iterator[str]:
             yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
             for fault in verdict.faults[:SHOWN]:
                 said = f"  {fault.task}, {fault.where}: {fault.said}"
-                yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
+                yield from _wrapped(said, subsequent_indent="    ")
             if more := verdict.faults[SHOWN:]:
                 yield f"  and {len(more):,} more; --json FILE has all of them"
 
@@ -432,17 +435,14 @@ def is_audit(path: Path) -> bool:
 def _table(table: Reconciled) -> dict[str, Any]:
     return {
         "counts": dict(table.counts),
-        "tokens": {name: _tokens(tokens) for name, tokens in table.tokens.items()},
-        "ledger_less": {
-            name: {cause: _tokens(tokens) for cause, tokens in causes.items()}
-            for name, causes in table.causes.items()
-        },
+        "tokens": _tokens(table.tokens),
+        "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
         "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
     }
 
 
-def _tokens(tokens: Tokens) -> dict[str, int]:
-    return {name.replace(" ", "_"): count for name, count in zip(NAMES, tokens, strict=True)}
+def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
+    return {name: dict(zip(NAMES, tokens, strict=True)) for name, tokens in sums.items()}
 
 
 def _dollars(dollars: CallSum) -> dict[str, Any]:

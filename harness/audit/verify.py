@@ -1,7 +1,7 @@
 """What was changed since a manifest was written, and who signed it.
 
-Proved is that the files are those of the manifest; what is not proved `LIMITS` says. A signature
-shows that whoever holds the key signed these bytes; whose key it is you must know from elsewhere.
+A signature shows that whoever holds the key signed these bytes; whose key it is you must know from
+elsewhere.
 """
 
 import base64
@@ -72,11 +72,8 @@ class Finding:
 def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple[Finding, ...]:
     """Return everything in which a directory differs from its `MANIFEST.json`; nothing if in none.
 
-    Args:
-        log_dir: a run's directory; one without a manifest is a finding, `absent`.
-        published: a root that the manifest must have.
-        shared: only a part of the run is here: files may lack, samples may be redacted as long as
-            they keep the digests of the originals.
+    `published` is a root that the manifest must have. `shared`: only a part of the run is here, so
+    files may lack, and samples may be redacted as long as they keep the originals' digests.
     """
     if published and not HEX.fullmatch(published):
         raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
@@ -201,19 +198,16 @@ Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a directory's signature says.
-
-    `known` is signed by the key that was asked for; `signed` by some key, named in `key`.
-    """
+    """What a directory's signature says: `known` is by the key that was asked for."""
 
     verdict: Verdict
     key: str = ""
 
 
 def make_key(path: Path) -> Path:
-    """Write a new private key that its owner alone can read; return the public one beside it.
+    """Write a new private key, its owner's alone, and the public one beside it; return that.
 
-    Neither is ever overwritten: UserError when one exists.
+    UserError when one exists: neither is ever overwritten.
     """
     _need_cryptography()
     from cryptography.hazmat.primitives import serialization as form

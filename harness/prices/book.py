@@ -51,7 +51,7 @@ class BadEntry(ValueError):
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence` is for an entry that states none.
+    """Return the price that an entry states; `evidence` is for one that states none.
 
     BadEntry names the entry and the field that is wrong.
     """

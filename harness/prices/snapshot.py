@@ -1,8 +1,7 @@
 """Make a price book from genai-prices: offline, dated, guarded; and compare books.
 
-The package answers for any day, also before anybody had written a price down. So a launch day on
-record is a bound, a price on record from the time itself wins, and an answer that is only assumed
-to have held is `carried-back`.
+The package answers for days before a price was written down too: so a launch day on record bounds,
+a price on record from the time wins, and what is assumed to have held is `carried-back`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +14,8 @@ from textwrap import fill
 from typing import Any
 
 from harness.errors import UserError
-from harness.prices import BOOKS, UNDATED, Book, parse_book, read_book
-from harness.prices.book import RATES, book_text, record_of
+from harness.prices import BOOKS, Book, parse_book, read_book
+from harness.prices.book import RATES, UNDATED, book_text, record_of
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns
 
