@@ -212,8 +212,7 @@ def _candidates(
     if served:
         yield served, "as served"
         yield served.rsplit("/", 1)[-1], "as served, without provider"
-    rest = model
-    yield rest, "same name"
-    while "/" in rest:
-        rest = rest.partition("/")[2]
-        yield rest, "same name without provider"
+    yield model, "same name"
+    parts = model.split("/")
+    for at in range(1, len(parts)):
+        yield "/".join(parts[at:]), "same name without provider"

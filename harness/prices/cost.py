@@ -88,12 +88,8 @@ class Price(Rates):
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request with so long a prompt, and the tier's name."""
         # Below every tier they are this object's own: a million calls need no million copies.
-        found: Rates = self
-        name = "base"
-        for tier in self.tiers:
-            if prompt_tokens > tier.above:
-                found, name = tier.rates, f">{tier.above}"
-        return found, name
+        reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
+        return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")
 
     @property
     def base(self) -> Rates:
