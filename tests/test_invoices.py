@@ -12,10 +12,10 @@ import invoice_exports as exports
 import pytest
 from invoice_rows import in_flight, refused, row, rows_for
 
+from harness.audit.invoice_files import read_invoice
 from harness.audit.reconcile import (
     InvoiceOptions,
     Reconciliation,
-    read_invoice,
     reconcile,
     reconciliation_text,
 )

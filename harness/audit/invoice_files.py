@@ -185,7 +185,7 @@ class Names:
 
     def _match(self, model: str, served: str | None) -> str | None:
         shown = f"{model} (served as {served})" if served and served != model else model
-        if self.models == {""}:
+        if self.models == frozenset([""]):
             self.made[shown] = ("", "the export does not tell models apart")
             return ""
         for name, why in _candidates(model, served, self._said):

@@ -344,7 +344,8 @@ def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
     if not args.invoice:
         return
     from harness.audit import AuditFault, InvariantCheck
-    from harness.audit.reconcile import InvoiceOptions, read_invoice, reconcile, reconciliation_text
+    from harness.audit.invoice_files import read_invoice
+    from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
     from harness.errors import UserError
     from harness.ledger.join import rows_of
     from harness.ledger.runs import system_runs_below
