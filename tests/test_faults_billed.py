@@ -5,7 +5,8 @@ from pathlib import Path
 from faulty_run import Left, run
 from providers import CLIENTS_WARN, dropping
 
-from harness.audit.reconcile import InvoiceOptions, Reconciliation, read_invoice, reconcile
+from harness.audit.invoice_files import read_invoice
+from harness.audit.reconcile import InvoiceOptions, Reconciliation, reconcile
 
 pytestmark = CLIENTS_WARN
 

@@ -9,9 +9,9 @@ import invoice_exports as exports
 import pytest
 from invoice_rows import one_more, row, rows_for
 
-from harness.audit.invoice_files import Names
+from harness.audit.invoice_files import Names, read_invoice
 from harness.audit.invoices import kind_of, model_of
-from harness.audit.reconcile import InvoiceOptions, read_invoice, reconcile
+from harness.audit.reconcile import InvoiceOptions, reconcile
 from harness.errors import UserError
 
 FORMATS = list(exports.EXPORTS)

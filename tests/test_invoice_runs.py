@@ -9,7 +9,8 @@ from faulty_run import Left
 from invoice_rows import billed_rows, of_provider, one_more
 from providers import CLIENTS_WARN
 
-from harness.audit.reconcile import Reconciliation, read_invoice, reconcile
+from harness.audit.invoice_files import read_invoice
+from harness.audit.reconcile import Reconciliation, reconcile
 from harness.cli import main
 
 USAGE_EXPORTS = ("openai-usage", "openai-usage-csv", "anthropic-usage")

@@ -1,14 +1,15 @@
 """Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
 
-A provider's own usage is read by `usage_from_raw`, which shares nothing with Inspect's mapping.
 Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
 only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
 logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import cache
 from itertools import combinations
 from typing import cast
 
@@ -16,12 +17,13 @@ import orjson
 
 from harness.audit.evidence import (
     NO_TOKENS,
-    AuditFault,
     Evidence,
+    Faults,
     InvariantCheck,
-    Tokens,
+    Sums,
+    differences,
+    join_tokens,
     minus,
-    plus,
     said_tokens,
     spent,
     spent_by_role,
@@ -38,36 +40,20 @@ from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
-COUNTS = (
-    "input",
-    "cache_read",
-    "cache_write",
-    "cache_write_1h",
-    "output",
-    "reasoning",
-    "orchestration_in",
-    "orchestration_in_cached",
-    "orchestration_out",
-    "total_reported",
-)
 
 
-def token_partition(evidence: Evidence) -> InvariantCheck:
+def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A call's parts are the total that its provider reports, and its provider's own counts."""
-    found = InvariantCheck()
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
-            if row.raw_usage:
-                found.weak[UNBELIEVED] += 1
+            found.weak[UNBELIEVED] += bool(row.raw_usage)
             continue
-        said = [*_wrong(usage)]
+        yield from ((f"call {row.call}", said) for said in _wrong(usage))
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none
-            said += _unlike(evidence, row, usage, found)
-        found.faults += [AuditFault("I1", evidence.name, f"call {row.call}", one) for one in said]
-        if usage.total_reported is None:
-            found.weak[NO_TOTAL] += 1
-    return found
+            for said in _unlike(evidence, row, usage, found):
+                yield f"call {row.call}", said
+        found.weak[NO_TOTAL] += usage.total_reported is None
 
 
 def _wrong(usage: Usage) -> Iterator[str]:
@@ -97,10 +83,12 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
         return []
     if dialect == "google":  # Inspect takes its input for none where more was cached than asked
         theirs = replace(theirs, input=max(theirs.input, 0))
+    sides = zip(asdict(theirs).items(), asdict(usage).values(), strict=True)
+    pairs = ((name, own, ours or 0) for (name, own), ours in sides)
     return [
         f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
-        for name in COUNTS
-        if (own := getattr(theirs, name)) is not None and own != (ours := getattr(usage, name) or 0)
+        for name, own, ours in pairs
+        if own is not None and own != ours
     ]
 
 
@@ -118,33 +106,35 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
 MOST = 10
 """Groups of which every combination is tried; of more, every combination of kinds."""
 
-Sums = dict[str, Tokens]
 Adder = Callable[[Iterable[Call]], Sums]
 
 
-def sample_sums(evidence: Evidence) -> InvariantCheck:
+def sample_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
-    found = InvariantCheck(
-        skipped="" if evidence.logs else "no log: nothing finished, or not an eval"
-    )
+    found.skipped = "" if evidence.logs else "no log: nothing finished, or not an eval"
     for log in evidence.logs:
         for sample in log.samples:
-            if _cut_off(sample):
-                continue
-            rows, late = _own(evidence, sample)
-            where = f"sample {sample.question} epoch {sample.epoch}"
-            for kind, totals, adder in (
-                ("model", sample.model_usage, spent),
-                ("role", sample.role_usage, spent_by_role),
-            ):
-                for name, rest in _differences(_told(totals), adder(rows)):
-                    if late and rest == minus(NO_TOKENS, adder(late).get(name, NO_TOKENS)):
-                        continue  # judged again after the run: Inspect keeps the old total
-                    said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
-                    found.faults.append(
-                        AuditFault("I2", evidence.name, where, f"{log.name}: {said}")
-                    )
-    return found
+            if not _cut_off(sample):
+                where = f"sample {sample.question} epoch {sample.epoch}"
+                yield from ((where, f"{log.name}: {said}") for said in _unequal(evidence, sample))
+
+
+def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
+    rows, late = _own(evidence, sample)
+    for kind, totals, adder in _both(sample):
+        again = adder(late)  # judged again after the run: Inspect keeps the old total
+        for name, rest in differences(totals, adder(rows)):
+            if not late or rest != minus(NO_TOKENS, again.get(name, NO_TOKENS)):
+                yield f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
+
+
+def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
+    """Yield Inspect's totals by model and by role, each with what adds up calls in that way."""
+    for kind, totals, adder in (
+        ("model", record.model_usage, spent),
+        ("role", record.role_usage, spent_by_role),
+    ):
+        yield kind, {name: told(usage) for name, usage in totals.items()}, adder
 
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
@@ -158,17 +148,6 @@ def _cut_off(sample: SampleRecord) -> bool:
     """Say whether a process died before Inspect wrote a sample's totals; it recovered the calls."""
     ended = sample.completed or sample.model_usage or sample.role_usage
     return sample.failed and not ended
-
-
-def _told(totals: Mapping[str, Json]) -> Sums:
-    return {name: told(usage) for name, usage in totals.items()}
-
-
-def _differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
-    for name in sorted({*theirs, *ours}):
-        rest = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
-        if rest != NO_TOKENS:
-            yield name, rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,35 +176,19 @@ class RunParts:
     """True when attempts were made of which only Inspect's totals know: no journal had them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """How a run's total comes about."""
-
-    included: tuple[str, ...]
-    left_out: tuple[str, ...]
-    rest: Sums
-    guessed: bool = False
-    """True when the rest is taken for attempts that no record has."""
-
-
-def run_sums(evidence: Evidence) -> InvariantCheck:
+def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
-    found = InvariantCheck(skipped="" if logs else reason)
+    found.skipped = "" if logs else reason
     for log in logs:
         parts = run_parts(evidence, log)
-        for kind, totals, adder in (
-            ("model", log.model_usage, spent),
-            ("role", log.role_usage, spent_by_role),
-        ):
-            result = explain(_told(totals), parts, adder)
-            if result.guessed:
-                found.weak["tokens of failed attempts that no record has"] += 1
-            for name, rest in result.rest.items():
+        for kind, totals, adder in _both(log):
+            _, others, guessed = explain(totals, parts, adder)
+            found.weak["tokens of failed attempts that no record has"] += guessed
+            for name, rest in others.items():
                 said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
-                found.faults.append(AuditFault("I3", evidence.name, f"log {log.name}", said))
-    return found
+                yield f"log {log.name}", said
 
 
 def has_totals(log: LogRecord) -> bool:
@@ -233,42 +196,35 @@ def has_totals(log: LogRecord) -> bool:
     return log.status != "started" or bool(log.model_usage)
 
 
-def _forgets(evidence: Evidence, log: LogRecord) -> bool:
-    again = any(sample.retried for sample in log.samples)
-    return not evidence.has_journal and (again or len(evidence.logs) > 1)
-
-
 def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
     """Return the rows that a log's totals must have, and the groups that they may have."""
-    own: list[Call] = []
-    groups: dict[tuple[str, str, bool], list[Call]] = {}
-    uuids = {event.id for sample in log.samples for event in sample.events}
+    here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
-    for row in evidence.counted:
-        if row.cache == "read" or row.input_uncached is None:
-            continue
+
+    def group(row: Call) -> tuple[str, str, bool] | None:
         if row.call in late:
-            groups.setdefault(("calls that judged again", log.name, False), []).append(row)
-        elif row.event in cut:
-            groups.setdefault(("questions that were cut off in", log.name, False), []).append(row)
-        elif name := _group(evidence, log, row, row.event in uuids):
-            groups.setdefault(name, []).append(row)
-        else:
-            own.append(row)
-    named = (CauseGroup(*name[:2], tuple(rows), name[2]) for name, rows in sorted(groups.items()))
-    return RunParts(tuple(own), tuple(named), _forgets(evidence, log))
+            return "calls that judged again", log.name, False
+        if row.event in cut:
+            return "questions that were cut off in", log.name, False
+        run = _run_of(evidence, row)
+        if row.event in here:
+            earlier = run.created < log.created
+            return ("carried over from", run.name, False) if earlier else None
+        kind = "calls that no log has, of" if row.event is None else "failed attempts of"
+        return kind, f"the run that wrote {run.name}", run.created > log.created
 
-
-def _group(
-    evidence: Evidence, log: LogRecord, row: Call, here: bool
-) -> tuple[str, str, bool] | None:
-    run = _run_of(evidence, row)
-    if here:
-        earlier = run.created < log.created
-        return ("carried over from", run.name, False) if earlier else None
-    kind = "calls that no log has, of" if row.event is None else "failed attempts of"
-    return kind, f"the run that wrote {run.name}", run.created > log.created
+    groups: dict[tuple[str, str, bool] | None, list[Call]] = defaultdict(list)
+    for row in evidence.counted:
+        if row.cache != "read" and row.input_uncached is not None:
+            groups[group(row)].append(row)
+    named = sorted((name, rows) for name, rows in groups.items() if name)
+    again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
+    return RunParts(
+        tuple(groups[None]),
+        tuple(CauseGroup(*name[:2], tuple(rows), name[2]) for name, rows in named),
+        forgetful=again and not evidence.has_journal,
+    )
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
@@ -280,19 +236,19 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
     return made or next(by_time, evidence.logs[-1])
 
 
-def explain(theirs: Sums, parts: RunParts, adder: Adder) -> Explained:
-    """Find the groups that make a run's total; the fewest, in a fixed order."""
-    rest = dict(_differences(theirs, adder(parts.own)))
-    sums = [(group, adder(group.rows)) for group in parts.groups]
-    sums = [(group, tokens) for group, tokens in sums if tokens]
-    for chosen in _choices([one for one in sums if not one[0].later]):
-        if _total(tokens for _, tokens in chosen) == rest:
-            included = tuple(group.cause for group, _ in chosen)
-            left = tuple(group.cause for group, _ in sums if group.cause not in included)
-            return Explained(included, left, {})
+def explain(theirs: Sums, parts: RunParts, adder: Adder) -> tuple[set[str], Sums, bool]:
+    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left.
+
+    The last is true where what is left is taken for attempts that no record has.
+    """
+    rest = dict(differences(theirs, adder(parts.own)))
+    sums = [(group, adder(group.rows)) for group in parts.groups if not group.later]
+    for chosen in _choices([(group, tokens) for group, tokens in sums if tokens]):
+        if join_tokens(tokens for _, tokens in chosen) == rest:
+            return {group.cause for group, _ in chosen}, {}, False
     if parts.forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
-        return Explained((), (), {}, guessed=True)
-    return Explained((), tuple(group.cause for group, _ in sums), rest)
+        return set(), {}, True
+    return set(), rest, False
 
 
 Part = tuple[CauseGroup, Sums]
@@ -309,25 +265,12 @@ def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
             yield [part for part in parts if part[0].kind in chosen]
 
 
-def _total(parts: Iterable[Sums]) -> Sums:
-    total: Sums = {}
-    for sums in parts:
-        for name, tokens in sums.items():
-            total[name] = plus(total.get(name, NO_TOKENS), tokens)
-    return total
-
-
-def pricing(evidence: Evidence) -> InvariantCheck:
+def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Tokens at the embedded book give the dollars that were written down, digit by digit."""
-    found = InvariantCheck()
-    found.faults += [AuditFault("I5", evidence.name, *said) for said in _books(evidence)]
-    stored, gaps, last = 0, 0, _last_attempts(evidence)
-    for row in evidence.rows:
-        for said in _parts(row):
-            found.faults.append(AuditFault("I5", evidence.name, f"call {row.call}", said))
-        record = evidence.merged.gathered.calls.get(row.call)
-        outcome = record.outcome if record else None
-        if record is None or outcome is None or row.attempt != last.get(row.call):
+    faults, stored, gaps = [*_books(evidence)], 0, 0
+    for row, outcome in _with_outcomes(evidence):
+        faults += ((f"call {row.call}", said) for said in _parts(row))
+        if outcome is None:
             continue
         if outcome.get("usd") is None:
             gaps += row.usd is not None and row.billable == "yes"
@@ -335,33 +278,35 @@ def pricing(evidence: Evidence) -> InvariantCheck:
         stored += 1
         if outcome["usd"] != plain(row.usd):
             said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
-            found.faults.append(AuditFault("I5", evidence.name, f"call {row.call}", said))
-    if gaps and stored:
-        found.weak["calls whose dollars were not written down"] += gaps
-    if not stored and not found.faults:
+            faults.append((f"call {row.call}", said))
+    found.weak["calls whose dollars were not written down"] += gaps if stored else 0
+    if not stored and not faults:
         found.skipped, found.matters = _why_none(evidence)
-    return found
+    yield from faults
 
 
-def _last_attempts(evidence: Evidence) -> dict[str, int]:
-    """Return the attempt whose end each call's outcome tells: it tells none where none followed."""
+def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
+    """Yield each row with what its journal says of its end; None where that is another's end."""
+    # A call's outcome tells the end of its last attempt: of none where none followed.
     last: dict[str, int] = {}
-    calls = evidence.merged.gathered.calls
+    calls = evidence.gathered.calls
     for row in evidence.rows:
         if row.call not in calls or not calls[row.call].tries.waited:
             last[row.call] = max(row.attempt, last.get(row.call, 0))
-    return last
+    for row in evidence.rows:
+        record = calls.get(row.call)
+        yield row, record.outcome if record and row.attempt == last.get(row.call) else None
 
 
 def _why_none(evidence: Evidence) -> tuple[str, bool]:
     if not evidence.has_journal:
         return "no journal, so no dollars were written down", True
-    if any(record.outcome for record in evidence.merged.gathered.calls.values()):
+    if any(record.outcome for record in evidence.gathered.calls.values()):
         return "the journal has no dollars", True
     return "no call has ended", False
 
 
-def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _books(evidence: Evidence) -> Faults:
     for log in evidence.logs:
         if log.facts is None:
             continue
@@ -375,7 +320,7 @@ def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
             said = f"another log embeds other rates of {book.name} under one digest"
             yield f"log {log.name}", said
     known = evidence.merged.books.keys()
-    for journal in evidence.merged.gathered.journals:
+    for journal in evidence.gathered.journals:
         digest = str(journal.head.get("book_sha256", ""))
         if known and digest and digest not in known:
             yield f"journal {journal.name}", "it was priced with a book that no log embeds"
@@ -395,16 +340,12 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
 
 
-_SHIPPED: dict[str, Book | None] = {}
-
-
+@cache
 def _shipped(name: str) -> Book | None:
-    if name not in _SHIPPED:
-        try:
-            _SHIPPED[name] = None if "/" in name or name.endswith(".toml") else read_book(name)
-        except UserError:
-            _SHIPPED[name] = None
-    return _SHIPPED[name]
+    try:
+        return None if "/" in name or name.endswith(".toml") else read_book(name)
+    except UserError:
+        return None
 
 
 def _parts(row: Call) -> Iterator[str]:
@@ -421,24 +362,16 @@ def _parts(row: Call) -> Iterator[str]:
         yield f"its parts come to {plain(total)}, not {plain(row.usd)}"
 
 
-def nothing_unpriced(evidence: Evidence) -> InvariantCheck:
+def nothing_unpriced(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A call without a price has no dollars, and no sum passes over it."""
-    found, last = InvariantCheck(), _last_attempts(evidence)
-    for row in evidence.rows:
-        uncounted = row.input_uncached is None
+    for row, outcome in _with_outcomes(evidence):
         if row.billable == "yes" and row.usd is None:
             found.weak[_why_unpriced(evidence, row)] += 1
-        if row.billable == "yes" and uncounted and row.usd is not None:
-            said = "it has a price and no tokens"
-            found.faults.append(AuditFault("I6", evidence.name, f"call {row.call}", said))
-        record = evidence.merged.gathered.calls.get(row.call)
-        outcome = record.outcome if record else None
-        if row.attempt != last.get(row.call):
-            continue  # what was written down is the price of the last
+        if row.billable == "yes" and row.input_uncached is None and row.usd is not None:
+            yield f"call {row.call}", "it has a price and no tokens"
         if outcome and outcome.get("usd") is not None and row.usd is None:
             said = f"written down as {outcome['usd']}, and no book prices it"
-            found.faults.append(AuditFault("I6", evidence.name, f"call {row.call}", said))
-    return found
+            yield f"call {row.call}", said
 
 
 def _why_unpriced(evidence: Evidence, row: Call) -> str:
@@ -450,54 +383,41 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
     return f"calls without a price {why}"
 
 
-def cache_reads(evidence: Evidence) -> InvariantCheck:
+def cache_reads(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A reply from the local cache is paid 0 and keeps its would-be price."""
-    found = InvariantCheck()
     for row in evidence.rows:
-        said = _cache_fault(evidence, row)
-        if said:
-            found.faults.append(AuditFault("I8", evidence.name, f"call {row.call}", said))
-    return found
+        if said := _cache_fault(evidence, row):
+            yield f"call {row.call}", said
 
 
 def _cache_fault(evidence: Evidence, row: Call) -> str:
-    seen = evidence.seen.get(row.event) if row.event else None
-    if seen is not None and seen.event.cache == "read" and row.cache != "read":
-        return "the log read it from a cache, and the journal bills it"
+    seen = evidence.seen.get(row.event or "")
+    logged = row.cache if seen is None else seen.event.cache
     if row.cache != "read":
-        return ""
-    if seen is not None and seen.event.cache != "read":
+        billed = "the log read it from a cache, and the journal bills it"
+        return billed if logged == "read" else ""
+    if logged != "read":
         return "the journal says it was read from a cache, and the log that a provider was asked"
     if row.usd != ZERO or row.billable != "no":
         return "it was read from a cache, and costs more than 0"
-    priced = row.input_uncached is not None and row.usd_list is None
-    unpriced = row.price_ref not in _priced(evidence)
-    return "it was read from a cache and lost its would-be price" if priced and not unpriced else ""
+    lost = row.input_uncached is not None and row.usd_list is None
+    priced = any(book.price(row.price_ref) for book in evidence.merged.books.values())
+    return "it was read from a cache and lost its would-be price" if lost and priced else ""
 
 
-def _priced(evidence: Evidence) -> set[str]:
-    books = evidence.merged.books.values()
-    asked = {row.price_ref for row in evidence.rows}
-    return {ref for ref in asked if any(book.price(ref) is not None for book in books)}
-
-
-def failed_attempts(evidence: Evidence) -> InvariantCheck:
+def failed_attempts(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A refused attempt costs 0; one without an answer is a range, never a point."""
-    found = InvariantCheck()
     for row in evidence.rows:
-        said = _failure_fault(row)
-        if said:
-            found.faults.append(AuditFault("I9", evidence.name, f"call {row.call}", said))
+        if said := _failure_fault(row):
+            yield f"call {row.call}", said
         if row.billable == "unknown":
             bound = "with an upper bound" if row.usd_high is not None else "without an upper bound"
             found.weak[f"attempts that may have been billed, {bound}"] += 1
-    for call, record in evidence.merged.gathered.calls.items():
+    for call, record in evidence.gathered.calls.items():
         events = evidence.merged.events_of[call]
         sent = len(record.retries) + (not record.tries.waited)
         if record.outcome is not None and events and len(events) != sent:
-            said = f"the log has {len(events)} attempts, the journal {sent}"
-            found.faults.append(AuditFault("I9", evidence.name, f"call {call}", said))
-    return found
+            yield f"call {call}", f"the log has {len(events)} attempts, the journal {sent}"
 
 
 def _failure_fault(row: Call) -> str:
@@ -511,16 +431,11 @@ def _failure_fault(row: Call) -> str:
     return ""
 
 
-def scopes_apart(evidence: Evidence) -> InvariantCheck:
+def scopes_apart(evidence: Evidence, found: InvariantCheck) -> Faults:
     """What grading, training and serving cost is in no figure of inference."""
-    found = InvariantCheck()
     for row in evidence.rows:
-        seen = evidence.seen.get(row.event) if row.event else None
-        if seen is None:
-            continue
-        grading = seen.event.phase == "score"
-        if row.scope != ("scoring" if grading else "inference"):
+        seen = evidence.seen.get(row.event or "")
+        grading = seen is not None and seen.event.phase == "score"
+        if seen is not None and row.scope != ("scoring" if grading else "inference"):
             phase = "scorers" if grading else "solvers"
-            said = f"it was made by the {phase}, and is counted as {row.scope}"
-            found.faults.append(AuditFault("I12", evidence.name, f"call {row.call}", said))
-    return found
+            yield f"call {row.call}", f"it was made by the {phase}, and is counted as {row.scope}"

@@ -1,22 +1,21 @@
 """An invoice added up, for the account that is the run's, and what a comparison says.
 
-Read in one pass; requests are kept one by one only where lines have ids. A run can only be compared
-where nobody else asked: a project or key of its own is named, or it is the only one in the export.
-Calls of which nobody knows what they cost are bounds: they can explain a difference, nothing else.
+A run can only be compared where nobody else asked: a project or key of its own is named, or it is
+the only one in the export. Requests are kept one by one only where lines have ids.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
 from harness.errors import UserError
-from harness.ledger.call import Call, plain
+from harness.ledger.call import Call
 
 InvoiceFaultKind = Literal[
     "difference",
@@ -47,7 +46,15 @@ class InvoiceOptions:
     """The same in dollars, beside the rounding of the invoice's own amounts."""
 
 
-MEASURES = ("requests", "input", "cache_read", "cache_write", "output", "usd")
+NOTHING = (0, 0, 0, 0, 0, Decimal(0))
+MEASURES = {
+    "requests": "requests",
+    "input": "input tokens",
+    "cache_read": "cached tokens",
+    "cache_write": "tokens written to the cache",
+    "output": "output tokens",
+    "usd": "dollars",
+}
 
 
 @dataclass(slots=True)
@@ -68,29 +75,11 @@ class Amounts:
             if value is not None:
                 setattr(self, measure, (getattr(self, measure) or 0) + value)
 
-    @property
-    def amounts(self) -> "Amounts":
-        """These alone, without what else is known of a bill."""
-        return Amounts(*(getattr(self, measure) for measure in MEASURES))
-
-
-def none_yet() -> Amounts:
-    """Return amounts that are known to be 0."""
-    return Amounts(0, 0, 0, 0, 0, Decimal(0))
-
 
 def call_amounts(row: Call) -> Amounts:
     """Return what a call whose tokens are known comes to."""
     tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
     return Amounts(1, *tokens, row.usd or Decimal(0))
-
-
-def line_amounts(line: InvoiceLine) -> Amounts:
-    """Return what a line of an invoice says."""
-    parts = (line.input_uncached, line.cache_read, line.cache_write)
-    said = [part for part in parts if part is not None]
-    prompt = sum(said) if said else None
-    return Amounts(line.requests, prompt, line.cache_read, line.cache_write, line.output, line.usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,78 +132,44 @@ class Reconciliation:
         """Say whether the ledger and the invoice agree, or every difference is explained."""
         return not self.faults
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values; money as strings of decimals."""
-        found: dict[str, Any] = _plain(asdict(self))
-        return {**found, "ok": self.ok}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}  # pyright: ignore
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]  # pyright: ignore
-    return plain(value)
-
 
 CENT_HALF = Decimal("0.005")
-
-
-@dataclass(slots=True)
-class OpenCalls:
-    """Calls without a known bill: what they can have come to at most; None is no bound."""
-
-    calls: int = 0
-    silent: int = 0
-    """Those of them that were answered, without a count of tokens."""
-    input: int | None = 0
-    output: int | None = 0
-    usd: Decimal | None = Decimal(0)
-
-    def add(self, row: Call) -> None:
-        """Add a call in flight, or one whose provider counted no tokens."""
-        self.calls += 1
-        self.silent += row.billable == "yes"
-        self.input = _plus(self.input, row.prompt_bytes)
-        self.output = _plus(self.output, row.max_tokens)
-        high = row.usd_high
-        self.usd = None if self.usd is None or high is None else self.usd + high
-
-    def most(self, measure: str) -> int | Decimal | None:
-        """Return the most that these calls add to a measure."""
-        if measure == "requests":
-            return self.calls
-        if measure == "usd":
-            return self.usd
-        return self.output if measure == "output" else self.input
-
-
-def _plus(sum: int | None, more: int | None) -> int | None:
-    return None if sum is None or more is None else sum + more
 
 
 @dataclass(slots=True)
 class Side:
     """What the ledger has of one bucket and model."""
 
-    known: Amounts = field(default_factory=none_yet)
-    open: OpenCalls = field(default_factory=OpenCalls)
+    known: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
     unpriced: int = 0
     refused: int = 0
     """Attempts that the provider refused: no tokens, but it may count them as requests."""
-    began_here: Amounts = field(default_factory=none_yet)
+    open: int = 0
+    """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
+    silent: int = 0
+    """Those of them that were answered."""
+    most: dict[str, int | Decimal | None] = field(
+        default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
+    )
+    """What the open calls can have come to; None is no bound."""
+    began_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
     """Calls that ended in a later bucket: a provider may count them there."""
-    ended_here: Amounts = field(default_factory=none_yet)
+    ended_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
 
     def add(self, row: Call) -> None:
         """Add one attempt."""
         if row.billable == "no":
             self.refused += 1
-        elif row.billable == "unknown" or row.input_total is None or row.output is None:
-            self.open.add(row)
-        else:
+        elif row.billable == "yes" and row.input_total is not None and row.output is not None:
             self.known.add(call_amounts(row))
             self.unpriced += row.usd is None
+        else:
+            self.open += 1
+            self.silent += row.billable == "yes"
+            bounds = {"input": row.prompt_bytes, "output": row.max_tokens, "usd": row.usd_high}
+            for measure, bound in bounds.items():
+                most = self.most[measure]
+                self.most[measure] = None if most is None or bound is None else most + bound
 
     @property
     def amounts(self) -> Amounts:
@@ -230,15 +185,8 @@ class Billed(Amounts):
     """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
 
-    def take(self, line: InvoiceLine) -> None:
-        """Add one line."""
-        self.add(line_amounts(line))
-        if line.usd is not None:
-            self.place = min(self.place, last_place(line.usd))
-            self.priced += 1
-
     def join(self, other: "Billed") -> None:
-        """Add the lines of another account."""
+        """Add other lines."""
         self.add(other)
         self.place = min(self.place, other.place)
         self.priced += other.priced
@@ -249,6 +197,16 @@ class Billed(Amounts):
         return self.place * self.priced
 
 
+def line_amounts(line: InvoiceLine) -> Billed:
+    """Return what a line of an invoice says."""
+    parts = (line.input_uncached, line.cache_read, line.cache_write)
+    said = [part for part in parts if part is not None]
+    tokens = (sum(said) if said else None, line.cache_read, line.cache_write, line.output)
+    if line.usd is None:
+        return Billed(line.requests, *tokens)
+    return Billed(line.requests, *tokens, line.usd, last_place(line.usd), priced=1)
+
+
 def last_place(amount: Decimal) -> Decimal:
     """Return half a unit of an amount's last printed place, half a cent at most.
 
@@ -256,9 +214,7 @@ def last_place(amount: Decimal) -> Decimal:
     Decimal('0.00005')
     """
     exponent = amount.as_tuple().exponent
-    if not isinstance(exponent, int):
-        return CENT_HALF
-    return min(CENT_HALF, Decimal(5).scaleb(exponent - 1))
+    return min(CENT_HALF, Decimal(5).scaleb(int(exponent) - 1))
 
 
 Account = tuple[str | None, str | None]
@@ -266,7 +222,7 @@ Account = tuple[str | None, str | None]
 
 def chosen(
     accounts: Collection[Account], options: InvoiceOptions, path: Path
-) -> tuple[Callable[[Account], bool], str]:
+) -> tuple[Collection[Account], str]:
     """Return which accounts are the run's, and their name; UserError when that is not clear."""
     projects = sorted({project for project, _ in accounts if project})
     keys = sorted({key for _, key in accounts if key})
@@ -274,26 +230,23 @@ def chosen(
     _refuse_absent(options.key, keys, "--key", path)
     if options.project or options.key:
         wanted = options.project, options.key
-
-        def fits(one: Account) -> bool:
-            return all(said in (None, has) for said, has in zip(wanted, one, strict=True))
-
+        pairs = ((one, zip(wanted, one, strict=True)) for one in accounts)
+        fits = [one for one, pair in pairs if all(said in (None, has) for said, has in pair)]
         return fits, _title(*wanted)
     if options.whole_account:
-        return (lambda account: True), "the whole account, said to be this run's alone"
+        return accounts, "the whole account, said to be this run's alone"
     if not projects and not keys:
         raise UserError(
             f"{path} names no project and no key, so nobody can tell whose calls it bills: export "
             "it grouped by project or key, or say --whole-account if only this run used it."
         )
-    if len(set(accounts)) > 1:
+    if len(accounts) > 1:
         listed = ", ".join([*projects, *keys][:8])
         raise UserError(
             f"{path} has several projects or keys ({listed}): name the run's own with --project "
             "or --key."
         )
-    only = next(iter(accounts))
-    return (lambda account: account == only), f"{_title(*only)}, the only one in the export"
+    return accounts, f"{_title(*next(iter(accounts)))}, the only one in the export"
 
 
 def _title(project: str | None, key: str | None) -> str:
@@ -353,9 +306,24 @@ class BucketLayer:
 
 @dataclass(slots=True)
 class _Pile:
-    buckets: dict[Key, Billed] = field(default_factory=dict[Key, Billed])
+    buckets: defaultdict[Key, Billed] = field(
+        default_factory=lambda: defaultdict[Key, Billed](Billed)
+    )
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
     nameless: int = 0
+
+    def add(self, line: InvoiceLine) -> None:
+        self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
+        if line.request_id:
+            self.requests.setdefault(line.request_id, line)
+        else:
+            self.nameless += 1
+
+    def join(self, other: "_Pile") -> None:
+        for key, billed in other.buckets.items():
+            self.buckets[key].join(billed)
+        self.requests.update(other.requests)
+        self.nameless += other.nameless
 
 
 def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
@@ -364,51 +332,31 @@ def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
     credits: dict[str, list[Decimal]] = defaultdict(list)
     repeated: dict[str, int] = {}
     for line in invoice.lines():
-        account = (line.project, line.key)
         if line.credit:
             said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
             credits[said].append(line.usd or Decimal(0))
-        elif line.request_id and line.request_id in piles[account].requests:
+            continue
+        pile = piles[line.project, line.key]
+        if line.request_id and line.request_id in pile.requests:
             repeated[line.request_id] = repeated.get(line.request_id, 1) + 1
-            _add(piles[account], line)
-        else:
-            _add(piles[account], line)
+        pile.add(line)
     ours, title = chosen(piles.keys(), options, invoice.path)
-    mine = _joined([pile for account, pile in piles.items() if ours(account)])
+    mine = _Pile()
+    for account in ours:
+        mine.join(piles[account])
     return Bill(
         account=title,
-        buckets=mine.buckets,
+        buckets=dict(mine.buckets),
         requests=mine.requests,
         repeated=tuple(
             InvoiceFault("repeated request id", one, f"the export bills it {count} times")
             for one, count in repeated.items()
         ),
-        foreign=_foreign({one: pile for one, pile in piles.items() if not ours(one)}),
+        foreign=_foreign({one: pile for one, pile in piles.items() if one not in ours}),
         credits=_credits(credits),
         nameless=mine.nameless,
         layers=_layers(mine.buckets),
     )
-
-
-def _add(pile: _Pile, line: InvoiceLine) -> None:
-    key = ((line.start, line.end), line.model or line.item)
-    if key not in pile.buckets:
-        pile.buckets[key] = Billed()
-    pile.buckets[key].take(line)
-    if line.request_id:
-        pile.requests.setdefault(line.request_id, line)
-    else:
-        pile.nameless += 1
-
-
-def _joined(piles: list[_Pile]) -> _Pile:
-    whole = _Pile()
-    for pile in piles:
-        for key, billed in pile.buckets.items():
-            whole.buckets.setdefault(key, Billed()).join(billed)
-        whole.requests.update(pile.requests)
-        whole.nameless += pile.nameless
-    return whole
 
 
 def _layers(buckets: dict[Key, Billed]) -> tuple[BucketLayer, ...]:

@@ -3,19 +3,21 @@
 Plain records without paths and without the time of the audit: the same files give the same bytes.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import add, sub
+from operator import sub
 from typing import Literal, cast
 
 from harness.ledger.call import Call
 from harness.ledger.join import LoggedEvent, Merged
 from harness.ledger.logs import Json
-from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
+from harness.ledger.runs import Gathered, LogRecord, RunFacts, SampleRecord
 from harness.ledger.totals import CallSum, add_up, sums_by
 
+Faults = Iterator[tuple[str, str]]
+"""Where an invariant does not hold, and how: an `AuditFault` without what all of a check share."""
 Status = Literal["pass", "weak", "fail", "not applicable"]
 """`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
 
@@ -44,12 +46,6 @@ class InvariantCheck:
     """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
     notes: Counter[str] = field(default_factory=Counter[str])
     """What a reader should know and holds against nobody, with how often."""
-
-    def add(self, other: "InvariantCheck") -> None:
-        """Take what another check of the same invariant found."""
-        self.faults += other.faults
-        self.weak += other.weak
-        self.notes += other.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +104,10 @@ class Findings:
 
 Tokens = tuple[int, int, int, int, int]
 """Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
+Sums = dict[str, Tokens]
+"""By model, role or cause."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
-NAMES = ("input", "output", "cache read", "cache write", "reasoning")
+NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
 KEYS = (
     "input_tokens",
     "output_tokens",
@@ -126,15 +124,20 @@ class Evidence:
     merged: Merged
     name: str
 
-    @cached_property
+    @property
+    def gathered(self) -> Gathered:
+        """What the files say, not joined."""
+        return self.merged.gathered
+
+    @property
     def rows(self) -> list[Call]:
         """All rows, in the ledger's order."""
         return self.merged.rows
 
-    @cached_property
+    @property
     def logs(self) -> list[LogRecord]:
         """Newest first."""
-        return self.merged.gathered.logs
+        return self.gathered.logs
 
     @cached_property
     def facts(self) -> RunFacts | None:
@@ -144,7 +147,7 @@ class Evidence:
     @property
     def has_journal(self) -> bool:
         """Say whether anything was written down before the calls."""
-        return bool(self.merged.gathered.journals)
+        return bool(self.gathered.journals)
 
     def why_no_journal(self) -> str:
         """Return why no journal is here, as far as the newest log tells."""
@@ -163,25 +166,19 @@ class Evidence:
         return [self._as_counted(row) for row in self.rows]
 
     def _as_counted(self, row: Call) -> Call:
-        seen = self.seen.get(row.event) if row.event else None
+        seen = self.seen.get(row.event or "")
         usage = seen.event.counted if seen and seen.event.usage is None else None
         if usage is None or row.usage is not None:
             return row
-        return replace(
-            row,
-            input_uncached=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            reasoning=usage.reasoning,
-        )
+        parts = {name: getattr(usage, name) for name in NAMES[1:]}
+        return replace(row, input_uncached=usage.input, **parts)
 
     @cached_property
     def by_event(self) -> Mapping[str, Call]:
         """Rows by the uuid of their event, with the tokens that Inspect counted."""
         return {row.event: row for row in self.counted if row.event}
 
-    @cached_property
+    @property
     def seen(self) -> Mapping[str, LoggedEvent]:
         """Events by uuid."""
         return self.merged.seen
@@ -202,49 +199,38 @@ class Evidence:
     @cached_property
     def written_down(self) -> frozenset[str]:
         """The uuids of samples whose journal is recent enough to have answer and verdict too."""
-        calls = self.merged.gathered.calls.values()
+        calls = self.gathered.calls.values()
         recent = (one.intent for one in calls if "reply_sha256" in (one.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
         return frozenset(str(one.get("uuid", "")) for one in samples)
 
-    @cached_property
-    def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
-        """Logs by Inspect's id of their run and by when they were written: each is one file."""
-        # Of a run that was killed Inspect recovers what it can into another file.
-        found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
-        for log in self.logs:
-            if log.eval_id and log.status != "started":
-                found[log.eval_id, log.created].append(log)
-        return found
 
-    @cached_property
-    def started(self) -> str:
-        """When the first journal began; empty without one."""
-        return min(
-            (str(one.head.get("at", "")) for one in self.merged.gathered.journals), default=""
-        )
+def tokens_of(rows: Iterable[Call]) -> Tokens:
+    """Return the tokens of some rows; 0 for what nobody counted, as in Inspect's totals."""
+    return _known(add_up(rows))
 
 
-def tokens_of(row: Call) -> Tokens:
-    """Return a row's tokens; all 0 for what nobody counted, as in Inspect's totals."""
-    return sum_tokens(add_up([row]))
-
-
-def sum_tokens(found: CallSum) -> Tokens:
-    """Return the tokens that are known of a sum."""
-    return (found.input, found.output, found.cache_read, found.cache_write, found.reasoning)
+def _known(found: CallSum) -> Tokens:
+    return cast(Tokens, tuple(getattr(found, name) for name in NAMES))
 
 
 def told(usage: Json | None) -> Tokens:
     """Return the tokens of one of Inspect's totals."""
-    if not usage:
-        return NO_TOKENS
-    return cast(Tokens, tuple(int(usage.get(key) or 0) for key in KEYS))
+    return cast(Tokens, tuple(int((usage or {}).get(key) or 0) for key in KEYS))
 
 
-def plus(left: Tokens, right: Tokens) -> Tokens:
+def sum_tokens(parts: Iterable[Tokens]) -> Tokens:
     """Add tokens, kind by kind."""
-    return cast(Tokens, tuple(map(add, left, right)))
+    return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *parts, strict=True))))
+
+
+def join_tokens(parts: Iterable[Sums]) -> Sums:
+    """Add tokens by name."""
+    found: Sums = {}
+    for sums in parts:
+        for name, tokens in sums.items():
+            found[name] = sum_tokens((found.get(name, NO_TOKENS), tokens))
+    return found
 
 
 def minus(left: Tokens, right: Tokens) -> Tokens:
@@ -252,23 +238,32 @@ def minus(left: Tokens, right: Tokens) -> Tokens:
     return cast(Tokens, tuple(map(sub, left, right)))
 
 
-def spent(rows: Iterable[Call]) -> dict[str, Tokens]:
-    """Return tokens by model of what providers counted: reads from a local cache are not spent."""
-    return _by((row for row in rows if row.cache != "read"), lambda row: row.model)
+def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
+    """Yield the names whose tokens differ, each with the first side less the other."""
+    for name in sorted({*theirs, *ours}):
+        rest = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
+        if rest != NO_TOKENS:
+            yield name, rest
 
 
-def spent_by_role(rows: Iterable[Call]) -> dict[str, Tokens]:
-    """Return the same by role; a call without a role is in no such total of Inspect's."""
-    named = (row for row in rows if row.cache != "read" and row.role != row.model)
-    return _by(named, lambda row: row.role)
-
-
-def _by(rows: Iterable[Call], name: Callable[[Call], str]) -> dict[str, Tokens]:
-    found = ((one, sum_tokens(tokens)) for one, tokens in sums_by(rows, name).items())
+def spent_by(rows: Iterable[Call], name: Callable[[Call], str]) -> Sums:
+    """Return what providers counted, by name: reads from a local cache are not spent."""
+    sums = sums_by((row for row in rows if row.cache != "read"), name)
+    found = ((one, _known(calls)) for one, calls in sums.items())
     return {one: tokens for one, tokens in found if tokens != NO_TOKENS}
+
+
+def spent(rows: Iterable[Call]) -> Sums:
+    """Return what providers counted, by model."""
+    return spent_by(rows, lambda row: row.model)
+
+
+def spent_by_role(rows: Iterable[Call]) -> Sums:
+    """Return the same by role; a call without a role is in no such total of Inspect's."""
+    return spent_by((row for row in rows if row.role != row.model), lambda row: row.role)
 
 
 def said_tokens(tokens: Tokens) -> str:
     """Return tokens in words, without the kinds of which there are none."""
     parts = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
-    return ", ".join(parts) or "nothing"
+    return ", ".join(parts).replace("_", " ") or "nothing"

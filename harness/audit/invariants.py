@@ -4,8 +4,9 @@ I16 asks whether verdicts are those that were written down; whether they are rig
 """
 
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
@@ -23,7 +24,7 @@ from harness.audit.amounts import (
     scopes_apart,
     token_partition,
 )
-from harness.audit.evidence import AuditFault, Evidence, InvariantCheck
+from harness.audit.evidence import AuditFault, Evidence, Faults, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
 from harness.audit.verify import verify
 from harness.audit.witness import figures
@@ -34,7 +35,7 @@ from harness.ledger.join import rows_of
 from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
-from harness.ledger.manifest import EarlierRoot, read_manifest
+from harness.ledger.manifest import read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
 from harness.run.experiment import FILE, Experiment, read_experiment
 
@@ -47,22 +48,26 @@ LACKING = "verdicts that no journal has, though it has the calls of their sample
 UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them anew)"
 
 
-def grades_agree(evidence: Evidence) -> InvariantCheck:
+def grades_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A log's verdicts are those that were written down, or (--regrade) those given anew."""
-    found = InvariantCheck()
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.has_journal:
         found.skipped = "no journal has its verdicts"
-        return found
-    kept = Counter(
-        sample.uuid for log in evidence.logs for sample in log.samples if _is_kept(evidence, sample)
-    )
-    for log in evidence.logs:
-        for sample in log.samples:
-            where = f"sample {sample.question} epoch {sample.epoch}"
-            for said in _other_grades(evidence, sample, kept, found):
-                found.faults.append(AuditFault("I16", evidence.name, where, f"{said} ({log.name})"))
-    return found
+        return
+    samples = [(log, sample) for log in evidence.logs for sample in log.samples]
+    kept = {sample.uuid for _, sample in samples if _is_kept(evidence, sample)}
+    for log, sample in samples:
+        if sample.failed or sample.digests is None:
+            continue
+        if sample.uuid not in evidence.gathered.grade_lines:
+            told = sample.uuid in evidence.written_down
+            (found.weak if told else found.notes)[LACKING if told else UNKNOWN] += 1
+        elif not _is_kept(evidence, sample):
+            if sample.uuid in kept:
+                found.weak[AGAIN] += 1
+                continue
+            said = f"its verdict, {sample.score}, is not the one that was written down"
+            yield f"sample {sample.question} epoch {sample.epoch}", f"{said} ({log.name})"
 
 
 def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
@@ -85,25 +90,8 @@ def settled(weak: Counter[str], anew: InvariantCheck) -> Counter[str]:
     return Counter({said: count for said, count in weak.items() if said != AGAIN})
 
 
-def _other_grades(
-    evidence: Evidence, sample: SampleRecord, kept: Counter[str], found: InvariantCheck
-) -> Iterator[str]:
-    if sample.failed or sample.digests is None:
-        return
-    if sample.uuid not in evidence.merged.gathered.grade_lines:
-        if sample.uuid in evidence.written_down:
-            found.weak[LACKING] += 1
-        else:
-            found.notes[UNKNOWN] += 1
-    elif not _is_kept(evidence, sample):
-        if kept[sample.uuid]:
-            found.weak[AGAIN] += 1
-        else:
-            yield f"its verdict, {sample.score}, is not the one that was written down"
-
-
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
-    lines = evidence.merged.gathered.grade_lines.get(sample.uuid, [])
+    lines = evidence.gathered.grade_lines.get(sample.uuid, [])
     digest = sample.digests.graded if sample.digests else None
     return any(
         line.get("value") == sample.score and line.get("graded_sha256") == digest for line in lines
@@ -113,110 +101,102 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
 SECONDS = len("2026-01-01T00:00:00")
 """Of a time, as far as a log's has it."""
 CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
+TORN = "lines of journals that were left torn, and named when the run was resumed"
 NO_MANIFEST = (
     "no manifest: whoever ran it with podium should supply MANIFEST.json (a run that was killed "
     "has none until it is resumed)"
 )
 
 
-def self_contained(evidence: Evidence) -> InvariantCheck:
+def self_contained(evidence: Evidence, found: InvariantCheck) -> Faults:
     """The files alone give every figure, and the same bytes each time."""
-    found = InvariantCheck()
-    for log in evidence.logs:
-        if log.facts is None:
-            return InvariantCheck(
-                skipped="not a run of podium: its logs embed no prices", matters=True
-            )
-    for journal in evidence.merged.gathered.journals:
+    if any(log.facts is None for log in evidence.logs):
+        found.skipped, found.matters = "not a run of podium: its logs embed no prices", True
+        return
+    for journal in evidence.gathered.journals:
         if journal.head.get("schema") not in (SCHEMA, OLDER):
-            said = "it does not begin with a head of this version"
-            found.faults.append(AuditFault("I13", evidence.name, f"journal {journal.name}", said))
-    return found
+            yield f"journal {journal.name}", "it does not begin with a head of this version"
 
 
-def same_twice(files: RunFiles, name: str) -> InvariantCheck:
+def same_twice(files: RunFiles, found: InvariantCheck) -> Faults:
     """I13: the files of a system run give the same rows, byte for byte, each time they are read."""
     first, second = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
-    if first == second:
-        return InvariantCheck()
-    return InvariantCheck([AuditFault("I13", name, "rows", "read twice, they are not the same")])
+    if first != second:
+        yield "rows", "read twice, they are not the same"
 
 
-def table_again(run: Path, name: str, tasks: Container[str]) -> InvariantCheck:
+def table_again(run: Path, name: str, tasks: Container[str], found: InvariantCheck) -> Faults:
     """I13: a program that shares no code with a run's table makes its figures again."""
-    place, found = run / "report" / "table.json", InvariantCheck()
+    place = run / "report" / "table.json"
     try:
         rows = read_json(place)["rows"]
         if any(
             f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
         ):
             found.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
-            return found
+            return
         lines = list(figures(run, place))
     except (UserError, OSError, zipfile.BadZipFile, duckdb.Error, *UNFOUNDED) as error:
-        said = f"it cannot be made again ({type(error).__name__}): podium report writes it anew"
-        return InvariantCheck([AuditFault("I13", name, "figures", said)])
-    found.faults += [AuditFault("I13", name, "figure", line) for line, same in lines if not same]
-    found.notes["figures of tables that a program without podium's code has made again"] += len(
-        lines
-    )
-    return found
+        why = type(error).__name__
+        yield "figures", f"it cannot be made again ({why}): podium report writes it anew"
+        return
+    made = "figures of tables that a program without podium's code has made again"
+    found.notes[made] += len(lines)
+    yield from (("figure", line) for line, same in lines if not same)
 
 
-def integrity(evidence: Evidence) -> InvariantCheck:
+def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Journals are unbroken chains with all their lines, logs are as Inspect writes them, and
     the files are those of the run's experiment and manifest.
     """  # noqa: D205
-    found = _chains(evidence)
-    found.add(_ends(evidence))
-    found.add(_archives(evidence))
-    found.add(_in_experiment(evidence))
-    return found
+    if not evidence.has_journal:
+        found.skipped, found.matters = evidence.why_no_journal(), True
+    yield from _journals(evidence, found)
+    yield from _archives(evidence, found)
+    yield from _in_experiment(evidence)
 
 
-def _ends(evidence: Evidence) -> InvariantCheck:
-    found = InvariantCheck()
+def _journals(evidence: Evidence, found: InvariantCheck) -> Faults:
     logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
-    for journal in evidence.merged.gathered.journals:
+    for journal in evidence.gathered.journals:
+        for fault in journal.chain.faults:
+            yield f"journal {journal.name}", f"line {fault.line} {fault.kind}: {fault.said}"
+        found.weak[TORN] += journal.torn
         begun = str(journal.head.get("at", ""))[:SECONDS]
         status = next((status for at, status in reversed(logs) if at <= begun), None)
         found.weak[CUT] += status == "success" and bool(journal.calls) and not journal.closed
-    found.weak = +found.weak
-    return found
 
 
-def _archives(evidence: Evidence) -> InvariantCheck:
-    found = InvariantCheck()
+def _archives(evidence: Evidence, found: InvariantCheck) -> Faults:
     for log in evidence.logs:
         for oddity in log.oddities:
-            said = f"{oddity.where}: {oddity.said}"
+            where, said = f"log {log.name}", f"{oddity.where}: {oddity.said}"
             if oddity.grave:
-                found.faults.append(AuditFault("I14", evidence.name, f"log {log.name}", said))
+                yield where, said
             else:
-                found.weak[f"log {log.name}: {said}"] += 1
-    for (_, created), logs in evidence.same_logs.items():
-        if len(logs) > 1:
-            names = ", ".join(sorted(log.name for log in logs))
-            found.faults.append(
-                AuditFault("I14", evidence.name, f"log {names}", f"the same log of {created} twice")
-            )
-    return found
+                found.weak[f"{where}: {said}"] += 1
+    # Inspect's id of a run and the time tell a file: of a run that was killed it recovers another.
+    same: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for log in evidence.logs:
+        if log.eval_id and log.status != "started":
+            same[log.eval_id, log.created].append(log.name)
+    for (_, created), names in same.items():
+        if len(names) > 1:
+            yield f"log {', '.join(sorted(names))}", f"the same log of {created} twice"
 
 
-def _in_experiment(evidence: Evidence) -> InvariantCheck:
-    found, logs = InvariantCheck(), evidence.merged.gathered.files.logs
-    facts = evidence.facts
+def _in_experiment(evidence: Evidence) -> Faults:
+    logs, facts = evidence.gathered.files.logs, evidence.facts
     if not logs or facts is None or facts.redacted or not (logs[0].parent / FILE).is_file():
-        return found
+        return
     try:
         experiment = read_experiment(logs[0].parent)
     except UserError as error:
-        found.faults.append(AuditFault("I14", evidence.name, FILE, str(error)))
-        return found
+        yield FILE, str(error)
+        return
     assert experiment is not None, "the file has just been seen"
     for said in _unlike(experiment, evidence.logs[0], facts):
-        found.faults.append(AuditFault("I14", evidence.name, f"log {evidence.logs[0].name}", said))
-    return found
+        yield f"log {evidence.logs[0].name}", said
 
 
 def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator[str]:
@@ -239,46 +219,23 @@ def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator
             yield f"{FILE} says {name} {recorded!r}, the log {logged!r}"
 
 
-def _chains(evidence: Evidence) -> InvariantCheck:
-    found = InvariantCheck()
-    if not evidence.has_journal:
-        found.skipped, found.matters = evidence.why_no_journal(), True
-    for journal in evidence.merged.gathered.journals:
-        for fault in journal.chain.faults:
-            said = f"line {fault.line} {fault.kind}: {fault.said}"
-            found.faults.append(AuditFault("I14", evidence.name, f"journal {journal.name}", said))
-        found.weak["lines of journals that were left torn, and named when the run was resumed"] += (
-            journal.torn
-        )
-    found.weak = +found.weak
-    return found
-
-
-def manifest(run: Path, name: str) -> InvariantCheck:
+def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
     """I14: the files of a run are those of its manifest."""
-    found = InvariantCheck()
     for finding in verify(run):
         if finding.kind == "absent":
-            return InvariantCheck(skipped=NO_MANIFEST, matters=True)
-        place = f"{finding.path}, {finding.where}" if finding.where else finding.path
-        said = f"{finding.kind}: {finding.said}"
-        found.faults.append(AuditFault("I14", name, place, said))
-    for earlier in _history(run):
-        found.notes[f"{name} replaces {earlier}"] += 1
-    return found
+            found.skipped, found.matters = NO_MANIFEST, True
+            return
+        yield finding.place, f"{finding.kind}: {finding.said}"
+    with suppress(UserError):  # which is named already
+        for earlier in read_manifest(run / MANIFEST).history:
+            found.notes[f"{name} replaces {earlier}"] += 1
 
 
-def _history(run: Path) -> tuple[EarlierRoot, ...]:
-    try:
-        return read_manifest(run / MANIFEST).history
-    except UserError:  # which is named already
-        return ()
-
-
-def _elsewhere(evidence: Evidence) -> InvariantCheck:
+def _elsewhere(evidence: Evidence, found: InvariantCheck) -> Faults:
     """What providers bill is what the ledger says, within the tolerance."""
     # A bill is of an account, not of a system run: harness/audit/run.py compares it.
-    return InvariantCheck(skipped="no invoice was given (--invoice FILE)")
+    found.skipped = "no invoice was given (--invoice FILE)"
+    return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +244,7 @@ class Invariant:
 
     id: str
     title: str
-    check: Callable[[Evidence], InvariantCheck]
+    check: Callable[[Evidence, InvariantCheck], Faults]
 
     @property
     def meaning(self) -> str:

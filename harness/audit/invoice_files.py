@@ -1,28 +1,15 @@
 """Read an invoice: which kind of export a file is, its lines, and which model is which.
 
-JSON exports are read whole (they are aggregates); CSV and JSON lines are streamed. Floats in JSON
-become Decimal before anything else sees them.
+JSON exports are read whole (they are aggregates); CSV and JSON lines are streamed.
 """
 
-import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from harness.audit.invoices import (
-    BUCKETED,
-    CSV,
-    GOOGLE,
-    Bucketed,
-    Invoice,
-    InvoiceLine,
-    Reader,
-    google_row,
-    read_lines,
-)
+from harness.audit.invoices import CSV, GOOGLE, Invoice, bucketed, google_row
 from harness.errors import UserError
 from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
 
@@ -42,19 +29,17 @@ def read_invoice(path: Path) -> Invoice:
         names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
     except ValueError as error:
         raise _unknown(path) from error
-    return _json_invoice(path) if first.startswith(("{", "[")) else _csv_invoice(path, names)
+    if first.startswith(("{", "[")):
+        return _json_invoice(path)
+    columns = {name.strip() for name in names}
+    for needed, format in CSV:
+        if columns.issuperset(needed.split()):
+            return Invoice(path, *format, _csv)
+    raise _unknown(path)
 
 
 def _first_line(file: Iterator[str]) -> str:
     return next((line.strip() for line in file if line.strip()), "")
-
-
-def _csv_invoice(path: Path, names: list[str]) -> Invoice:
-    columns = {name.strip() for name in names}
-    for needed, format, providers, read in CSV:
-        if needed <= columns:
-            return Invoice(path, format, providers, partial(_rows, path, read))
-    raise _unknown(path)
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -73,65 +58,39 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
 
 
-def _rows(path: Path, read: Reader) -> Iterator[InvoiceLine]:
-    return read_lines(_csv(path), path, "line", read)
-
-
 def _json_invoice(path: Path) -> Invoice:
     first = next(iter(_values(path)), (1, None))[1]
     if isinstance(first, dict) and "usage_start_time" in first:
-        google = partial(_google_rows, path)
-        return Invoice(path, "google-billing", GOOGLE, google)
+        return Invoice(path, "google-billing", GOOGLE, google_row, _values)
     _refuse_one_page(path)
-    result = _first_result(path)
-    for format, providers, fits, kind, line in BUCKETED:
-        if fits(result):
-            return Invoice(path, format, providers, partial(_bucketed, path, kind, line))
-    raise _unknown(path)
-
-
-def _google_rows(path: Path) -> Iterator[InvoiceLine]:
-    return read_lines(_values(path), path, "line", google_row)
-
-
-def _bucketed(path: Path, kind: type[Any], line: Bucketed) -> Iterator[InvoiceLine]:
-    def read(raw: Any, path: Path) -> Iterator[InvoiceLine]:
-        bucket = kind.model_validate(raw)
-        return (line(result, bucket.span, path) for result in bucket.results)
-
-    return read_lines(enumerate(_buckets(path), 1), path, "bucket", read)
+    format = bucketed(_first_result(path))
+    if format is None:
+        raise _unknown(path)
+    return Invoice(path, *format, lambda path: enumerate(_buckets(path), 1), "bucket")
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
-    text: str | None = None
     with path.open(encoding="utf-8-sig") as file:
         head = _first_line(lines_of(file))
-        if not _is_json(head) or head.startswith("["):
-            text = _decoded(read_limited(path, DOCUMENT), path)
-    if text is not None:
-        whole = _parsed(text, path, 1)
-        values = cast(list[Any], whole) if isinstance(whole, list) else [whole]
-        yield from enumerate(values, 1)
-        return
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(_decodable(file, path), 1):
-            if line.strip():
-                yield number, _parsed(line, path, number)
-
-
-def _decoded(content: bytes, path: Path) -> str:
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
-
-
-def _decodable(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    try:
-        yield from lines_of(file)
+        if head.startswith("[") or not _is_json(head):
+            whole = _parsed(_decoded(path), path, 1)
+            yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(lines_of(file), 1):
+                if line.strip():
+                    yield number, _parsed(line, path, number)
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+
+
+def _decoded(path: Path) -> str:
+    try:
+        return read_limited(path, DOCUMENT).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
 
 
 def _is_json(line: str) -> bool:
@@ -173,9 +132,8 @@ def _refuse_one_page(path: Path) -> None:
 
 def _first_result(path: Path) -> Mapping[str, Any]:
     for bucket in _buckets(path):
-        results: Any = (
-            cast(dict[str, Any], bucket).get("results") if isinstance(bucket, dict) else None
-        )
+        known = cast(dict[str, Any], bucket) if isinstance(bucket, dict) else {}
+        results: Any = known.get("results")
         if not isinstance(results, list):
             raise _unknown(path)
         for result in cast(list[Any], results):
@@ -213,7 +171,6 @@ class Names:
         self.unmatched: dict[str, str] = {}
         """Ledger's model -> why it has none."""
         self._said = said
-        self._everything = self.models == frozenset([""])
         self._by_undated: dict[str, list[str]] = defaultdict(list)
         for model in sorted(self.models):
             self._by_undated[undated(model)].append(model)
@@ -228,7 +185,7 @@ class Names:
 
     def _match(self, model: str, served: str | None) -> str | None:
         shown = f"{model} (served as {served})" if served and served != model else model
-        if self._everything:
+        if self.models == frozenset([""]):
             self.made[shown] = ("", "the export does not tell models apart")
             return ""
         for name, why in _candidates(model, served, self._said):
@@ -240,12 +197,9 @@ class Names:
         if len(close) == 1:
             self.made[shown] = (close[0], "same name but for provider, date or case")
             return close[0]
-        self.unmatched[shown] = (
-            f"the invoice has several of that name ({', '.join(close)}): say which with "
-            f"--model {model}=NAME"
-            if close
-            else "the invoice has no such model"
-        )
+        several = f"the invoice has several of that name ({', '.join(close)}): say which with "
+        several += f"--model {model}=NAME"
+        self.unmatched[shown] = several if close else "the invoice has no such model"
         return None
 
 
@@ -258,8 +212,7 @@ def _candidates(
     if served:
         yield served, "as served"
         yield served.rsplit("/", 1)[-1], "as served, without provider"
-    rest = model
-    yield rest, "same name"
-    while "/" in rest:
-        rest = rest.partition("/")[2]
-        yield rest, "same name without provider"
+    yield model, "same name"
+    parts = model.split("/")
+    for at in range(1, len(parts)):
+        yield "/".join(parts[at:]), "same name without provider"

@@ -1,12 +1,12 @@
 """Lines of invoices, as OpenAI, Anthropic, Google Cloud, OpenRouter and a plain CSV write them.
 
-Times are UTC, money is Decimal. `input_uncached`, `cache_read` and `cache_write` never overlap,
-whatever convention the export follows. None is "the export does not say".
+Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, whatever convention
+the export follows. None is "the export does not say".
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +20,7 @@ from harness.files import decimal_of
 HOUR = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class InvoiceLine:
     """What an export says of one bucket, model and account, or of one request."""
 
@@ -45,15 +45,38 @@ class InvoiceLine:
     """True for a refund, discount or credit: listed, and no traffic."""
 
 
+Reader = Callable[[Any], Iterator[InvoiceLine]]
+"""Makes lines of one row, or of one bucket; ValidationError or ValueError where it is malformed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Invoice:
-    """An export on disk; `lines` reads it from its beginning each time it is called."""
+    """An export on disk."""
 
     path: Path
     format: str
     providers: tuple[str, ...]
     """Prefixes of the model ids whose calls it bills; empty for all."""
-    lines: Callable[[], Iterator[InvoiceLine]]
+    read: Reader
+    pieces: Callable[[Path], Iterator[tuple[int, Any]]]
+    """The file's rows or buckets, with their numbers."""
+    place: str = "line"
+    """What a piece is called."""
+
+    def lines(self) -> Iterator[InvoiceLine]:
+        """Read it from its beginning; UserError names the piece that is malformed."""
+        for number, raw in self.pieces(self.path):
+            where = f"{self.path}, {self.place} {number}"
+            try:
+                yield from self.read(raw)
+            except UserError as error:  # of another currency
+                raise UserError(f"{self.path} {error}") from error
+            except ValidationError as error:
+                first = error.errors()[0]
+                where += f", field {'.'.join(map(str, first['loc'])) or 'the whole entry'}"
+                raise UserError(f"{where}: {first['msg']}; export it again.") from error
+            except ValueError as error:
+                raise UserError(f"{where}: {error}; export it again.") from error
 
 
 class _Foreign(BaseModel):
@@ -90,15 +113,9 @@ def _text(value: object) -> object:
 
 
 Count = Annotated[int, BeforeValidator(_count), Field(ge=0)]
-OptionalCount = Annotated[
-    Annotated[int, Field(ge=0)] | None, BeforeValidator(_count), Field(default=None)
-]
+OptionalCount = Annotated[Count | None, BeforeValidator(_count), Field(default=None)]
 Money = Annotated[Decimal, BeforeValidator(_money), Field(allow_inf_nan=False)]
-OptionalMoney = Annotated[
-    Annotated[Decimal, Field(allow_inf_nan=False)] | None,
-    BeforeValidator(_money),
-    Field(default=None),
-]
+OptionalMoney = Annotated[Money | None, BeforeValidator(_money), Field(default=None)]
 Name = Annotated[str | None, BeforeValidator(_text), Field(default=None)]
 
 
@@ -113,20 +130,12 @@ def moment(text: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def _dollars_only(currency: str | None, path: Path) -> None:
+def _dollars_only(currency: str | None) -> None:
     if currency and currency.upper() != "USD":
         raise UserError(
-            f"{path} bills in {currency.upper()}: only US dollars are compared, no exchange rate "
+            f"bills in {currency.upper()}: only US dollars are compared, no exchange rate "
             "is assumed; export it in USD."
         )
-
-
-def _malformed(path: Path, where: str, error: Exception) -> UserError:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole entry"
-        return UserError(f"{path}, {where}, field {field}: {first['msg']}; export it again.")
-    return UserError(f"{path}, {where}: {error}; export it again.")
 
 
 def span_text(start: datetime, end: datetime) -> str:
@@ -148,8 +157,6 @@ def _time(value: object) -> object:
 
 Time = Annotated[datetime, BeforeValidator(_time)]
 Span = tuple[datetime, datetime]
-Reader = Callable[[Any, Path], Iterator[InvoiceLine]]
-"""Makes lines of one row, or of one bucket; ValidationError or ValueError where it is malformed."""
 
 
 # OpenAI's usage and costs APIs and the usage page's CSV, which flattens the same fields
@@ -165,6 +172,26 @@ class _OpenAIUsage(_Foreign):
     api_key_id: Name
     model: Name
 
+    def line(self, span: Span) -> InvoiceLine:
+        cached, written = self.input_cached_tokens or 0, self.input_cache_write_tokens or 0
+        return InvoiceLine(
+            *span,
+            model=self.model or "",
+            project=self.project_id,
+            key=self.api_key_id,
+            input_uncached=_uncached(self.input_tokens, cached + written),
+            cache_read=cached,
+            cache_write=self.input_cache_write_tokens,
+            output=self.output_tokens,
+            requests=self.num_model_requests,
+        )
+
+
+def _uncached(whole: int, cached: int) -> int:
+    if cached > whole:
+        raise ValueError(f"more cached tokens ({cached}) than input_tokens")
+    return whole - cached
+
 
 class _Amount(_Foreign):
     value: Money
@@ -176,6 +203,19 @@ class _OpenAICost(_Foreign):
     line_item: Name
     project_id: Name
     api_key_id: Name
+
+    def line(self, span: Span) -> InvoiceLine:
+        _dollars_only(self.amount.currency)
+        item = self.line_item or ""
+        return InvoiceLine(
+            *span,
+            model=item.partition(",")[0].strip(),  # an item begins with the model, then a comma
+            project=self.project_id,
+            key=self.api_key_id,
+            usd=self.amount.value,
+            item=item,
+            credit=self.amount.value < 0,
+        )
 
 
 class _OpenAIBucket(_Foreign):
@@ -195,45 +235,10 @@ def _second(unix: int) -> datetime:
         raise ValueError(f"{unix} is no time in Unix seconds") from error
 
 
-def _openai_usage(raw: Any, span: Span, path: Path) -> InvoiceLine:
-    found = _OpenAIUsage.model_validate(raw)
-    cached, written = found.input_cached_tokens or 0, found.input_cache_write_tokens or 0
-    uncached = found.input_tokens - cached - written
-    if uncached < 0:
-        raise ValueError(f"more cached tokens ({cached + written}) than input_tokens")
-    return InvoiceLine(
-        start=span[0],
-        end=span[1],
-        model=found.model or "",
-        project=found.project_id,
-        key=found.api_key_id,
-        input_uncached=uncached,
-        cache_read=cached,
-        cache_write=found.input_cache_write_tokens,
-        output=found.output_tokens,
-        requests=found.num_model_requests,
-    )
-
-
-def _openai_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
     if raw.get("input_tokens") or raw.get("output_tokens"):  # else a bucket without traffic
-        yield _openai_usage(raw, _OpenAIBucket.model_validate(raw).span, path)
-
-
-def _openai_cost(raw: Any, span: Span, path: Path) -> InvoiceLine:
-    cost = _OpenAICost.model_validate(raw)
-    _dollars_only(cost.amount.currency, path)
-    item = cost.line_item or ""
-    return InvoiceLine(
-        start=span[0],
-        end=span[1],
-        model=item.partition(",")[0].strip(),  # an item begins with the model, then a comma
-        project=cost.project_id,
-        key=cost.api_key_id,
-        usd=cost.amount.value,
-        item=item,
-        credit=cost.amount.value < 0,
-    )
+        span = _OpenAIBucket.model_validate(raw).span
+        yield _OpenAIUsage.model_validate(raw).line(span)
 
 
 # Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
@@ -253,6 +258,20 @@ class _AnthropicUsage(_Foreign):
     api_key_id: Name
     workspace_id: Name
 
+    def line(self, span: Span) -> InvoiceLine:
+        writes = self.cache_creation
+        written = (writes.ephemeral_5m_input_tokens or 0) + (writes.ephemeral_1h_input_tokens or 0)
+        return InvoiceLine(
+            *span,
+            model=self.model or "",
+            project=self.workspace_id,
+            key=self.api_key_id,
+            input_uncached=self.uncached_input_tokens or 0,
+            cache_read=self.cache_read_input_tokens or 0,
+            cache_write=written,
+            output=self.output_tokens or 0,
+        )
+
 
 class _AnthropicCost(_Foreign):
     amount: Money
@@ -260,6 +279,17 @@ class _AnthropicCost(_Foreign):
     description: Name
     model: Name
     workspace_id: Name
+
+    def line(self, span: Span) -> InvoiceLine:
+        _dollars_only(self.currency)
+        return InvoiceLine(
+            *span,
+            model=self.model or "",
+            project=self.workspace_id,
+            usd=self.amount / 100,
+            item=self.description or "",
+            credit=self.amount < 0,
+        )
 
 
 class _AnthropicBucket(_Foreign):
@@ -270,37 +300,6 @@ class _AnthropicBucket(_Foreign):
     @property
     def span(self) -> Span:
         return self.starting_at, self.ending_at
-
-
-def _anthropic_usage(raw: Any, span: Span, path: Path) -> InvoiceLine:
-    found = _AnthropicUsage.model_validate(raw)
-    writes = found.cache_creation
-    written = (writes.ephemeral_5m_input_tokens or 0) + (writes.ephemeral_1h_input_tokens or 0)
-    return InvoiceLine(
-        start=span[0],
-        end=span[1],
-        model=found.model or "",
-        project=found.workspace_id,
-        key=found.api_key_id,
-        input_uncached=found.uncached_input_tokens or 0,
-        cache_read=found.cache_read_input_tokens or 0,
-        cache_write=written,
-        output=found.output_tokens or 0,
-    )
-
-
-def _anthropic_cost(raw: Any, span: Span, path: Path) -> InvoiceLine:
-    cost = _AnthropicCost.model_validate(raw)
-    _dollars_only(cost.currency, path)
-    return InvoiceLine(
-        start=span[0],
-        end=span[1],
-        model=cost.model or "",
-        project=cost.workspace_id,
-        usd=cost.amount / 100,
-        item=cost.description or "",
-        credit=cost.amount < 0,
-    )
 
 
 # A CSV with one row per request: ours, for providers without an export of their own kind (input
@@ -331,17 +330,15 @@ class _OwnRow(_Foreign):
     api_key: Name
 
 
-def _own_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+def _own_row(raw: Any) -> Iterator[InvoiceLine]:
     row = _OwnRow.model_validate(raw)
-    _dollars_only(row.currency, path)
+    _dollars_only(row.currency)
     start = moment(row.time).replace(minute=0, second=0, microsecond=0)
     cached = row.cached_tokens or 0
-    uncached = None if row.input_tokens is None else row.input_tokens - cached
-    if uncached is not None and uncached < 0:
-        raise ValueError(f"more cached tokens ({cached}) than input_tokens")
+    uncached = None if row.input_tokens is None else _uncached(row.input_tokens, cached)
     yield InvoiceLine(
-        start=start,
-        end=start + HOUR,
+        start,
+        start + HOUR,
         model=row.model.strip(),
         project=row.project,
         key=row.api_key,
@@ -355,8 +352,8 @@ def _own_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
     )
 
 
-def _openrouter_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
-    return _own_row({ours: raw.get(theirs, "") for theirs, ours in OPENROUTER.items()}, path)
+def _openrouter_row(raw: Any) -> Iterator[InvoiceLine]:
+    return _own_row({ours: raw.get(theirs, "") for theirs, ours in OPENROUTER.items()})
 
 
 # Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
@@ -367,7 +364,7 @@ TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
 )
-GROUPS = ("service", "sku", "project", "usage")
+GROUPED = re.compile(r"(service|sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
 
 
 class _Described(_Foreign):
@@ -405,45 +402,33 @@ def _nested(raw: Any) -> Any:
     """Return a flat row as the export nests it: `sku.description` and `sku_description` alike."""
     if not isinstance(raw, dict):
         return raw
-    flat = cast(Mapping[str, Any], raw)
     found: dict[str, Any] = {}
-    for name, value in flat.items():
-        group, dot, field = name.partition(".")
-        if not dot and name not in ("usage_start_time", "usage_end_time"):
-            group, dot, field = name.partition("_")
-        if dot and group in GROUPS:
-            found.setdefault(group, {})[field] = value
+    for name, value in cast(Mapping[str, Any], raw).items():
+        if part := GROUPED.fullmatch(name):
+            found.setdefault(part[1], {})[part[2]] = value
         elif name != "credits" or isinstance(value, list):
             found[name] = value
     return found
 
 
-def google_row(raw: Any, path: Path) -> Iterator[InvoiceLine]:
+def google_row(raw: Any) -> Iterator[InvoiceLine]:
     """Yield the lines of a billing row, nested (JSON) or flat (CSV)."""
     row = _GoogleRow.model_validate(_nested(raw))
-    _dollars_only(row.currency, path)
+    _dollars_only(row.currency)
     sku = row.sku.description or ""
     line = InvoiceLine(
-        start=row.usage_start_time,
-        end=row.usage_end_time or row.usage_start_time + HOUR,
+        row.usage_start_time,
+        row.usage_end_time or row.usage_start_time + HOUR,
         model=model_of(sku),
         project=row.project.id,
         usd=row.cost,
         item=sku,
         credit=row.cost < 0 or (row.cost_type or "regular") != "regular",
-        **({} if row.cost < 0 else _tokens(row, sku)),
     )
-    yield line
+    yield line if row.cost < 0 else replace(line, **_tokens(row, sku))
     for credit in row.credits:
-        yield InvoiceLine(
-            start=line.start,
-            end=line.end,
-            model=line.model,
-            project=line.project,
-            usd=credit.amount,
-            item=credit.name or "credit",
-            credit=True,
-        )
+        item = credit.name or "credit"
+        yield replace(line, usd=credit.amount, item=item, credit=True)
 
 
 def _tokens(row: _GoogleRow, sku: str) -> dict[str, Any]:
@@ -463,12 +448,9 @@ def kind_of(sku: str) -> str | None:
     'output'
     """
     name = sku.lower()
-    if "token" not in name:
-        return None
-    for word, kind in (("cach", "cache_read"), ("output", "output"), ("input", "input_uncached")):
-        if word in name:
-            return kind
-    return None
+    kinds = (("cach", "cache_read"), ("output", "output"), ("input", "input_uncached"))
+    found = (kind for word, kind in kinds if word in name and "token" in name)
+    return next(found, None)
 
 
 def model_of(sku: str) -> str:
@@ -481,73 +463,45 @@ def model_of(sku: str) -> str:
     return "-".join(["gemini", *(part.lower() for part in found.groups() if part)]) if found else ""
 
 
-def read_lines(
-    pieces: Iterator[tuple[int, Any]], path: Path, place: str, read: Reader
-) -> Iterator[InvoiceLine]:
-    """Yield the lines that a reader makes; UserError names the piece that is malformed."""
-    for number, raw in pieces:
-        try:
-            yield from read(raw, path)
-        except (ValidationError, ValueError) as error:
-            raise _malformed(path, f"{place} {number}", error) from error
-
-
 OPENAI = ("openai", "openai-api")
 ANTHROPIC = ("anthropic",)
 GOOGLE = ("google", "vertex")
 
-
-CSV: tuple[tuple[set[str], str, tuple[str, ...], Reader], ...] = (
+Format = tuple[str, tuple[str, ...], Reader]
+"""Its name, whose calls it bills, and what reads a row or a bucket of it."""
+CSV: tuple[tuple[str, Format], ...] = (
     (
-        {"generation_id", "model_permaslug", "cost_total"},
-        "openrouter-csv",
-        ("openrouter",),
-        _openrouter_row,
+        "generation_id model_permaslug cost_total",
+        ("openrouter-csv", ("openrouter",), _openrouter_row),
     ),
-    ({"start_time", "end_time"}, "openai-usage-csv", OPENAI, _openai_row),
-    ({"usage_start_time", "cost"}, "google-billing", GOOGLE, google_row),
-    ({"model", "time", "input_tokens", "output_tokens"}, "csv", (), _own_row),
+    ("start_time end_time", ("openai-usage-csv", OPENAI, _openai_row)),
+    ("usage_start_time cost", ("google-billing", GOOGLE, google_row)),
+    ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
-"""Columns that an export has at least, its name, whose calls it bills, and its reader."""
+"""Columns that an export has at least, and its format."""
 
 
-Bucketed = Callable[[Any, Span, Path], InvoiceLine]
-BUCKETED: tuple[
-    tuple[str, tuple[str, ...], Callable[[Mapping[str, Any]], bool], type[Any], Bucketed], ...
-] = (
-    (
-        "openai-costs",
-        OPENAI,
-        lambda result: (
-            result.get("object") == "organization.costs.result"
-            or isinstance(result.get("amount"), dict)
-        ),
-        _OpenAIBucket,
-        _openai_cost,
-    ),
-    (
-        "openai-usage",
-        OPENAI,
-        lambda result: (
-            result.get("object") == "organization.usage.completions.result"
-            or "input_tokens" in result
-        ),
-        _OpenAIBucket,
-        _openai_usage,
-    ),
-    (
-        "anthropic-usage",
-        ANTHROPIC,
-        lambda result: "uncached_input_tokens" in result,
-        _AnthropicBucket,
-        _anthropic_usage,
-    ),
-    (
-        "anthropic-costs",
-        ANTHROPIC,
-        lambda result: "amount" in result,
-        _AnthropicBucket,
-        _anthropic_cost,
-    ),
-)
-"""Of exports with buckets: name, whose calls they bill, what tells a result, bucket and line."""
+def _buckets(
+    bucket: type[_OpenAIBucket | _AnthropicBucket],
+    result: type[_OpenAIUsage | _OpenAICost | _AnthropicUsage | _AnthropicCost],
+) -> Reader:
+    def read(raw: Any) -> Iterator[InvoiceLine]:
+        found = bucket.model_validate(raw)
+        return (result.model_validate(one).line(found.span) for one in found.results)
+
+    return read
+
+
+def bucketed(result: Mapping[str, Any]) -> Format | None:
+    """Return the format of an export in JSON by the first result that it bills."""
+    match result:
+        case {"object": "organization.costs.result"} | {"amount": {}}:
+            return "openai-costs", OPENAI, _buckets(_OpenAIBucket, _OpenAICost)
+        case {"object": "organization.usage.completions.result"} | {"input_tokens": _}:
+            return "openai-usage", OPENAI, _buckets(_OpenAIBucket, _OpenAIUsage)
+        case {"uncached_input_tokens": _}:
+            return "anthropic-usage", ANTHROPIC, _buckets(_AnthropicBucket, _AnthropicUsage)
+        case {"amount": _}:
+            return "anthropic-costs", ANTHROPIC, _buckets(_AnthropicBucket, _AnthropicCost)
+        case _:
+            return None

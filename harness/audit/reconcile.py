@@ -1,13 +1,12 @@
 """The ledger held against one invoice: both sides, every difference and what may explain it.
 
-By request id where the export carries one, the rest by bucket and model. Only live calls leave a
-purse. A difference is explained by calls in flight when it lies within their bounds, by calls that
-crossed the bucket's edge when all buckets together agree, by rounding when it is smaller than the
-last places of the invoice's amounts. Everything else is wrong.
+By request id where the export carries one, the rest by bucket and model. A difference is explained
+by calls in flight within their bounds, by calls that crossed the bucket's edge when all buckets
+together agree, by rounding within the amounts' last places. Everything else is wrong.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -31,22 +30,12 @@ from harness.audit.bill import (
     line_amounts,
     read_bill,
 )
-from harness.audit.invoice_files import Names, read_invoice
+from harness.audit.invoice_files import Names
 from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
 
-UNITS = {
-    "requests": "requests",
-    "input": "input tokens",
-    "cache_read": "cached tokens",
-    "cache_write": "tokens written to the cache",
-    "output": "output tokens",
-    "usd": "dollars",
-}
 Number = int | Decimal
-
-
 Verdict = tuple[tuple[str, ...], tuple[str, ...], InvoiceFaultKind]
 """What is explained, what is wrong, and of what kind that is."""
 
@@ -64,79 +53,64 @@ class BucketPair:
 
 def _compare(bucket: BucketPair) -> Verdict:
     side, billed = bucket.side, bucket.billed
-    explained: dict[str, None] = {}
-    wrong: list[str] = []
     said = [one for one in MEASURES if getattr(billed, one) is not None]
     measures = [one for one in said if one != "usd" or not side.unpriced]
-    for measure in measures:
-        why, ok = _measure(measure, bucket)
-        if not ok:
-            wrong.append(why)
-        elif why:
-            explained[why] = None
+    found = [_measure(measure, bucket) for measure in measures]
+    explained = [why for why, ok in found if ok and why]
     if side.unpriced and billed.usd is not None:
-        explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
+        explained.append(f"dollars not compared: {side.unpriced} calls have no price")
+    why = tuple(dict.fromkeys(explained))
     if not measures:
-        return tuple(explained), ("nothing could be compared",), "nothing compared"
-    return tuple(explained), tuple(wrong), "difference"
+        return why, ("nothing could be compared",), "nothing compared"
+    return why, tuple(why for why, ok in found if not ok), "difference"
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
-    side = bucket.side
-    theirs: Number = getattr(bucket.billed, measure)
+    side, billed, options = bucket.side, bucket.billed, bucket.options
+    theirs: Number = getattr(billed, measure)
     ours: Number = getattr(side.known, measure)
     over = theirs - ours
-    slack = _slack(measure, bucket)
+    slacks: dict[str, Number] = {"usd": billed.rounding + options.usd, "requests": 0}
+    slack = slacks.get(measure, options.tokens)
     if abs(over) <= slack:
-        return _within(measure, over, bucket), True
-    most = side.open.most(measure)
-    if side.open.calls and over >= -slack and (most is None or over <= most + slack):
+        return _within(measure, over, bucket) if over else "", True
+    most = {"requests": side.open, **side.most}.get(measure, side.most["input"])
+    if side.open and over >= -slack and (most is None or over <= most + slack):
         return _in_flight(side), True
-    if measure == "requests" and 0 < over <= side.refused + side.open.calls:
+    if measure == "requests" and 0 < over <= side.refused + side.open:
         return f"{side.refused} refused attempts may count as requests", True
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in bucket.agreeing and -low - slack <= over <= high + slack:
         crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
         return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
-    return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
-
-
-def _slack(measure: str, bucket: BucketPair) -> Number:
-    if measure == "usd":
-        return bucket.billed.rounding + bucket.options.usd
-    return 0 if measure == "requests" else bucket.options.tokens
+    return f"{MEASURES[measure]}: {sides} ({_figure(over, signed=True)})", False
 
 
 def _within(measure: str, over: Number, bucket: BucketPair) -> str:
     billed, options = bucket.billed, bucket.options
-    if not over:
-        return ""
     if measure != "usd":
-        return f"{UNITS[measure]} differ by {_figure(over, signed=True)}, within {options.tokens}"
+        differ = f"{MEASURES[measure]} differ by {_figure(over, signed=True)}"
+        return f"{differ}, within {options.tokens}"
     if abs(over) <= billed.rounding:
         return f"rounding of {billed.priced} amounts: at most ${billed.rounding:f}"
     return f"dollars differ by {over:+f}, within {options.usd:f} and rounding"
 
 
 def _figure(number: Number, *, signed: bool = False) -> str:
-    sign = "+" if signed and number > 0 else ""
-    return f"{sign}{number:f}" if isinstance(number, Decimal) else f"{sign}{number}"
+    shown = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return f"+{shown}" if signed and number > 0 else shown
 
 
 def _in_flight(side: Side) -> str:
     """Name the calls that may explain a difference, with the range of what they can have cost."""
-    open = side.open
-    named = f"in flight or timed out: {open.calls - open.silent} calls"
-    if open.silent:
-        uncounted = f"answered without a count of tokens: {open.silent} calls"
-        named = uncounted if open.silent == open.calls else f"{named}, {uncounted}"
-    tokens = (
-        "no bound on tokens"
-        if open.input is None or open.output is None
-        else f"0-{open.input + open.output} tokens"
-    )
-    dollars = "no bound on dollars" if open.usd is None else f"$0-{open.usd:f}"
+    named = f"in flight or timed out: {side.open - side.silent} calls"
+    if side.silent:
+        uncounted = f"answered without a count of tokens: {side.silent} calls"
+        named = uncounted if side.silent == side.open else f"{named}, {uncounted}"
+    asked, said, usd = side.most.values()
+    tokens = "no bound on tokens" if asked is None or said is None else f"0-{asked + said} tokens"
+    dollars = "no bound on dollars" if usd is None else f"$0-{usd:f}"
     return f"{named}, {tokens}, {dollars}"
 
 
@@ -275,13 +249,13 @@ def reconcile(
         *bill.repeated,
         *(fault for faults in ledger.faults.values() for fault in _most(faults)),
         *_unmatched_faults(ledger),
+        *(
+            InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
+            for one in found
+            for said in one.wrong
+        ),
+        *_unknown_requests(ledger),
     ]
-    faults += [
-        InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
-        for one in found
-        for said in one.wrong
-    ]
-    faults += _unknown_requests(ledger)
     return Reconciliation(
         file=Path(invoice.path).name,
         format=invoice.format,
@@ -333,7 +307,7 @@ def _reconciled(ledger: Count, key: Key, agreeing: frozenset[str]) -> Reconciled
         bucket=span_text(*key[0]),
         model=key[1],
         ledger=side.amounts if side else Amounts(),
-        invoice=billed.amounts if billed else Amounts(),
+        invoice=Amounts(*(getattr(billed, measure, None) for measure in MEASURES)),
         explained_by=explained,
         wrong=wrong,
         kind=kind,
@@ -368,7 +342,7 @@ def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
         if request in ledger.seen or outside:
             continue
         side = ledger.sides.get(((line.start, line.end), line.model or line.item), Side())
-        if side.known.requests and not side.open.calls:  # else the whole bucket is named already
+        if side.known.requests and not side.open:  # else the whole bucket is named already
             lost.append(InvoiceFault("not in the ledger", request, f"a request of {line.model}"))
     return _most(lost)
 
@@ -404,16 +378,13 @@ COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "s
 
 def reconciliation_text(found: Reconciliation) -> str:
     """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
-    # A dash is "not said".
-    return "\n".join(_lines(found)) + "\n"
-
-
-def _lines(found: Reconciliation) -> Iterator[str]:
-    yield f"Invoice {found.file} ({found.format}), compared by {found.by}, {found.account}."
-    yield "Cells: ledger / invoice; one figure where they are equal; - is not said."
-    yield ""
-    yield columns(COLUMNS, [_cells(row) for row in found.rows])
-    yield ""
+    lines = [
+        f"Invoice {found.file} ({found.format}), compared by {found.by}, {found.account}.",
+        "Cells: ledger / invoice; one figure where they are equal; - is not said.",
+        "",
+        columns(COLUMNS, [_cells(row) for row in found.rows]),
+        "",
+    ]
     for title, said in (
         ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
         ("foreign, left out", found.foreign),
@@ -421,8 +392,9 @@ def _lines(found: Reconciliation) -> Iterator[str]:
         ("note", found.notes),
         ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
     ):
-        yield from (f"{title}: {line}" for line in said)
-    yield "The ledger and the invoice agree." if found.ok else f"{len(found.faults)} faults."
+        lines += (f"{title}: {line}" for line in said)
+    agree = "The ledger and the invoice agree."
+    return "\n".join([*lines, agree if found.ok else f"{len(found.faults)} faults.", ""])
 
 
 def _cells(row: ReconciledBucket) -> tuple[str, ...]:
@@ -436,24 +408,6 @@ def _cells(row: ReconciledBucket) -> tuple[str, ...]:
 
 
 def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
-    ours, theirs = getattr(ledger, measure), getattr(invoice, measure)
-    if ours == theirs:
-        return _shown(ours)
-    return f"{_shown(ours)} / {_shown(theirs)}"
-
-
-def _shown(value: object) -> str:
-    return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-__all__ = [
-    "Invoice",
-    "InvoiceFault",
-    "InvoiceLine",
-    "InvoiceOptions",
-    "ReconciledBucket",
-    "Reconciliation",
-    "read_invoice",
-    "reconcile",
-    "reconciliation_text",
-]
+    sides = getattr(ledger, measure), getattr(invoice, measure)
+    ours, theirs = ("-" if one is None else _figure(one) for one in sides)
+    return ours if sides[0] == sides[1] else f"{ours} / {theirs}"

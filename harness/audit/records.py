@@ -1,8 +1,7 @@
 """Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
 
-What only a journal has must have been lost by the log in a way that is known: the sample was made
-again, or its run was stopped. Nothing is failed for what cannot be compared (a redacted log, an
-older journal); all of it is counted and said.
+What only a journal has must have been lost by the log in a way that is known. Nothing is failed for
+what cannot be compared (a redacted log, an older journal); all of it is counted and said.
 """
 
 from collections import Counter, defaultdict
@@ -12,14 +11,14 @@ from typing import Any
 
 from harness.audit.evidence import (
     NO_TOKENS,
-    AuditFault,
     Evidence,
+    Faults,
     InvariantCheck,
     Tokens,
+    differences,
     minus,
-    plus,
     said_tokens,
-    tokens_of,
+    spent,
     told,
 )
 from harness.ledger.call import Call
@@ -32,12 +31,7 @@ from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
 from harness.text import format_range
 
-OWN = (
-    "cache_write_1h",
-    "orchestration_in",
-    "orchestration_in_cached",
-    "orchestration_out",
-)
+OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
 """Counts that only a provider's own usage has; a log may have lost it."""
 TOLERATED_S = 60.0
 """An event ends between its call's two lines, but for a busy process and a clock set right."""
@@ -47,46 +41,42 @@ GONE = (
 )
 
 
-def records_agree(evidence: Evidence) -> InvariantCheck:
+def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Every call of a log is one call of a journal and the other way round, with equal tokens."""
-    found = InvariantCheck()
-    faults = [*_twice(evidence)]
-    if not evidence.has_journal:
-        faults += [
-            (f"log {log.name}", GONE)
-            for log in evidence.logs
-            if _journaled(log.facts) and any(one.events or one.lost for one in log.samples)
-        ]
-        if not faults:
-            found.skipped, found.matters = evidence.why_no_journal(), True
-        found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
-        return found
-    faults += [*_escaped(evidence, found), *_lost(evidence), *_disagree(evidence)]
-    for journal in evidence.merged.gathered.journals:
-        faults += [*_hooks(evidence, journal), *_other_run(evidence, journal)]
-    found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
-    return found
+    twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.merged.copies]
+    twice += [("journals", said) for said in evidence.gathered.twice]
+    yield from twice
+    if evidence.has_journal:
+        yield from _escaped(evidence, found)
+        yield from _lost(evidence)
+        yield from _disagree(evidence)
+        for journal in evidence.gathered.journals:
+            faults = (*_hooks(evidence, journal), *_other_run(evidence, journal))
+            yield from ((f"journal {journal.name}", said) for said in faults)
+        return
+    gone = [
+        (f"log {log.name}", GONE)
+        for log in evidence.logs
+        if _journaled(log.facts) and any(one.events or one.lost for one in log.samples)
+    ]
+    yield from gone
+    if not (twice or gone):
+        found.skipped, found.matters = evidence.why_no_journal(), True
 
 
-Said = tuple[str, str]
 Terms = Mapping[str, tuple[str, str]]
-
-
-def _twice(evidence: Evidence) -> Iterator[Said]:
-    for uuid in evidence.merged.copies:
-        yield f"event {uuid}", "a sample lists it twice"
-    for said in evidence.merged.gathered.twice:
-        yield "journals", said
 
 
 def _journaled(facts: RunFacts | None) -> bool:
     return facts is not None and facts.journal is not None and not facts.redacted
 
 
-def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
+def _escaped(evidence: Evidence, found: InvariantCheck) -> Faults:
+    journals = evidence.gathered.journals
+    begun = min((str(one.head.get("at", "")) for one in journals), default="")
     for uuid in evidence.merged.escaped:
         seen = evidence.seen[uuid]
-        older = seen.event.started[:19] < evidence.started[:19]
+        older = seen.event.started[:19] < begun[:19]
         if older and not _journaled(seen.log.facts):
             found.weak["calls older than the first journal"] += 1
             continue
@@ -95,10 +85,10 @@ def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
         yield f"event {uuid}", f"{asked}: the log has a call that no journal has"
 
 
-def _lost(evidence: Evidence) -> Iterator[Said]:
+def _lost(evidence: Evidence) -> Faults:
     """Yield calls whose reply a log should have."""
     newest = evidence.logs[0] if evidence.logs else None
-    for call, record in evidence.merged.gathered.calls.items():
+    for call, record in evidence.gathered.calls.items():
         outcome = record.outcome
         if evidence.merged.events_of[call] or outcome is None or not outcome.get("event"):
             continue
@@ -106,25 +96,22 @@ def _lost(evidence: Evidence) -> Iterator[Said]:
         if not asked or record.intent["scope"] in ("training", "serving") or newest is None:
             continue
         sample = evidence.newest.get((str(asked["question"]), int(asked["epoch"])))
-        where = f"call {call}"
         if sample is None and newest.status == "success":
-            yield where, f"no log has question {asked['question']} epoch {asked['epoch']}"
+            yield f"call {call}", f"no log has question {asked['question']} epoch {asked['epoch']}"
         elif sample and sample.uuid == asked["uuid"] and not sample.retried:
-            yield where, f"sample {sample.question} epoch {sample.epoch}: the log lacks the call"
+            asked = f"sample {sample.question} epoch {sample.epoch}"
+            yield f"call {call}", f"{asked}: the log lacks the call"
 
 
-def _disagree(evidence: Evidence) -> Iterator[Said]:
+def _disagree(evidence: Evidence) -> Faults:
     terms = {log.name: _terms(log.facts) for log in evidence.logs}
-    for call, record in evidence.merged.gathered.calls.items():
+    for call, record in evidence.gathered.calls.items():
         events = evidence.merged.events_of[call]
+        said = [*_asked_otherwise(record.intent, events[-1], terms)] if events else []
         if events and record.outcome is not None:
-            for said in _unlike(record.outcome, events[-1].event):
-                yield f"call {call}", said
-            for said in _ended_otherwise(record, events[-1].event):
-                yield f"call {call}", said
-        if events:
-            for said in _asked_otherwise(record.intent, events[-1], terms):
-                yield f"call {call}", said
+            said += _unlike(record.outcome, events[-1].event)
+            said += _ended_otherwise(record.intent, record.outcome, events[-1].event)
+        yield from ((f"call {call}", one) for one in said)
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
@@ -143,22 +130,20 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
         yield "the journal says that it was refused, and the log has a reply"
 
 
-def _ended_otherwise(record: CallRecord, event: CallEvent) -> Iterator[str]:
-    outcome: Json = record.outcome or {}
+def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[str]:
     if event.error or outcome.get("event") != event.id:
         return
-    pairs = (
+    for name, ours, theirs in (
         ("served model", outcome.get("served_model"), event.served_model),
         ("stop reason", outcome.get("stop"), event.stop),
         ("cache", outcome.get("cache"), event.cache),
-    )
-    for name, ours, theirs in pairs:
+    ):
         if ours is not None and ours != theirs:
             yield f"the journal names {name} {ours}, the log {theirs}"
     ids = {one.get("id") for one in event.request_ids}
     if ids and (told := outcome.get("request_id")) and told not in ids:
         yield f"the journal names request {told}, the log {', '.join(sorted(map(str, ids)))}"
-    late = _seconds_late(event, record.intent, outcome)
+    late = _seconds_late(event, intent, outcome)
     if late is not None and late > TOLERATED_S:
         yield f"by the journal's times the log's are {late:,.0f} s off"
 
@@ -183,12 +168,9 @@ def _others(usage: Usage | None) -> str:
 
 def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
     event, sample = seen.event, seen.sample
-    if intent.get("model") != event.model:
-        yield f"the journal names model {intent.get('model')}, the log {event.model}"
-    if intent.get("role") != event.role:
-        yield f"the journal names role {intent.get('role')}, the log {event.role}"
-    if event.step is not None and intent.get("step") != event.step:
-        yield f"the journal names step {intent.get('step')}, the log {event.step}"
+    for name, theirs in (("model", event.model), ("role", event.role), ("step", event.step)):
+        if intent.get(name) != theirs and (name != "step" or theirs is not None):
+            yield f"the journal names {name} {intent.get(name)}, the log {theirs}"
     asked: Json = intent.get("sample") or {}
     ours, theirs = (asked.get("question"), asked.get("epoch")), (sample.question, sample.epoch)
     if asked and ours != theirs:
@@ -205,14 +187,11 @@ def _terms(facts: RunFacts | None) -> Terms:
     return {name: (one.price, one.service) for name, one in facts.workers.items()}
 
 
-def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
-    facts = evidence.facts
-    if facts is None:
-        return
-    for name in ("label", "system", "suite"):
-        ours, theirs = journal.head.get(name), getattr(facts, name)
+def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
+    for name in ("label", "system", "suite") if evidence.facts else ():
+        ours, theirs = journal.head.get(name), getattr(evidence.facts, name)
         if ours != theirs:
-            yield f"journal {journal.name}", f"it names {name} {ours}, the log {theirs}"
+            yield f"it names {name} {ours}, the log {theirs}"
 
 
 def _five(usage: Usage | None) -> Tokens:
@@ -222,20 +201,14 @@ def _five(usage: Usage | None) -> Tokens:
     return (usage.input, usage.output, *cached, usage.reasoning or 0)
 
 
-def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
+def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
     """Compare a journal's calls with what Inspect's own hooks counted while it was open."""
     if not journal.totals:
         return  # the process was killed, or made no call that was counted
     theirs = {str(line["model"]): told(line) for line in journal.totals}
-    ours: dict[str, Tokens] = {}
-    for row in evidence.counted:
-        if row.journal == journal.name and row.cache != "read" and row.input_uncached is not None:
-            ours[row.model] = plus(ours.get(row.model, NO_TOKENS), tokens_of(row))
-    for model in sorted({*theirs, *ours}):
-        rest = minus(theirs.get(model, NO_TOKENS), ours.get(model, NO_TOKENS))
-        if rest != NO_TOKENS:
-            said = f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(rest)}"
-            yield f"journal {journal.name}", said
+    ours = spent(row for row in evidence.counted if row.journal == journal.name)
+    for model, rest in differences(theirs, ours):
+        yield f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(rest)}"
 
 
 REDACTED = "not comparable: calls whose texts were taken out of the log"
@@ -248,27 +221,24 @@ UNANSWERED = "not comparable: answers that no journal has"
 LACKING = "answers that no journal has, though it has their calls"
 
 
-def texts_agree(evidence: Evidence) -> InvariantCheck:
+def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Requests, replies and answers in a log are those whose digests the journal holds."""
-    found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True
-        return found
-    for call, record in evidence.merged.gathered.calls.items():
-        for said in _call(evidence, record, evidence.merged.events_of[call], found):
-            found.faults.append(AuditFault("I15", evidence.name, f"call {call}", said))
+        return
+    for call, record in evidence.gathered.calls.items():
+        for said in _call(record, evidence.merged.events_of[call], found):
+            yield f"call {call}", said
     for log in evidence.logs:
         for sample in log.samples:
             if log.facts is None or log.facts.redacted or sample.failed:
                 continue
-            where = f"sample {sample.question} epoch {sample.epoch}"
             for said in _answer(evidence, sample, found):
-                found.faults.append(AuditFault("I15", evidence.name, where, f"{said} ({log.name})"))
-    return found
+                yield f"sample {sample.question} epoch {sample.epoch}", f"{said} ({log.name})"
 
 
 def _call(
-    evidence: Evidence, record: CallRecord, events: list[LoggedEvent], found: InvariantCheck
+    record: CallRecord, events: Sequence[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
     if not events:
         found.notes[NO_EVENT] += 1
@@ -276,13 +246,12 @@ def _call(
     if events[-1].log.facts is not None and events[-1].log.facts.redacted:
         found.notes[REDACTED] += 1
         return
-    for seen in events:
-        texts = _texts(seen)
-        if texts is not None:
-            yield from _sent(record, texts, found)
-    last = _texts(events[-1])
-    if last is not None and record.outcome is not None:
-        yield from _said(record.outcome, last, found)
+    texts = [_texts(seen) for seen in events]
+    for one in texts:
+        if one is not None:
+            yield from _sent(record, one, found)
+    if texts[-1] is not None and record.outcome is not None:
+        yield from _said(record.outcome, texts[-1], found)
 
 
 def _texts(seen: LoggedEvent) -> CallTexts | None:
@@ -290,12 +259,10 @@ def _texts(seen: LoggedEvent) -> CallTexts | None:
 
 
 def _sent(record: CallRecord, texts: CallTexts, found: InvariantCheck) -> Iterator[str]:
-    if texts.sent in (
-        record.intent.get("prompt_sha256"),
-        (record.outcome or {}).get("sent_sha256"),
-    ):
+    sent = (record.outcome or {}).get("sent_sha256")
+    if texts.sent in (record.intent.get("prompt_sha256"), sent):
         return
-    if (record.outcome or {}).get("sent_sha256"):
+    if sent:
         yield "the log's request is not the one whose digest the journal holds"
     elif texts.merged:
         found.notes[MERGED] += 1
@@ -326,7 +293,7 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
         return
     for where in digests.elsewhere:
         yield f"{where} shows another answer than the one that was graded"
-    lines = evidence.merged.gathered.answer_lines.get(sample.uuid)
+    lines = evidence.gathered.answer_lines.get(sample.uuid)
     if lines is None:
         if sample.uuid in evidence.written_down:
             found.weak[LACKING] += 1
@@ -351,14 +318,12 @@ SLACK = 16
 """Tokens of a chat format that a reply's text does not show, per reply."""
 
 
-def complete(evidence: Evidence) -> InvariantCheck:
+def complete(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if facts is None:
-        return InvariantCheck(
-            skipped="not a run of podium: what it should have called is not declared"
-        )
-    found = InvariantCheck()
+        found.skipped = "not a run of podium: what it should have called is not declared"
+        return
     by_sample: dict[str, list[Call]] = defaultdict(list)
     for row in evidence.rows:
         if row.counted and row.scope == "inference":
@@ -367,9 +332,7 @@ def complete(evidence: Evidence) -> InvariantCheck:
         if sample.graded:
             rows = by_sample.get(sample.uuid, [])
             for said in (*_missing(sample, rows, facts), *_unexpected(sample, rows, facts)):
-                where = f"sample {sample.question} epoch {sample.epoch}"
-                found.faults.append(AuditFault("I7", evidence.name, where, said))
-    return found
+                yield f"sample {sample.question} epoch {sample.epoch}", said
 
 
 def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
@@ -399,24 +362,19 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
         yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
 
 
-def plausible(evidence: Evidence) -> InvariantCheck:
+def plausible(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
-    found = InvariantCheck()
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
         if row.input_uncached is not None:
             by_model[row.role, row.model].append(row)
-        for said in _times(evidence, row):
-            found.faults.append(AuditFault("I11", evidence.name, f"call {row.call}", said))
+        yield from ((f"call {row.call}", said) for said in _times(evidence, row))
         found.weak["calls answered by another model than was asked for"] += _other_model(row)
-    found.weak = +found.weak
     for id, calls in _shared(evidence.rows):
-        said = f"the provider gave {calls} billed requests the same id"
-        found.faults.append(AuditFault("I11", evidence.name, f"request {id}", said))
-    for (role, model), rows in sorted(by_model.items()):
+        yield f"request {id}", f"the provider gave {calls} billed requests the same id"
+    for (role, model), rows in by_model.items():
         for said in (*_constant(rows), *_band(evidence, rows), *_reasoning(evidence, rows)):
-            found.faults.append(AuditFault("I11", evidence.name, f"{role} ({model})", said))
-    return found
+            yield f"{role} ({model})", said
 
 
 def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
@@ -426,7 +384,7 @@ def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
         for row in rows
         if row.request_id and row.label == LIVE and row.cache != "read" and row.billable != "no"
     )
-    yield from ((id, count) for id, count in sorted(asked.items()) if id and count > 1)
+    yield from ((id, count) for id, count in asked.items() if id and count > 1)
 
 
 def _other_model(row: Call) -> bool:
@@ -439,10 +397,10 @@ def _other_model(row: Call) -> bool:
 def _times(evidence: Evidence, row: Call) -> Iterator[str]:
     if row.latency_s is not None and row.latency_s < 0:
         yield "it took less than no time"
-    record = evidence.merged.gathered.calls.get(row.call)
+    record = evidence.gathered.calls.get(row.call)
     if record and record.outcome and str(record.outcome["at"]) < str(record.intent["at"]):
         yield "it ended before it began"
-    seen = evidence.seen.get(row.event) if row.event else None
+    seen = evidence.seen.get(row.event or "")
     if seen and seen.event.completed and seen.event.completed < seen.event.started:
         yield "its event ended before it began"
 
@@ -469,15 +427,15 @@ def _constant(rows: Iterable[Call]) -> Iterator[str]:
 def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
     tokens, chars, replies = 0, 0, 0
     for row in rows:
-        seen = evidence.seen.get(row.event) if row.event else None
-        length = seen.sample.chars.get(row.event or "") if seen else None
+        seen = evidence.seen.get(row.event or "")
+        length = seen.sample.chars.get(seen.event.id) if seen else None
         if length and row.reasoning is not None and row.output is not None:
             tokens += row.output - row.reasoning
             chars += length
             replies += 1
-    if replies < ENOUGH:
-        return
-    if tokens < chars * LEAST - SLACK or tokens > chars * MOST + SLACK * replies:
+    if replies >= ENOUGH and not (
+        chars * LEAST - SLACK <= tokens <= chars * MOST + SLACK * replies
+    ):
         yield f"{tokens:,} visible output tokens for {chars:,} characters in {replies} replies"
 
 

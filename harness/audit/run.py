@@ -5,9 +5,10 @@ asked of a network: only files below the directory, and the price books that com
 """
 
 import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,14 +16,19 @@ from harness.audit.amounts import explain, has_totals, run_parts
 from harness.audit.evidence import (
     NAMES,
     NO_TOKENS,
+    AuditFault,
     Evidence,
+    Faults,
     Findings,
     InvariantCheck,
     InvariantVerdict,
+    Sums,
     Tokens,
+    join_tokens,
     minus,
-    plus,
     spent,
+    spent_by,
+    sum_tokens,
     tokens_of,
     told,
 )
@@ -39,7 +45,6 @@ from harness.ledger.totals import CallSum, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
-COMPARED = ("ledger", "samples", "runs", "hooks")
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""
 
@@ -49,8 +54,8 @@ class Reconciled:
     """Counts, tokens and dollars of some system runs."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
-    tokens: dict[str, Tokens] = field(default_factory=dict[str, Tokens])
-    causes: dict[str, dict[str, Tokens]] = field(default_factory=dict[str, dict[str, Tokens]])
+    tokens: Sums = field(default_factory=dict[str, Tokens])
+    causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
     """By record: what the ledger counts and that record does not (negative: the other way)."""
     dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
     """By label and scope, e.g. `live inference`."""
@@ -58,12 +63,9 @@ class Reconciled:
     def join(self, other: "Reconciled") -> None:
         """Add the figures of other system runs."""
         self.counts += other.counts
-        for name, tokens in other.tokens.items():
-            self.tokens[name] = plus(self.tokens.get(name, NO_TOKENS), tokens)
+        self.tokens = join_tokens((self.tokens, other.tokens))
         for name, causes in other.causes.items():
-            mine = self.causes.setdefault(name, {})
-            for cause, tokens in causes.items():
-                mine[cause] = plus(mine.get(cause, NO_TOKENS), tokens)
+            self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
         for name, dollars in other.dollars.items():
             self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
 
@@ -72,14 +74,12 @@ def table_of(evidence: Evidence) -> Reconciled:
     """Return the figures of one system run."""
     found = Reconciled(counts=_counts(evidence))
     found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
-    found.tokens["ledger"] = _sum(spent(evidence.rows).values())
-    unbelieved = minus(found.tokens["ledger"], _sum(spent(evidence.counted).values()))
-    for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
-        found.tokens[name] = tokens
+    ledger = found.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
+    unbelieved = minus(ledger, sum_tokens(spent(evidence.counted).values()))
+    for name, made in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
+        found.tokens[name], causes = made(evidence)
         named = {**causes, "counts that cannot be": unbelieved}
-        rest = minus(found.tokens["ledger"], tokens)
-        for known in named.values():
-            rest = minus(rest, known)
+        rest = minus(ledger, sum_tokens((found.tokens[name], *named.values())))
         every = {**named, "UNEXPLAINED": rest}
         found.causes[name] = {cause: one for cause, one in every.items() if one != NO_TOKENS}
     return found
@@ -92,18 +92,16 @@ def _label(evidence: Evidence, row: Call) -> str:
 
 
 def _counts(evidence: Evidence) -> Counter[str]:
-    calls = evidence.merged.gathered.calls.values()
-    untold = {
-        call for call, record in evidence.merged.gathered.calls.items() if record.outcome is None
-    }
+    calls = evidence.gathered.calls
+    untold = {call for call, record in calls.items() if record.outcome is None}
     rows = evidence.rows
     return Counter(
         {
             "sittings": 1,
             "logs": len(evidence.logs),
-            "journals": len(evidence.merged.gathered.journals),
+            "journals": len(evidence.gathered.journals),
             "intents": len(calls),
-            "outcomes": sum(record.outcome is not None for record in calls),
+            "outcomes": len(calls) - len(untold),
             "attempts": len(rows),
             "retries": sum(row.attempt > 1 for row in rows),
             "events": len(evidence.seen),
@@ -119,60 +117,36 @@ def _counts(evidence: Evidence) -> Counter[str]:
     )
 
 
-Told = tuple[str, Tokens, Mapping[str, Tokens]]
-
-
-def _samples(evidence: Evidence) -> Told:
+def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
     """The totals of the newest samples have only their last attempts."""
-    theirs = _sum(
-        told(usage) for one in evidence.newest.values() for usage in one.model_usage.values()
-    )
-    own = {event.id for one in evidence.newest.values() for event in one.events}
-    causes: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
-    for row in evidence.counted:
-        if row.cache != "read" and row.event not in own:
-            cause = "attempts that were made again" if row.event else "calls that no log has"
-            causes[cause] = plus(causes[cause], tokens_of(row))
-    return "samples", theirs, causes
+    newest = evidence.newest.values()
+    theirs = sum_tokens(told(usage) for one in newest for usage in one.model_usage.values())
+    own = {event.id for one in newest for event in one.events}
+    others = (row for row in evidence.counted if row.event not in own)
+    again, lost = "attempts that were made again", "calls that no log has"
+    return theirs, spent_by(others, lambda row: again if row.event else lost)
 
 
-def _runs(evidence: Evidence) -> Told:
+def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
-        return (
-            "runs",
-            NO_TOKENS,
-            {"runs that were stopped have no total": _sum(spent(evidence.counted).values())},
-        )
+        whole = sum_tokens(spent(evidence.counted).values())
+        return NO_TOKENS, {"runs that were stopped have no total": whole}
     parts = run_parts(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
-    result = explain(theirs, parts, spent)
-    causes = {
-        group.cause: _sum(map(tokens_of, group.rows))
-        for group in parts.groups
-        if group.cause not in result.included
-    }
-    return "runs", _sum(theirs.values()), causes
+    included, _, _ = explain(theirs, parts, spent)
+    left = (group for group in parts.groups if group.cause not in included)
+    return sum_tokens(theirs.values()), {group.cause: tokens_of(group.rows) for group in left}
 
 
-def _hooks(evidence: Evidence) -> Told:
+def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
     """What Inspect's hooks counted in processes that ended; others have left no such line."""
-    totals = [(journal.name, journal.totals) for journal in evidence.merged.gathered.journals]
-    theirs = _sum(told(line) for _, lines in totals for line in lines)
-    ended = {name for name, lines in totals if lines}
-    causes: dict[str, Tokens] = defaultdict(lambda: NO_TOKENS)
-    for row in evidence.counted:
-        if row.cache != "read" and row.journal not in ended:
-            cause = "processes that were killed" if row.journal else "calls without a journal"
-            causes[cause] = plus(causes[cause], tokens_of(row))
-    return "hooks", theirs, causes
-
-
-def _sum(parts: Iterable[Tokens]) -> Tokens:
-    total = NO_TOKENS
-    for part in parts:
-        total = plus(total, part)
-    return total
+    journals = evidence.gathered.journals
+    theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
+    ended = {journal.name for journal in journals if journal.totals}
+    others = (row for row in evidence.counted if row.journal not in ended)
+    killed, without = "processes that were killed", "calls without a journal"
+    return theirs, spent_by(others, lambda row: killed if row.journal else without)
 
 
 SHARE = 4
@@ -186,6 +160,12 @@ class AuditPart:
     findings: dict[str, Findings] = field(
         default_factory=lambda: {one.id: Findings() for one in INVARIANTS}
     )
+
+    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
+        """Add what a check finds; all that is no fault it writes down itself."""
+        found = InvariantCheck()
+        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
+        self.findings[id].add(found)
 
     def join(self, other: "AuditPart") -> None:
         """Add other system runs."""
@@ -231,15 +211,15 @@ def audit(
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
-            invariant=one.id,
-            title=one.title,
-            meaning=one.meaning,
-            status=whole.findings[one.id].status(strict=strict),
-            checked=whole.findings[one.id].checked,
-            reasons=whole.findings[one.id].reasons(),
-            faults=tuple(sorted(set(whole.findings[one.id].faults))),
+            one.id,
+            one.title,
+            one.meaning,
+            status=found.status(strict=strict),
+            checked=found.checked,
+            reasons=found.reasons(),
+            faults=tuple(sorted(set(found.faults))),
         )
-        for one in INVARIANTS
+        for one, found in zip(INVARIANTS, whole.findings.values(), strict=True)
     )
     return Audit(strict, whole.table, verdicts)
 
@@ -259,8 +239,8 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> AuditPart:
             with naming_system_run(files):
                 evidence = Evidence(merged(gather(files, digests=SampleDigests)), name_of(files))
                 found.table.join(table_of(evidence))
-                for invariant in INVARIANTS:
-                    found.findings[invariant.id].add(invariant.check(evidence))
+                for one in INVARIANTS:
+                    found.check(one.id, evidence.name, one.check, evidence)
     return found
 
 
@@ -273,20 +253,19 @@ def _check_whole(
     folder: Path, system_runs: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
     smallest = min(system_runs, key=lambda one: (one.size, name_of(one)))
-    whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
+    whole.check("I13", name_of(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
     whole.table.counts["run directories"] = len(runs)
     for run in runs:
         name = name_below(run, folder)
-        whole.findings["I14"].add(
-            manifest(run, "manifest" if name == "." else f"manifest of {name}")
-        )
+        name = "manifest" if name == "." else f"manifest of {name}"
+        whole.check("I14", name, manifest, run, name)
     tasks = {files.task for files in system_runs if files.journals}
     for place in sorted({folder, *runs}):
         if (place / "report" / "table.json").is_file():
             name = name_below(place, folder)
             table = "report/table.json" if name == "." else f"{name}/report/table.json"
-            whole.findings["I13"].add(table_again(place, table, tasks))
+            whole.check("I13", table, table_again, place, table, tasks)
     if bills:
         whole.findings["I10"] = Findings()
     for bill in bills:
@@ -315,9 +294,8 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
 
-WIDTH = 120
-"""Columns of a line; a name without a space, of a file say, stays whole."""
-AS_IT_IS: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+_wrapped = partial(textwrap.wrap, width=120, break_long_words=False, break_on_hyphens=False)
+"""A name without a space, of a file say, stays whole."""
 
 COUNTS = (
     ("intents", "calls written down before they went out (journals)"),
@@ -401,10 +379,9 @@ def _verdicts(audit: Audit) -> Iterator[str]:
     yield "INVARIANTS" + (" (strict)" if audit.strict else "")
     for verdict in audit.verdicts:
         said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
-        yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
+        yield from _wrapped(said, subsequent_indent=" " * 20)
         for reason, often in verdict.reasons:
-            said = f"{'':<20}{reason} ({often:,})"
-            yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 22, **AS_IT_IS)
+            yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
     yield ""
     yield _summary(audit)
 
@@ -426,7 +403,7 @@ def _faults(audit: Audit) -> Iterator[str]:
             yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
             for fault in verdict.faults[:SHOWN]:
                 said = f"  {fault.task}, {fault.where}: {fault.said}"
-                yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
+                yield from _wrapped(said, subsequent_indent="    ")
             if more := verdict.faults[SHOWN:]:
                 yield f"  and {len(more):,} more; --json FILE has all of them"
 
@@ -458,17 +435,14 @@ def is_audit(path: Path) -> bool:
 def _table(table: Reconciled) -> dict[str, Any]:
     return {
         "counts": dict(table.counts),
-        "tokens": {name: _tokens(tokens) for name, tokens in table.tokens.items()},
-        "ledger_less": {
-            name: {cause: _tokens(tokens) for cause, tokens in causes.items()}
-            for name, causes in table.causes.items()
-        },
+        "tokens": _tokens(table.tokens),
+        "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
         "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
     }
 
 
-def _tokens(tokens: Tokens) -> dict[str, int]:
-    return {name.replace(" ", "_"): count for name, count in zip(NAMES, tokens, strict=True)}
+def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
+    return {name: dict(zip(NAMES, tokens, strict=True)) for name, tokens in sums.items()}
 
 
 def _dollars(dollars: CallSum) -> dict[str, Any]:

@@ -1,17 +1,18 @@
 """What was changed since a manifest was written, and who signed it.
 
-Proved is that the files are those of the manifest; what is not proved `LIMITS` says. A signature
-shows that whoever holds the key signed these bytes; whose key it is you must know from elsewhere.
+A signature shows that whoever holds the key signed these bytes; whose key it is you must know from
+elsewhere.
 """
 
 import base64
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness.errors import UserError
 from harness.files import DOCUMENT, SETTINGS, read_json, read_limited
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-
+Key = TypeVar("Key")
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 
 HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -59,19 +60,20 @@ class Finding:
     where: str
     said: str
 
+    @property
+    def place(self) -> str:
+        """The file, and where in it."""
+        return f"{self.path}, {self.where}" if self.where else self.path
+
     def __str__(self) -> str:
-        place = f"{self.path}, {self.where}" if self.where else self.path
-        return f"{self.kind}: {place}: {self.said}"
+        return f"{self.kind}: {self.place}: {self.said}"
 
 
 def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple[Finding, ...]:
     """Return everything in which a directory differs from its `MANIFEST.json`; nothing if in none.
 
-    Args:
-        log_dir: a run's directory; one without a manifest is a finding, `absent`.
-        published: a root that the manifest must have.
-        shared: only a part of the run is here: files may lack, samples may be redacted as long as
-            they keep the digests of the originals.
+    `published` is a root that the manifest must have. `shared`: only a part of the run is here, so
+    files may lack, and samples may be redacted as long as they keep the originals' digests.
     """
     if published and not HEX.fullmatch(published):
         raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
@@ -84,13 +86,12 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         return (Finding("edited", FILE, "", "it is no manifest, or was cut short"),)
     found = [*_of_manifest(manifest, path, published)]
     here = covered(log_dir)
-    known = {one.path: one for one in manifest.files}
     for entry in manifest.files:
         if entry.path in here:
             found.extend(_of_file(log_dir, entry, shared))
         elif not shared:
             found.append(Finding("deleted", entry.path, "", "it is in the manifest and not here"))
-    for name in here.keys() - known.keys():
+    for name in here.keys() - {one.path for one in manifest.files}:
         said = "it is not in the manifest: put in, or of a run that was killed since"
         found.append(Finding("inserted", name, "", said))
     return tuple(sorted(found, key=lambda one: (one.path != FILE, one.path)))
@@ -110,12 +111,12 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 def _other_root(manifest: Manifest, published: str) -> str:
     """Say that a root is not the published one; being named in the history proves nothing."""
+    said = f"its root {manifest.root} is not the published {published}"
     earlier = [one.root for one in manifest.history]
-    known = ""
-    if published in earlier:
-        number = f"{earlier.index(published) + 1} of {len(earlier)}"
-        known = f"; its history names that as earlier root {number}, which only a copy can show"
-    return f"its root {manifest.root} is not the published {published}{known}"
+    if published not in earlier:
+        return said
+    number = f"{earlier.index(published) + 1} of {len(earlier)}"
+    return f"{said}; its history names that as earlier root {number}, which only a copy can show"
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
@@ -159,10 +160,8 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
     found = _of_samples(old, now.samples, part=shared)
     if now.rest != old.rest and not shared:
         found.append(Finding("edited", old.path, "", "its header or its summaries were changed"))
-    if not found and not shared:
-        said = "it was packed anew, its contents are unchanged"
-        found.append(Finding("edited", old.path, "", said))
-    return found
+    same = "it was packed anew, its contents are unchanged"
+    return found or ([] if shared else [Finding("edited", old.path, "", same)])
 
 
 def _of_samples(
@@ -199,19 +198,16 @@ Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a directory's signature says.
-
-    `known` is signed by the key that was asked for; `signed` by some key, named in `key`.
-    """
+    """What a directory's signature says: `known` is by the key that was asked for."""
 
     verdict: Verdict
     key: str = ""
 
 
 def make_key(path: Path) -> Path:
-    """Write a new private key that its owner alone can read; return the public one beside it.
+    """Write a new private key, its owner's alone, and the public one beside it; return that.
 
-    Neither is ever overwritten: UserError when one exists.
+    UserError when one exists: neither is ever overwritten.
     """
     _need_cryptography()
     from cryptography.hazmat.primitives import serialization as form
@@ -281,16 +277,8 @@ def _private_key(path: Path) -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = _read(path)
-    try:
-        key = load_pem_private_key(content, password=None)
-    except TypeError as error:
-        raise UserError(f"{path} is protected by a password; take a key without one.") from error
-    except Exception as error:  # cryptography names many, some of them its own
-        raise UserError(f"{path} is no private key; `podium manifest key` makes one.") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UserError(f"{path} is no Ed25519 key; `podium manifest key` makes one.")
-    return key
+    load = partial(load_pem_private_key, password=None)
+    return _loaded(path, load, Ed25519PrivateKey, "private", "`podium manifest key` makes one")
 
 
 def _public_key(path: Path) -> "Ed25519PublicKey":
@@ -298,22 +286,26 @@ def _public_key(path: Path) -> "Ed25519PublicKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
-        key = load_pem_public_key(_read(path))
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"{path} is no public key; take the .pub file of a key.") from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise UserError(f"{path} is no Ed25519 key; take the .pub file of a key.")
-    return key
+    fix = "take the .pub file of a key"
+    return _loaded(path, load_pem_public_key, Ed25519PublicKey, "public", fix)
 
 
-def _read(path: Path) -> bytes:
+def _loaded(
+    path: Path, load: Callable[[bytes], object], kind: type[Key], name: str, fix: str
+) -> Key:
     try:
-        return read_limited(path, SETTINGS)
+        content = read_limited(path, SETTINGS)
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); name a key file.") from error
+    try:
+        key = load(content)
+    except TypeError as error:
+        raise UserError(f"{path} is protected by a password; take a key without one.") from error
+    except Exception as error:  # cryptography names many, some of them its own
+        raise UserError(f"{path} is no {name} key; {fix}.") from error
+    if not isinstance(key, kind):
+        raise UserError(f"{path} is no Ed25519 key; {fix}.")
+    return key
 
 
 def _named(key: "Ed25519PublicKey") -> str:
@@ -323,10 +315,8 @@ def _named(key: "Ed25519PublicKey") -> str:
 def _write_new(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        os.write(handle, content)
-    finally:
-        os.close(handle)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
 
 
 def _need_cryptography() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from harness.audit import AuditFault, InvariantCheck, as_json, as_text, audit, given_anew, is_audit
-from harness.audit.reconcile import InvoiceOptions, read_invoice, reconcile, reconciliation_text
+from harness.audit.invoice_files import read_invoice
+from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
 from harness.audit.verify import LIMITS, check, make_key, sign, verify
 from harness.cli.commands import taken
 from harness.cli.grade import refuse_box, regraded

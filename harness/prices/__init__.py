@@ -4,20 +4,10 @@ from harness.prices.book import (
     BOOKS,
     BUILT_IN,
     EMBEDDED,
-    UNDATED,
     Book,
     book_from_json,
     parse_book,
     read_book,
 )
 
-__all__ = [
-    "BOOKS",
-    "BUILT_IN",
-    "EMBEDDED",
-    "UNDATED",
-    "Book",
-    "book_from_json",
-    "parse_book",
-    "read_book",
-]
+__all__ = ["BOOKS", "BUILT_IN", "EMBEDDED", "Book", "book_from_json", "parse_book", "read_book"]

@@ -51,18 +51,15 @@ class BadEntry(ValueError):
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence` is for an entry that states none.
+    """Return the price that an entry states; `evidence` is for one that states none.
 
     BadEntry names the entry and the field that is wrong.
     """
     name = f"entry {ref!r}"
-    fields = _table(name, row)
-    if unknown := sorted(set(fields) - {*RATES, *OTHERS}):
-        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
-    rates = _rates(name, fields)
+    fields = _fields(name, row, OTHERS)
     services = _services(name, fields)
     return Price(
-        **asdict(rates),
+        **asdict(_rates(name, fields)),
         tiers=_tiers(name, fields.get("tiers")),
         request=_amount(name, "request", fields.get("request")) or Decimal(0),
         services=services,
@@ -90,12 +87,8 @@ def price_json(price: Price) -> dict[str, object]:
     if price.full_rate:
         found["full_rate"] = {name: list(rates) for name, rates in price.full_rate.items()}
     if price.gpu:
-        gpu = price.gpu
-        exact = {
-            "usd_per_hour": format(gpu.usd_per_hour, "f"),
-            "tokens_per_s": format(gpu.tokens_per_s, "f"),
-        }
-        found["gpu"] = {"type": gpu.type, "count": gpu.count, **exact, "source": gpu.source}
+        exact = {name: format(getattr(price.gpu, name), "f") for name in GPU[2:4]}
+        found["gpu"] = asdict(price.gpu) | exact
     found["evidence"] = price.evidence
     said = {"launched": price.launched, "source": price.source}
     return found | {name: value for name, value in said.items() if value}
@@ -103,6 +96,13 @@ def price_json(price: Price) -> dict[str, object]:
 
 def _known(rates: Rates) -> dict[str, object]:
     return {name: format(rate, "f") for name, rate in asdict(rates).items() if rate is not None}
+
+
+def _fields(name: str, row: object, others: tuple[str, ...]) -> Row:
+    fields = _table(name, row)
+    if unknown := sorted(set(fields) - {*RATES, *others}):
+        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
+    return fields
 
 
 def _table(name: str, row: object) -> Row:
@@ -148,9 +148,7 @@ def _tiers(name: str, value: object) -> tuple[Tier, ...]:
 
 
 def _tier(name: str, row: object) -> Tier:
-    fields = _table(name, row)
-    if unknown := sorted(set(fields) - {"above", *RATES}):
-        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
+    fields = _fields(name, row, ("above",))
     above = fields.get("above")
     if not isinstance(above, int) or isinstance(above, bool) or above <= 0:
         raise BadEntry(f"{name}: above must be a whole number of tokens, not {above!r}")
@@ -237,10 +235,8 @@ class Record:
 
     def on(self, day: date) -> OnRecord | None:
         """Return what was on record on a day; None when nothing was."""
-        for row in self.prices:
-            if row.since <= day and (row.until is None or day < row.until):
-                return row
-        return None
+        known = (row for row in self.prices if row.since <= day < (row.until or date.max))
+        return next(known, None)
 
 
 def record_of(ref: str) -> Record | None:
@@ -257,26 +253,19 @@ def launch_day(ref: str) -> str:
 @cache
 def _records() -> Mapping[str, Record]:
     data: dict[str, dict[str, Any]] = tomllib.loads(RECORDS.read_text())
-    return {ref: _record(ref, row) for ref, row in data.items()}
-
-
-def _record(ref: str, row: Mapping[str, Any]) -> Record:
-    launched = date.fromisoformat(row["launched"])
-    return Record(
-        launched=launched,
-        source=row["source"],
-        prices=tuple(_on_record(ref, launched, price) for price in row.get("prices", ())),
-    )
+    found: dict[str, Record] = {}
+    for ref, row in data.items():
+        launched = date.fromisoformat(row["launched"])
+        prices = tuple(_on_record(ref, launched, price) for price in row.get("prices", ()))
+        found[ref] = Record(launched, row["source"], prices)
+    return found
 
 
 def _on_record(ref: str, launched: date, row: Mapping[str, Any]) -> OnRecord:
     rates = {name: value for name, value in row.items() if name not in ("since", "until")}
-    until = row.get("until")
-    return OnRecord(
-        since=date.fromisoformat(row["since"]),
-        until=date.fromisoformat(until) if until else None,
-        price=price_from(ref, {**rates, "launched": launched.isoformat()}, "dated"),
-    )
+    price = price_from(ref, {**rates, "launched": launched.isoformat()}, "dated")
+    until = date.fromisoformat(row["until"]) if row.get("until") else None
+    return OnRecord(date.fromisoformat(row["since"]), until, price)
 
 
 BOOKS = Path(__file__).parent
@@ -336,6 +325,7 @@ class Book:
     def as_json(self) -> dict[str, object]:
         """Return the book as plain JSON values, to be embedded in a log."""
         said = {"retrieved": self.retrieved} if self.retrieved else {}
+        rules = {start: price_json(price) for start, price in sorted(self.built_in.items())}
         return {
             "name": self.name,
             "date": self.date,
@@ -343,12 +333,8 @@ class Book:
             **said,
             "sha256": self.sha256,
             "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
-            **self._built_in_json(),
+            **({"built_in": rules} if rules else {}),
         }
-
-    def _built_in_json(self) -> dict[str, object]:
-        rules = {start: price_json(price) for start, price in sorted(self.built_in.items())}
-        return {"built_in": rules} if rules else {}
 
 
 def read_book(name: str) -> Book:

@@ -4,7 +4,7 @@ Tiers are applied to a call, never to summed usage: whether a request is long is
 request. Unknown is None and stays None.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Literal
@@ -43,8 +43,7 @@ class Rates:
 class Tier:
     """Rates of a whole request whose prompt is longer than so many tokens, cached ones included.
 
-    Orchestration tokens do not count: a product reports them summed over its own requests, and the
-    length of a sum is the length of no prompt.
+    Orchestration tokens do not count: a product reports them summed over its own requests.
     """
 
     above: int
@@ -55,8 +54,7 @@ class Tier:
 class Gpu:
     """Own hardware: what an hour costs and how many output tokens a second it was measured to give.
 
-    `tokens_per_s` is of the whole machine under the load that `source` declares, so a call's share
-    of GPU seconds is its output tokens / tokens_per_s x count.
+    `tokens_per_s` is of the whole machine under the load that `source` declares.
     """
 
     type: str
@@ -90,12 +88,8 @@ class Price(Rates):
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request with so long a prompt, and the tier's name."""
         # Below every tier they are this object's own: a million calls need no million copies.
-        found: Rates = self
-        name = "base"
-        for tier in self.tiers:
-            if prompt_tokens > tier.above:
-                found, name = tier.rates, f">{tier.above}"
-        return found, name
+        reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
+        return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")
 
     @property
     def base(self) -> Rates:
@@ -130,24 +124,16 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost
     rates = _served(listed, price, service)
     if rates is None:
         return None
+    cached, own = usage.cache_write_1h, usage.orchestration_in_cached
     parts = (
         _part(usage.input, rates.input),
         _part(usage.cache_read, rates.cache_read),
-        known_sum(
-            (
-                _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
-                _part(usage.cache_write_1h, rates.cache_write_1h),
-            )
-        ),
+        _parts((usage.cache_write - cached, rates.cache_write), (cached, rates.cache_write_1h)),
         _output(usage, rates),
-        known_sum(
-            (
-                _part(
-                    usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in
-                ),
-                _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
-                _part(usage.orchestration_out, rates.orchestration_out),
-            )
+        _parts(
+            (usage.orchestration_in - own, rates.orchestration_in),
+            (own, rates.orchestration_in_cached),
+            (usage.orchestration_out, rates.orchestration_out),
         ),
     )
     known = [part for part in parts if part is not None]
@@ -176,8 +162,8 @@ def _output(usage: Usage, rates: Rates) -> Decimal | None:
         return _part(usage.output, rates.output)
     if usage.reasoning is None or usage.reasoning > usage.output:
         return None  # nobody knows how much of it was thought; never less than nothing
-    thought = _part(usage.reasoning, rates.reasoning)
-    return known_sum((_part(usage.output - usage.reasoning, rates.output), thought))
+    said = usage.output - usage.reasoning
+    return _parts((said, rates.output), (usage.reasoning, rates.reasoning))
 
 
 def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
@@ -223,10 +209,11 @@ def _part(tokens: int, rate: Decimal | None) -> Decimal | None:
     return None if rate is None else tokens * rate / MTOK
 
 
-def known_sum(parts: Iterable[Decimal | None]) -> Decimal | None:
-    """Return the sum of dollars; None when a part is unknown."""
+def _parts(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
+    """Return what tokens cost together; None when a rate is unknown."""
     total = Decimal(0)
-    for part in parts:
+    for tokens, rate in pairs:
+        part = _part(tokens, rate)
         if part is None:
             return None
         total += part

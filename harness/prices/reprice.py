@@ -69,29 +69,25 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
     """Return what a system run's graded queries cost at the embedded book and at another one."""
     # None for what `podium run` did not write, and for runs that only chose a worker.
     with naming_system_run(files):
-        return _repriced(files, book)
-
-
-def _repriced(files: RunFiles, book: Book) -> Repriced | None:
-    found = merged(gather(files))
-    facts = found.gathered.logs[0].facts if found.gathered.logs else None
-    if facts is None or facts.purpose != "eval":
-        return None
-    samples = [sample for log in found.gathered.logs for sample in log.samples]
-    queries = sum(sample.newest and sample.graded for sample in samples)
-    asked = [row for row in found.rows if row.counted and row.scope == "inference"]
-    asked = [row for row in asked if row.billable != "no" or row.cache == "read"]  # else free
-    tokens = add_up(asked)
-    return Repriced(
-        suite=facts.suite,
-        system=facts.system,
-        label=facts.label,
-        queries=queries,
-        tokens_in=tokens.tokens_in,
-        tokens_out=tokens.tokens_out,
-        then=_at(book_from_json(facts.prices), asked, queries),
-        now=_at(book, asked, queries),
-    )
+        found = merged(gather(files))
+        facts = found.gathered.logs[0].facts if found.gathered.logs else None
+        if facts is None or facts.purpose != "eval":
+            return None
+        samples = [sample for log in found.gathered.logs for sample in log.samples]
+        queries = sum(sample.newest and sample.graded for sample in samples)
+        asked = [row for row in found.rows if row.counted and row.scope == "inference"]
+        asked = [row for row in asked if row.billable != "no" or row.cache == "read"]  # else free
+        tokens = add_up(asked)
+        return Repriced(
+            facts.suite,
+            facts.system,
+            facts.label,
+            queries,
+            tokens_in=tokens.tokens_in,
+            tokens_out=tokens.tokens_out,
+            then=_at(book_from_json(facts.prices), asked, queries),
+            now=_at(book, asked, queries),
+        )
 
 
 def show_repriced(rows: Sequence[Repriced]) -> str:

@@ -1,11 +1,10 @@
 """Make a price book from genai-prices: offline, dated, guarded; and compare books.
 
-The package answers for any day, also before anybody had written a price down. So a launch day on
-record is a bound, a price on record from the time itself wins, and an answer that is only assumed
-to have held is `carried-back`.
+The package answers for days before a price was written down too: so a launch day on record bounds,
+a price on record from the time wins, and what is assumed to have held is `carried-back`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,8 +14,8 @@ from textwrap import fill
 from typing import Any
 
 from harness.errors import UserError
-from harness.prices import BOOKS, UNDATED, Book, parse_book, read_book
-from harness.prices.book import RATES, book_text, record_of
+from harness.prices import BOOKS, Book, parse_book, read_book
+from harness.prices.book import RATES, UNDATED, book_text, record_of
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns
 
@@ -76,8 +75,9 @@ def installed(today: date) -> PriceSource:
             "Making or comparing a price book needs genai-prices: "
             "`pip install '.[prices]'` in the checkout."
         ) from None
-    days = (day for one in providers for model in one.models for day in _start_days(model))
-    known_on = max((day for day in days if day <= today), default=today)
+    models: list[Any] = [model for one in providers for model in one.models]
+    parts = (part for one in models for part in (*_conditional(one), *(one.price_variants or ())))
+    known_on = max((day for day in _days(parts) if day <= today), default=today)
     return PriceSource(providers, metadata.version(PACKAGE), known_on)
 
 
@@ -131,7 +131,7 @@ def price_on(
         raise UserError(f"The price of {ref} changes within a day, and a book has one price a day.")
     moment = datetime.combine(wanted.day, datetime.min.time(), UTC)
     answered = _price(ref, model.get_prices(moment))
-    start = max((day for day in _price_days(model) if day <= wanted.day), default=None)
+    start = max((day for day in _days(_conditional(model)) if day <= wanted.day), default=None)
     launched = _launch(ref, wanted, start or source.known_on)
     record = record_of(ref)
     row = record.on(wanted.day) if record else None
@@ -145,13 +145,10 @@ def price_on(
         dated = wanted.day >= source.known_on or start is not None
         evidence: Evidence = "dated" if dated else "carried-back"
         price = replace(answered, evidence=evidence)
-    services = _services(model, moment, answered)
-    notes += [
-        f"{ref}: its {name} prices are no one factor, so it has none" for name in services.odd
-    ]
-    return replace(
-        price, services=services.factors, full_rate=services.kept, launched=launched
-    ), tuple(notes)
+    factors, kept, odd = _services(model, moment, answered)
+    notes += [f"{ref}: its {name} prices are no one factor, so it has none" for name in odd]
+    price = replace(price, services=factors, full_rate=kept, launched=launched)
+    return price, tuple(notes)
 
 
 def _found(ref: str, source: PriceSource) -> Any:
@@ -183,20 +180,13 @@ def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
     return said
 
 
-def _start_days(model: Any) -> list[date]:
-    parts = [*_conditional(model), *(model.price_variants or ())]
-    days = [getattr(part.constraint, "start_date", None) for part in parts]
-    return [day for day in days if day is not None]
-
-
-def _price_days(model: Any) -> list[date]:
-    days = [getattr(part.constraint, "start_date", None) for part in _conditional(model)]
+def _days(parts: Iterable[Any]) -> list[date]:
+    days = (getattr(part.constraint, "start_date", None) for part in parts)
     return [day for day in days if day is not None]
 
 
 def _conditional(model: Any) -> Sequence[Any]:
-    one_price = hasattr(model.prices, "input_mtok")
-    return () if one_price else model.prices
+    return () if hasattr(model.prices, "input_mtok") else model.prices
 
 
 def _price(ref: str, found: Any) -> Price:
@@ -221,21 +211,15 @@ def _rates(listed: Mapping[str, Any], start: int) -> Rates:
     return Rates(paid_in, paid_out, **found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Services:
-    factors: dict[Service, Decimal]
-    kept: dict[Service, tuple[str, ...]]
-    odd: tuple[Service, ...]
-    """Services whose prices no factor can say."""
-
-
-def _services(model: Any, moment: datetime, listed: Price) -> _Services:
+def _services(
+    model: Any, moment: datetime, listed: Price
+) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
+    """Return the services' factors, the rates that each leaves, and services that have no one."""
     factors: dict[Service, Decimal] = {}
     kept: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
     for service, context in CONTEXTS.items():
-        served = _price(model.id, model.get_prices(moment, context))
-        changes = _factors(listed, served)
+        changes = _factors(listed, _price(model.id, model.get_prices(moment, context)))
         changed = {factor for factor in changes.values() if factor != 1}
         if len(changed) == 1:
             factors[service] = changed.pop()
@@ -243,7 +227,7 @@ def _services(model: Any, moment: datetime, listed: Price) -> _Services:
             kept |= {service: full} if full else {}
         elif changed:
             odd.append(service)
-    return _Services(factors, kept, tuple(odd))
+    return factors, kept, odd
 
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
@@ -275,27 +259,22 @@ class Change:
 
 def changes(old: Book, new: Book) -> tuple[Change, ...]:
     """Return what `new` states otherwise than `old`, sorted by model."""
-    found: list[Change] = []
-    for model in sorted({*old.prices, *new.prices}):
-        before, after = old.prices.get(model), new.prices.get(model)
-        if before is None or after is None:
-            said = [
-                f"{number(price.input)} in, {number(price.output)} out" if price else ABSENT
-                for price in (before, after)
-            ]
-            found.append(Change(model, "entry", *said))
-        else:
-            found += changed(model, before, after)
-    return tuple(found)
+    models = sorted({*old.prices, *new.prices})
+    pairs = ((model, old.prices.get(model), new.prices.get(model)) for model in models)
+    return tuple(one for pair in pairs for one in _changed(*pair))
 
 
-def changed(model: str, old: Price, new: Price) -> list[Change]:
-    """Return the fields of an entry that differ: rates, and what evidence they have."""
+def _changed(model: str, old: Price | None, new: Price | None) -> list[Change]:
+    if old is None or new is None:
+        said = (_in_and_out(price) if price else ABSENT for price in (old, new))
+        return [Change(model, "entry", *said)]
     before, after = _fields(old), _fields(new)
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return [
-        Change(model, name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in names
-    ]
+    pairs = ((name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in before | after)
+    return [Change(model, *pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def _in_and_out(price: Price) -> str:
+    return f"{number(price.input)} in, {number(price.output)} out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +299,11 @@ def compared(book: Book, source: PriceSource) -> Compared:
         if price.source and not price.source.startswith(PACKAGE):
             others.append(model)
         else:
-            found += changed(model, price, price_on(model, wanted, source)[0])
+            found += _changed(model, price, price_on(model, wanted, source)[0])
     return Compared(tuple(found), tuple(others))
 
 
-def _fields(price: Price) -> Mapping[str, str]:
+def _fields(price: Price) -> dict[str, str]:
     found = {name: number(rate) for name, rate in asdict(price.base).items() if rate is not None}
     for tier in price.tiers:
         rates = asdict(tier.rates).items()
@@ -368,7 +347,7 @@ def show_book(book: Book) -> str:
     title = f"{book.name}: prices of {book.date}\nsource: {book.source}{asked}"
     table = columns(HEADS, rows) if rows else "No model has a price in this book."
     extras = [line for ref in sorted(book.prices) for line in _extras(ref, book.prices[ref])]
-    extras += [line for start in sorted(book.built_in) for line in _rule(start, book)]
+    extras += [_rule(*rule) for rule in sorted(book.built_in.items())]
     parts = [title, table, *(["\n".join(extras)] if extras else []), NOTE]
     return "\n\n".join([*parts, f"sha256 {book.sha256}"])
 
@@ -399,10 +378,8 @@ def _extras(ref: str, price: Price) -> list[str]:
     if price.reasoning is not None:
         said.append(f"reasoning {number(price.reasoning)}")
     if price.orchestration_in is not None and price.orchestration_out is not None:
-        said.append(
-            f"orchestration {number(price.orchestration_in)} in, "
-            f"{number(price.orchestration_out)} out"
-        )
+        own = f"{number(price.orchestration_in)} in, {number(price.orchestration_out)} out"
+        said.append(f"orchestration {own}")
     if price.request:
         said.append(f"{number(price.request)} a request")
     if gpu := price.gpu:
@@ -413,11 +390,9 @@ def _extras(ref: str, price: Price) -> list[str]:
     return [fill(text, WIDTH, subsequent_indent="  ", break_long_words=False)] if said else []
 
 
-def _rule(start: str, book: Book) -> list[str]:
-    price = book.built_in[start]
-    rates = f"{number(price.input)} in, {number(price.output)} out"
-    said = f"{start}*, built in: {rates} ({price.source})"
-    return [fill(said, WIDTH, subsequent_indent="  ", break_long_words=False)]
+def _rule(start: str, price: Price) -> str:
+    said = f"{start}*, built in: {_in_and_out(price)} ({price.source})"
+    return fill(said, WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def _evidence(book: Book) -> str:

@@ -19,7 +19,8 @@ from pathlib import Path
 import invoice_exports as exports
 from invoice_rows import row
 
-from harness.audit.reconcile import read_invoice, reconcile
+from harness.audit.invoice_files import read_invoice
+from harness.audit.reconcile import reconcile
 from harness.ledger.call import Call
 
 BASE = row()
