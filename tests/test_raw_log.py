@@ -39,8 +39,9 @@ from harness.ledger.logs import (
     naming,
     open_log,
     solver_seconds,
+    verdict,
 )
-from harness.ledger.system_runs import entries, verdict
+from harness.ledger.system_runs import entries
 from harness.records import PODIUM, SECONDS
 from harness.usage import usage_from
 

@@ -5,11 +5,11 @@ price, what was refused costs nothing, and of what was dispatched and never came
 are known. None is "nobody knows"; it never becomes 0.
 """
 
-import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from harness.prices.cost import (
     MTOK,
@@ -76,7 +76,7 @@ class Call:
     served_model: Annotated[str | None, "As the provider says it answered."]
     price_ref: Annotated[str, "Key in the price book."]
     service: Annotated[
-        str, "How the provider was asked to serve it: `standard`, `batch`, `flex`, `priority`."
+        Service, "How the provider was asked to serve it: `standard`, `batch`, `flex`, `priority`."
     ]
     request_id: Annotated[
         str | None, "The provider's id of the request, for its support and its invoice."
@@ -124,8 +124,7 @@ class Call:
     usd_orchestration: Annotated[Usd, "Orchestration, in `usd`."]
     usd_request: Annotated[Usd, "The fee per request, in `usd`."]
     usd: Annotated[
-        Usd,
-        "What the provider bills for this attempt at the book; 0 for what it does not bill.",
+        Usd, "What the provider bills for this attempt at the book; 0 for what it does not bill."
     ]
     usd_list: Annotated[
         Usd,
@@ -137,7 +136,7 @@ class Call:
     evidence: Annotated[
         str | None, "`dated`: a price of the book's day; `carried-back`: a later one."
     ]
-    gpu_s: Annotated[Usd, "GPU seconds of own hardware, by the share of output tokens."]
+    gpu_s: Annotated[Decimal | None, "GPU seconds of own hardware, by the share of output tokens."]
     usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
     prompt_sha256: Annotated[str | None, "Digest of the request."]
     output_sha256: Annotated[str | None, "Digest of the reply."]
@@ -153,30 +152,28 @@ class Call:
     @property
     def usage(self) -> Usage | None:
         """The tokens of the attempt; None when nobody counted them."""
-        counted = (self.input_uncached, self.cache_read, self.cache_write, self.output)
-        if None in counted:
+        if self.input_total is None or self.output is None:
             return None
-        return Usage(
-            input=self.input_uncached or 0,
-            output=self.output or 0,
-            cache_read=self.cache_read or 0,
-            cache_write=self.cache_write or 0,
-            reasoning=self.reasoning,
-            cache_write_1h=self.cache_write_1h or 0,
-            orchestration_in=self.orchestration_in or 0,
-            orchestration_in_cached=self.orchestration_in_cached or 0,
-            orchestration_out=self.orchestration_out or 0,
-            total_reported=self.total_reported,
-        )
+        told = {name: getattr(self, column) for column, name in TOKENS.items()}
+        return Usage(**{name: count for name, count in told.items() if count is not None})
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values: decimals as strings, in plain notation."""
         return {name: plain(value) for name, value in asdict(self).items()}
 
-    @property
-    def digest(self) -> str:
-        """sha256 of the row's canonical JSON: what a manifest's tree is made of."""
-        return hashlib.sha256(canonical(self.as_json())).hexdigest()
+
+TOKENS = {"input_uncached": "input"} | {
+    one.name: one.name for one in fields(Usage) if one.name != "input"
+}
+"""Columns of tokens, and the field of a `Usage` that each of them holds."""
+NO_USAGE: Mapping[str, int | None] = dict.fromkeys(TOKENS)
+
+
+def token_columns(usage: Usage | None) -> Mapping[str, int | None]:
+    """Return the columns of a row that are tokens; None each without usage."""
+    if usage is None:
+        return NO_USAGE
+    return {column: getattr(usage, name) for column, name in TOKENS.items()}
 
 
 def plain(value: Any) -> Any:
@@ -237,7 +234,7 @@ def is_refusal(status: object) -> bool:
     return isinstance(status, int) and status >= REFUSED
 
 
-def money(attempted: Attempted, price: Price | None) -> Fields:
+def money(attempted: Attempted | Call, price: Price | None) -> Fields:
     """Return the fields of a row that are dollars, and the tier and evidence of its price."""
     found = _known(attempted, price)
     if price is not None:
@@ -250,13 +247,10 @@ def money(attempted: Attempted, price: Price | None) -> Fields:
 
 def at_price(call: Call, price: Price | None) -> Call:
     """Return a call as it would be at another price."""
-    sizes = call.prompt_bytes, call.max_tokens
-    service = cast(Service, call.service)
-    attempted = Attempted(call.billable, call.cache, call.usage, service, *sizes)
-    return replace(call, **money(attempted, price))
+    return replace(call, **money(call, price))
 
 
-def _known(attempted: Attempted, price: Price | None) -> Fields:
+def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
     usage = attempted.usage
     if attempted.cache == "read":
         headline = list_cost(usage, price) if usage and price else None
@@ -268,30 +262,15 @@ def _known(attempted: Attempted, price: Price | None) -> Fields:
     if usage is None or price is None:
         return {**NOTHING_KNOWN}
     parts = costs(usage, price, attempted.service)
-    if parts is not None and attempted.service == "standard" and not usage.is_cached:
-        return _priced(parts, parts.total)  # the headline is what is billed
-    return _priced(parts, list_cost(usage, price))
-
-
-def _priced(parts: CallCost | None, headline: Decimal | None) -> Fields:
     if parts is None:
-        return {**NOTHING_KNOWN, "usd_list": headline}
-    total = parts.total
+        return {**NOTHING_KNOWN, "usd_list": list_cost(usage, price)}
+    as_listed = attempted.service == "standard" and not usage.is_cached
     return {
-        "usd_input": parts.input,
-        "usd_cache_read": parts.cache_read,
-        "usd_cache_write": parts.cache_write,
-        "usd_output": parts.output,
-        "usd_orchestration": parts.orchestration,
-        "usd_request": parts.request,
-        "usd": total,
-        "usd_list": headline,
-        "usd_low": total,
-        "usd_high": total,
+        **NOTHING_KNOWN,
+        **{column: getattr(parts, name) for column, name in PARTS.items()},
+        **dict.fromkeys(BILLED, parts.total),
+        "usd_list": parts.total if as_listed else list_cost(usage, price),
         "tier": parts.tier,
-        "evidence": None,
-        "gpu_s": None,
-        "usd_gpu": None,
     }
 
 
@@ -300,7 +279,7 @@ TEMPLATE = 256
 the system text that some open weights have where nobody writes one."""
 
 
-def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
+def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
     """Return the most that one HTTP request can cost: what an attempt without a reply can have."""
     # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
     # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
@@ -331,18 +310,9 @@ def _dearest(*rates: Decimal | None) -> Decimal:
     return max(rate for rate in rates if rate is not None)
 
 
-PARTS = (
-    "usd_input",
-    "usd_cache_read",
-    "usd_cache_write",
-    "usd_output",
-    "usd_orchestration",
-    "usd_request",
-)
+PARTS = {f"usd_{one.name}": one.name for one in fields(CallCost) if one.name != "tier"}
+BILLED = ("usd", "usd_low", "usd_high")
 NOTHING_KNOWN: Fields = dict.fromkeys(
-    (*PARTS, "usd", "usd_list", "usd_low", "usd_high", "tier", "evidence", "gpu_s", "usd_gpu")
+    (*PARTS, *BILLED, "usd_list", "tier", "evidence", "gpu_s", "usd_gpu")
 )
-FREE: Fields = {
-    **NOTHING_KNOWN,
-    **dict.fromkeys((*PARTS, "usd", "usd_low", "usd_high"), ZERO),
-}
+FREE: Fields = NOTHING_KNOWN | dict.fromkeys((*PARTS, *BILLED), ZERO)

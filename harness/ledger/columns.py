@@ -10,14 +10,15 @@ import csv
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib import import_module
+from io import StringIO
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Protocol, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from harness.errors import UserError
 from harness.ledger.answers import Verdict
@@ -90,26 +91,25 @@ class QueryRow:
     grader_out: Annotated[int | None, "Output tokens of graders."]
     usd: Annotated[Usd, "Inference as providers bill it at the book: caches used, local reads 0."]
     usd_list: Annotated[
-        Usd,
-        "The headline: inference at list price, each call once, as if nothing had been cached.",
+        Usd, "The headline: inference at list price, each call once, as if nothing had been cached."
     ]
     usd_low: Annotated[
-        Usd,
-        "Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here.",
+        Usd, "Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."
     ]
     usd_high: Annotated[
         Usd, "The same, at the most they can have cost; NULL when nothing bounds it."
     ]
     usd_scoring: Annotated[Usd, "What graders that are models cost; in no other figure."]
     usd_discarded: Annotated[
-        Usd,
-        "What attempts at the question that were not graded cost; in no other figure.",
+        Usd, "What attempts at the question that were not graded cost; in no other figure."
     ]
     n_unpriced: Annotated[
         int, "Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."
     ]
     n_unknown: Annotated[int, "Attempts of which nobody knows whether they were billed."]
-    gpu_s: Annotated[Usd, "GPU seconds of calls to own hardware; NULL when no call has any."]
+    gpu_s: Annotated[
+        Decimal | None, "GPU seconds of calls to own hardware; NULL when no call has any."
+    ]
     usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
     latency_s: Annotated[
         float | None, "Wall time of the solver; NULL for replayed replies, which come at once."
@@ -173,6 +173,7 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
 pa: Any = import_module("pyarrow")  # it has no types
 
 SCHEMA = "podium-ledger-1"
+TABLES: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 DIGITS, PLACES = 38, 18
 QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
 """Shares of time, made by a division that need not end: rounded half to even at `PLACES`."""
@@ -241,10 +242,8 @@ ARROW: dict[type, Any] = {
 
 
 def _unit(name: str, kind: type) -> str:
-    if kind is Decimal:
-        return "s" if name.endswith("_s") else "USD"
-    if kind is float:
-        return "s" if name.endswith("_s") else "0 to 1"
+    if kind in (Decimal, float):
+        return "s" if name.endswith("_s") else "USD" if kind is Decimal else "0 to 1"
     if name.endswith("_bytes"):
         return "bytes"
     tokens = ("_in", "_out", "_uncached", "_cached", "_write", "_read", "_1h")
@@ -260,24 +259,11 @@ GROUP_ROWS = 65_536
 Row = Mapping[str, Any]
 
 
-class Writer(Protocol):
-    """One open file."""
-
-    def write(self, table: Any) -> None:
-        """Append an Arrow table."""
-        ...
-
-    def close(self, metadata: Mapping[str, str]) -> None:
-        """Finish the file; `metadata` goes where the format has a place for it."""
-        ...
-
-
 class ParquetWriter:
     """Row groups of `GROUP_ROWS`, each of one or several system runs; zstd."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         """Open a new file."""
-        self._schema = schema
         self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
         self._held: list[Any] = []
         self._rows = 0
@@ -303,16 +289,15 @@ class ParquetWriter:
 
 
 class LineWriter:
-    """A text file to which each row is a line; `line` writes it, `ends` are before and after."""
+    """A text file to which each row is a line; `head` and `end` are before and after."""
 
     def __init__(
-        self, path: Path, line: Callable[[Row], str], ends: tuple[str, str] = ("", "")
+        self, path: Path, line: Callable[[Row], str], head: str = "", end: str = ""
     ) -> None:
         """Open a new file."""
         self._file = path.open("x", encoding="utf-8", newline="")
-        self._line = line
-        self._file.write(ends[0])
-        self._after = ends[1]
+        self._line, self._end = line, end
+        self._file.write(head)
 
     def write(self, table: Any) -> None:
         """Append a table."""
@@ -320,8 +305,11 @@ class LineWriter:
 
     def close(self, metadata: Mapping[str, str]) -> None:
         """Finish the file."""
-        self._file.write(self._after)
+        self._file.write(self._end)
         self._file.close()
+
+
+Writer = ParquetWriter | LineWriter
 
 
 def rows_in(table: Any) -> Iterator[Row]:
@@ -343,18 +331,18 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
     """Return an open writer of one of `FORMATS`."""
     if format == "parquet":
         return ParquetWriter(path, schema)
-    names = list(schema.names)
+    if format in ("jsonl", "otel"):
+        made = attributes if format == "otel" else dict[str, Any]
+        return LineWriter(path, lambda row: json.dumps(made(row), ensure_ascii=False) + "\n")
+    names: Sequence[str] = schema.names
     if format == "csv":
-        return LineWriter(path, _csv_line, (_csv_line({name: name for name in names}), ""))
-    if format == "jsonl":
-        return LineWriter(path, _json_line)
-    if format == "otel":
-        return LineWriter(path, lambda row: _json_line(attributes(row)))
+        head = csv_line(names) + "\n"
+        return LineWriter(path, lambda row: csv_line(row.values()) + "\n", head)
     if format == "md":
-        head = _md_line({name: name for name in names}) + "|---" * len(names) + "|\n"
-        return LineWriter(path, _md_line, (head, ""))
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    return LineWriter(path, _html_line, (HTML.format(head=head), "</table>\n"))
+        head = _md_line(names) + "|---" * len(names) + "|\n"
+        return LineWriter(path, lambda row: _md_line(row.values()), head)
+    head = HTML.format(head="".join(f"<th>{html.escape(name)}</th>" for name in names))
+    return LineWriter(path, _html_line, head, "</table>\n")
 
 
 HTML = (
@@ -369,21 +357,11 @@ WHOLE = ("parquet", "csv", "jsonl")
 FORMATS = (*WHOLE, "otel", "md", "html")
 
 
-def _json_line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-class _Line:
-    text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
-
-
-def _csv_line(row: Row) -> str:
-    line = _Line()
-    csv.writer(line, lineterminator="\n").writerow(map(spreadsheet_safe, row.values()))
-    return line.text
+def csv_line(values: Iterable[Any]) -> str:
+    """Return a line of a CSV file, without its end; no text in it is a spreadsheet's formula."""
+    line = StringIO(newline="")
+    csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
+    return line.getvalue()
 
 
 def spreadsheet_safe(value: Any) -> Any:
@@ -394,19 +372,14 @@ def spreadsheet_safe(value: Any) -> Any:
     return value
 
 
-def _md_line(row: Row) -> str:
-    cells = " | ".join(markdown_cell(_one_line(value)) for value in row.values())
+def _md_line(values: Iterable[Any]) -> str:
+    cells = " | ".join(markdown_cell(_one_line(value)) for value in values)
     return escape_markdown(f"| {cells} |\n")
 
 
 def _html_line(row: Row) -> str:
-    return (
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(escape_controls(_one_line(one)))}</td>" for one in row.values()
-        )
-        + "</tr>\n"
-    )
+    cells = (html.escape(escape_controls(_one_line(value))) for value in row.values())
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
 
 
 def _one_line(value: Any) -> str:
@@ -456,12 +429,12 @@ system have `purpose = 'selection'` in `queries` and a `task` that ends in `(sel
 def schema_page() -> str:
     """Return schema.md."""
     parts = [HEAD]
-    for name, record in (("calls", Call), ("queries", QueryRow)):
+    for name, record in TABLES.items():
         lines = [f"| `{one.name}` | {one.type} | {one.unit} | {'yes' if one.nullable else ''} "
-                 f"| {_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
+                 f"| {markdown_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
         head = "| column | type | unit | NULL | meaning |\n|---|---|---|---|---|"
         parts.append("\n".join([f"## {name}\n", head, *lines]) + "\n")
-    lines = [f"| `{name}` | {_cell(made)} |" for name, made in ATTRIBUTES.items()]
+    lines = [f"| `{name}` | {markdown_cell(made)} |" for name, made in ATTRIBUTES.items()]
     head = "| attribute | column |\n|---|---|"
     said = (
         "`--format otel` writes calls in the words of OpenTelemetry's GenAI conventions. Their "
@@ -469,7 +442,3 @@ def schema_page() -> str:
     )
     parts.append("\n".join(["## OpenTelemetry\n", said, "", head, *lines]) + "\n")
     return "\n".join(parts)
-
-
-def _cell(text: str) -> str:
-    return markdown_cell(text)

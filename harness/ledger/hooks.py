@@ -27,8 +27,7 @@ from inspect_ai.model import ModelOutput
 from harness.context import current
 from harness.errors import SpendLimit
 from harness.ledger.journal import CallOutcome
-from harness.ledger.logs import Json, attached, responses
-from harness.records import PODIUM
+from harness.ledger.logs import NOTHING, Json, attached, responses, score_in, shape_in
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
@@ -147,7 +146,6 @@ def listen() -> None:
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
-NOTHING: Json = {}
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
 MERGED = "combined_from"
@@ -156,12 +154,12 @@ MERGED = "combined_from"
 
 def sent_digest(messages: Iterable[object]) -> str:
     """Return the digest of a request; `request_digest` where it is nothing but roles and texts."""
-    return _of_turns(_turn(message, _same) for message in messages)
+    return _of_turns(_turn(message, str) for message in messages)
 
 
 def reply_digest(output: object) -> str:
     """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
-    return _of_reply(output, _same)
+    return _of_reply(output, str)
 
 
 def text_digest(text: str) -> str:
@@ -258,8 +256,7 @@ class SampleDigests:
         answer = texts.told((sample.get("output") or NOTHING).get("completion") or "")
         self.answer = text_digest(answer)
         self.elsewhere = tuple(_elsewhere(sample, answer, texts.told))
-        shape: Json = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
-        self.shape = facts_digest(*(shape.get(name) for name in SHAPE))
+        self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 
 
@@ -274,15 +271,10 @@ def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
 
 
 def _graded(sample: Json) -> str:
-    score: Json = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
     target, asked = sample.get("target"), sample.get("input")
     parts = cast(Sequence[object], target if isinstance(target, list) else (target or "",))
     text = asked if isinstance(asked, str) else ""
-    return facts_digest(text, "".join(map(str, parts)), score.get("answer"))
-
-
-def _same(text: str) -> str:
-    return text
+    return facts_digest(text, "".join(map(str, parts)), score_in(sample).get("answer"))
 
 
 def _of_turns(turns: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from harness.ledger.call import (
     canonical,
     is_refusal,
     money,
+    token_columns,
 )
 from harness.ledger.journal import usage_of
 from harness.ledger.logs import IN_FLIGHT, UNWRITTEN, CallEvent, Json, seconds_between
@@ -232,30 +233,10 @@ def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
         "latency_s": told.latency_s,
         "output_sha256": told.output_sha256,
         "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
-        **_tokens(told.usage),
+        **token_columns(told.usage),
         **money(attempted, price),
     }
     return Call(**parts)
-
-
-def _tokens(usage: Usage | None) -> dict[str, int | None]:
-    if usage is None:
-        return NO_TOKENS
-    return {
-        "input_uncached": usage.input,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "cache_write_1h": usage.cache_write_1h,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "orchestration_in": usage.orchestration_in,
-        "orchestration_in_cached": usage.orchestration_in_cached,
-        "orchestration_out": usage.orchestration_out,
-        "total_reported": usage.total_reported,
-    }
-
-
-NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:

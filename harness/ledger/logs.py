@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -337,13 +337,30 @@ class Places:
         return phase, step
 
 
+def score_in(sample: Json) -> Json:
+    """Return what podium's scorer wrote of a sample; empty where it wrote nothing."""
+    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+
+
+def verdict(sample: Json) -> float | None:
+    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    value = score_in(sample).get("value")
+    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def shape_in(sample: Json) -> Json:
+    """Return the shape of the work as podium's solver wrote it: steps, depth, plan."""
+    return (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+
+
 def solver_seconds(sample: Json) -> float | None:
     """Return how long the solvers took; None for a sample that did not get through them."""
     # Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies
     # were read from the store. Older logs have only times of day: what is longer than the whole
     # sample, by Inspect's steady clock, is a clock that was set.
-    shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
-    if SECONDS in shape:
+    if SECONDS in (shape := shape_in(sample)):
         return shape[SECONDS]
     return _steady(_solver_span(sample), sample.get("total_time"))
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.boxes import BoxRecord
 from harness.errors import UserError
 from harness.files import first_line
-from harness.ledger.answers import AnswerRecord, answered, exam_of
+from harness.ledger.answers import AnswerRecord, answered, log_header
 from harness.ledger.journal import (
     FOLDER,
     AttemptLines,
@@ -29,6 +29,7 @@ from harness.ledger.journal import (
     read_lines,
 )
 from harness.ledger.logs import (
+    NOTHING,
     UNFOUNDED,
     CallEvent,
     Json,
@@ -40,6 +41,8 @@ from harness.ledger.logs import (
     oddities,
     open_log,
     refuse_oversized,
+    score_in,
+    shape_in,
 )
 from harness.pool_config import Label
 from harness.prices.cost import Service
@@ -282,10 +285,6 @@ def _jsonl(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(place.glob("*.jsonl")))
 
 
-NOTHING: Json = {}
-NONE: list[Any] = []
-
-
 @dataclass(slots=True)
 class SampleRecord:
     """One sample of one log."""
@@ -359,12 +358,12 @@ def read_log_record(
             role_usage=stats.get("role_usage") or NOTHING,
         )
         with naming(path):
-            exam = exam_of(header) if answers else None
+            whose = log_header(header) if answers else None
             for sample in log.samples():
                 made = _sample(sample, path.name, seen)
                 record.samples.append(made)
-                if exam:
-                    record.answers.append(answered(sample, exam))
+                if whose:
+                    record.answers.append(answered(sample, whose))
                 if digests:
                     made.digests = digests(sample)
             if digests:
@@ -374,12 +373,10 @@ def read_log_record(
 
 
 def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
-    score = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
-    value = score.get("value")
+    value = score_in(sample).get("value")
     number = isinstance(value, int | float) and value == value
     failed = sample.get("error") is not None
     pair = (str(sample["id"]), int(sample["epoch"]))
-    retries: list[Any] = sample.get("error_retries") or NONE
     return SampleRecord(
         question=pair[0],
         epoch=pair[1],
@@ -391,13 +388,13 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         newest=pair not in seen,
         model_usage=sample.get("model_usage") or NOTHING,
         role_usage=sample.get("role_usage") or NOTHING,
-        plan=(sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING,
+        plan=shape_in(sample),
         started=str(sample.get("started_at") or ""),
         completed=str(sample.get("completed_at") or ""),
-        retried=len(retries),
+        retried=len(sample.get("error_retries") or ()),
         events=list(events_of(sample)),
         lost=list(lost_in(sample)),
-        chars=_lengths(sample.get("events") or NONE),
+        chars=_lengths(sample.get("events") or ()),
     )
 
 

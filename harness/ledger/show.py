@@ -16,10 +16,10 @@ from harness.errors import UserError
 from harness.ledger.answers import (
     SECRET,
     AnswerRecord,
-    ExamHeader,
+    LogHeader,
     answered,
     critical_path,
-    exam_of,
+    log_header,
     step_number,
     workflow_of,
 )
@@ -42,7 +42,7 @@ Pair = tuple[str, str, str, int]
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
     """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
     # Rows outside a question (training, serving) belong to no query.
-    last = {_pair(one.exam, one): one for one in answers}
+    last = {_pair(one.header, one): one for one in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
     for row in rows:
         if row.question and row.scope in ("inference", "scoring"):
@@ -59,7 +59,7 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     discarded = [row for row in rows if row.scope == "inference" and id(row) not in kept]
     parts: dict[str, Any] = {
         **_answer(answer),
-        **(_identity(answer.exam, answer) if answer else _identity(rows[0], rows[0])),
+        **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_counts(solving, scoring, discarded),
         **_figures(solving, scoring, discarded),
         **_times(solving, answer),
@@ -78,16 +78,16 @@ def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
     return counted or [row for row in solving if row.sample == answer.sample]
 
 
-def _pair(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Pair:
-    return exam.suite, exam.system, asked.question, asked.epoch
+def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
+    return of.suite, of.system, asked.question, asked.epoch
 
 
-def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
+def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
     # What a run without a log was for, its task's name says (harness/run/lessons.py).
-    choosing = exam.task.endswith("(selection)")
+    choosing = of.task.endswith("(selection)")
     return {
-        **{name: getattr(exam, name) for name in ("task", "suite", "system", "label")},
-        "purpose": getattr(exam, "purpose", "selection" if choosing else "eval"),
+        **{name: getattr(of, name) for name in ("task", "suite", "system", "label")},
+        "purpose": getattr(of, "purpose", "selection" if choosing else "eval"),
         "question": asked.question,
         "epoch": asked.epoch,
     }
@@ -234,14 +234,13 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
         with open_log(path) as log:
             dataset: Json = log.header["eval"].get("dataset") or {}
             asked = [str(one) for one in dataset.get("sample_ids") or ()]
-            exam = exam_of(log.header)
-            suite = exam.suite
+            header = log_header(log.header)
             for one in asked:
-                known.setdefault(one, set()).add((suite, exam.system))
-            if not any(wanted.fits(suite, one) for one in asked):
+                known.setdefault(one, set()).add((header.suite, header.system))
+            if not any(wanted.fits(header.suite, one) for one in asked):
                 continue
             here = True
-            samples.update(_samples(log, wanted))
+            samples.update(_samples(log, header, wanted))
     if not here:
         return
     rows = [row for row in rows_of(files) if wanted.fits(row.suite, row.question)]
@@ -255,13 +254,12 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
 
 
 def _samples(
-    log: RawLog, wanted: QuestionFilter
+    log: RawLog, header: LogHeader, wanted: QuestionFilter
 ) -> Iterator[tuple[tuple[str, int], tuple[AnswerRecord, Json]]]:
-    exam = exam_of(log.header)
     for sample in log.samples():
         with naming(log.path):
-            fits = wanted.fits(exam.suite, str(sample["id"]))
-            answer = answered(sample, exam) if fits else None
+            fits = wanted.fits(header.suite, str(sample["id"]))
+            answer = answered(sample, header) if fits else None
         if answer is not None:
             yield (answer.question, answer.epoch), (answer, sample)
 
@@ -271,7 +269,7 @@ def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> 
     kept = {id(row) for row in solving}
     conductor = [row for row in solving if row.role == CONDUCTOR]
     workers = [row for row in solving if row.role != CONDUCTOR]
-    shown = answer is not None and answer.exam.shown
+    shown = answer is not None and answer.header.shown
     return QueryDetail(
         row=query_row(rows, answer),
         conductor=tuple(_unplanned(conductor)),

@@ -10,23 +10,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from math import isnan
 from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of
+from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of, why_unscored
 from harness.ledger.call import Call, Scope
 from harness.ledger.join import LogFacts, journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import (
+    NOTHING,
     CallEvent,
     Json,
     events_of,
     lost_in,
     naming,
     open_log,
+    score_in,
+    shape_in,
     solver_seconds,
+    verdict,
 )
 from harness.ledger.runs import RunFacts, facts_in, find_logs, journals_of
 from harness.ledger.totals import (
@@ -50,7 +53,6 @@ from harness.suite import redacted_message
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks a suite down, in this order."""
-NOTHING: Json = {}
 
 
 def load_runs(
@@ -169,9 +171,9 @@ def _part(data: Json, name: str) -> Json:
 def _identity(facts: RunFacts) -> tuple[str, ...]:
     image = facts.box_facts.image_id if facts.box_facts else None
     data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
-    exam = (*data, facts.box, image)
+    suite = (*data, facts.box, image)
     system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
-    return tuple(str(part) for part in (*exam, *system, facts.purpose))
+    return tuple(str(part) for part in (*suite, *system, facts.purpose))
 
 
 def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
@@ -284,10 +286,10 @@ def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
 
 def _attempt(entry: SampleCalls) -> QuestionResult:
     sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
-    score = _score(sample)
+    score, shape = score_in(sample), shape_in(sample)
     found: Json = score.get("metadata") or NOTHING
-    shape: Json = metadata.get(PODIUM) or NOTHING
     value = verdict(sample)
+    reason = redacted_message(why_unscored(sample), entry.facts.publishable)
     planned = any(
         call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
     )
@@ -296,9 +298,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         epoch=sample["epoch"],
         sample=sample.get("uuid") or "",
         value=value,
-        reason=""
-        if value is not None
-        else redacted_message(_why_unscored(sample), entry.facts.publishable),
+        reason=reason if value is None else "",
         parsed=bool(found.get("parsed", True)),
         kind=str(metadata.get("kind", "")),
         topic=str(metadata.get("topic", "")),
@@ -325,32 +325,11 @@ def _plan_fault(shape: Json) -> str | None:
     return SECRET if hidden else fault_of(plan)
 
 
-def _score(sample: Json) -> Json:
-    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
-
-
-def verdict(sample: Json) -> float | None:
-    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
-    value = _score(sample).get("value")
-    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
-        return None
-    return float(value)
-
-
 def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
     question: object = metadata.get("question")
     own = cast(Json, question) if isinstance(question, dict) else NOTHING
     named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
     return {name: str(value) for name, value in named.items() if value}
-
-
-def _why_unscored(sample: Json) -> str:
-    if sample.get("error"):
-        return sample["error"]["message"]
-    score = _score(sample)
-    if not score:
-        return "no score in the log"
-    return score.get("explanation") or str(score.get("reason") or "unscored")
 
 
 def read_paid(logs: Sequence[Path]) -> ByScope | None:
