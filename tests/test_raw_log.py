@@ -66,7 +66,7 @@ def calls_in(log: RawLog) -> Iterator[tuple[dict[str, Any], CallEvent, bool]]:
 
 
 def facts(sample: dict[str, object], call: CallEvent, lost: bool) -> Facts:
-    latency = None if isnan(call.latency_s) else call.latency_s
+    latency = call.latency_s
     return (
         call.id, lost, str(sample["id"]), sample["epoch"], sample["uuid"], call.span, call.phase,
         call.step or "", call.role, call.model, call.served_model or "", repr(call.usage),

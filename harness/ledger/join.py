@@ -9,7 +9,6 @@ older than journals, or escaped them, which the audit names.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,14 @@ from harness.ledger.call import (
     token_columns,
 )
 from harness.ledger.journal import usage_of
-from harness.ledger.logs import IN_FLIGHT, UNWRITTEN, CallEvent, Json, seconds_between
+from harness.ledger.logs import (
+    IN_FLIGHT,
+    NOTHING,
+    UNWRITTEN,
+    CallEvent,
+    Json,
+    seconds_between,
+)
 from harness.ledger.runs import (
     CallRecord,
     Gathered,
@@ -80,18 +86,17 @@ class AttemptEnd:
 
 def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
     """Return an HTTP attempt that failed and was followed by another."""
-    said: Json = retry or {}
-    status = said.get("http_status") or (status_of(event) if event else None)
-    error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
+    said: Json = retry or NOTHING
+    status = said.get("http_status") or status_of(event)
     return AttemptEnd(
         attempt=attempt,
         event=event,
         billable=billable_failure(status),
         started=event.started if event else "",
         http_status=status,
-        error=error,
-        request_id=request_id_of(event) if event else None,
-        latency_s=seconds(event) if event else None,
+        error=said.get("error") or (failure_kind(event.error or "") if event else "failed"),
+        request_id=request_id_of(event),
+        latency_s=event.latency_s if event else None,
     )
 
 
@@ -114,9 +119,8 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
     tries = tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
-    nothing: Json = {}
     for number in range(tries):
-        said = answered[number] if number < len(answered) else nothing
+        said = answered[number] if number < len(answered) else NOTHING
         status, id = said.get("status"), said.get("id")
         refused = status if is_refusal(status) else None
         yield AttemptEnd(
@@ -138,50 +142,42 @@ def ended(
         if event is None or event.pending:
             return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=why)
         return of_event(event, attempt)
-    usage = usage_of(outcome)
+    usage, raw = usage_of(outcome), outcome.get("raw_usage")
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
-    refused = bool(outcome.get("refused"))
-    doubtful = error is not None or outcome.get("raw_usage") is not None
+    doubtful = error is not None or raw is not None
+    billable = billable_reply(cache, usage, status, doubtful=doubtful)
     return AttemptEnd(
         attempt=attempt,
         event=event,
-        billable="no" if refused else billable_reply(cache, usage, status, doubtful=doubtful),
+        billable="no" if outcome.get("refused") else billable,
         usage=usage,
         cache=cache,
         from_store=bool(outcome.get("from_store")),
         started=event.started if event else "",
-        served_model=outcome.get("served_model"),
-        request_id=outcome.get("request_id"),
         http_status=status,
         error=error,
-        stop=outcome.get("stop"),
-        latency_s=outcome.get("latency_s"),
-        output_sha256=outcome.get("output_sha256"),
-        raw_usage=_raw(outcome, event),
+        raw_usage=event.raw_usage if raw is None and event else raw,
+        **{name: outcome.get(name) for name in COPIED},
     )
 
 
-def _raw(outcome: Json, event: CallEvent | None) -> Mapping[str, Any] | None:
-    """Return a provider's own usage, of the journal if that has it."""
-    written = outcome.get("raw_usage")
-    return event.raw_usage if written is None and event else written
+COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256")
+"""Fields of an outcome line that an `AttemptEnd` has as they are."""
 
 
 def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
     """Return an attempt that only a log knows the end of."""
     if event.pending:
         return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
-    usage = event.usage
     status = status_of(event)
     doubtful = bool(event.error) or event.raw_usage is not None
+    billable = billable_reply(event.cache, event.usage, status, doubtful=doubtful)
     return AttemptEnd(
         attempt=attempt,
         event=event,
-        billable="no"
-        if event.refused
-        else billable_reply(event.cache, usage, status, doubtful=doubtful),
-        usage=usage,
+        billable="no" if event.refused else billable,
+        usage=event.usage,
         cache=event.cache,
         started=event.started,
         served_model=None if event.error else event.served_model,
@@ -189,27 +185,28 @@ def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
         http_status=status,
         error=failure_kind(event.error) if event.error else None,
         stop=None if event.error else event.stop,
-        latency_s=seconds(event),
+        latency_s=event.latency_s,
         raw_usage=event.raw_usage,
     )
 
 
-def status_of(event: CallEvent) -> int | None:
+def status_of(event: CallEvent | None) -> int | None:
     """Return the HTTP status with which a provider refused; None when it did not."""
-    status = event.request_ids[-1].get("status") if event.request_ids and event.error else None
-    return status if is_refusal(status) else None
+    said = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
+    return said["status"] if is_refusal(said.get("status")) else None
 
 
-def request_id_of(event: CallEvent) -> str | None:
+def request_id_of(event: CallEvent | None) -> str | None:
     """Return the provider's id of the last HTTP request."""
-    found = event.request_ids[-1].get("id") if event.request_ids else None
+    found = event.request_ids[-1].get("id") if event and event.request_ids else None
     return found if isinstance(found, str) else None
 
 
-def seconds(event: CallEvent) -> float | None:
-    """Return how long an event took, by its own clock; None when nobody knows."""
-    took = event.latency_s if event.completed else event.working_s
-    return None if took is None or isnan(took) else took
+TOLD = (
+    *("attempt", "served_model", "request_id", "http_status", "error", "stop", "cache"),
+    *("from_store", "billable", "latency_s", "output_sha256"),
+)
+"""Fields of an `AttemptEnd` that a row has as they are."""
 
 
 def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
@@ -218,20 +215,10 @@ def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
     attempted = Attempted(told.billable, told.cache, told.usage, base["service"], *sizes)
     parts: dict[str, Any] = {
         **base,
-        "attempt": told.attempt,
+        **{name: getattr(told, name) for name in TOLD},
         "event": told.event.id if told.event else None,
-        "served_model": told.served_model,
-        "request_id": told.request_id,
-        "http_status": told.http_status,
-        "error": told.error,
-        "stop": told.stop,
-        "cache": told.cache,
-        "from_store": told.from_store,
-        "billable": told.billable,
         "usage_source": SOURCES.get(base["label"], "provider") if told.usage else "missing",
         "started": told.started or base["started"],
-        "latency_s": told.latency_s,
-        "output_sha256": told.output_sha256,
         "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
         **token_columns(told.usage),
         **money(attempted, price),
@@ -270,19 +257,15 @@ class Merged:
     copies: list[str]
     """uuids that one sample lists twice."""
     books: dict[str, Book]
-    heads: dict[str, Json]
     whole: frozenset[str]
     """uuids of samples that were graded at the first attempt: all their calls count."""
-    closed: frozenset[str]
-    """Names of journals whose process lived to close them."""
 
 
 def merged(gathered: Gathered) -> Merged:
     """Join what the files of a system run say."""
-    heads = {journal.name: journal.head for journal in gathered.journals}
-    closed = frozenset(journal.name for journal in gathered.journals if journal.closed)
-    known = _books(gathered), heads, _whole(gathered), closed
-    found = Merged(gathered, [], {}, {}, [], [], *known)
+    samples = (sample for log in gathered.logs for sample in log.samples)
+    whole = (one.uuid for one in samples if one.newest and one.graded and not one.retried)
+    found = Merged(gathered, [], {}, {}, [], [], _books(gathered), frozenset(whole))
     _list_events(found)
     claimed = _claims(found)
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
@@ -319,11 +302,6 @@ def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
     return known is None or (bool(prices.get("built_in")) and not known.built_in)
 
 
-def _whole(gathered: Gathered) -> frozenset[str]:
-    samples = (sample for log in gathered.logs for sample in log.samples)
-    return frozenset(one.uuid for one in samples if one.newest and one.graded and not one.retried)
-
-
 def _list_events(found: Merged) -> None:
     for log in found.gathered.logs:
         for sample in log.samples:
@@ -343,7 +321,7 @@ def _claims(found: Merged) -> set[str]:
             by_span[seen.event.span].append(seen)
     claimed: set[str] = set()
     for call, record in found.gathered.calls.items():
-        outcome: Json = record.outcome or {}
+        outcome: Json = record.outcome or NOTHING
         uuid = outcome.get("event")
         last = found.seen.get(uuid) if uuid else None
         mine = by_span.get(record.intent.get("span") or "", [])
@@ -365,14 +343,13 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
     seen = found.events_of[call]
-    head = found.heads[record.journal]
-    base = _base(record, head)
+    base = _base(record)
     base["log"] = seen[-1].log.name if seen else None
     base["counted"] = _counts(seen[-1]) if seen else base["sample"] in found.whole
-    book = found.books.get(str(head.get("book_sha256", "")))
+    book = found.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
     # A process that closed its journal was not ended: the end of its call was not written.
-    why = UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+    why = UNWRITTEN if record.journal.closed else IN_FLIGHT
     events = [one.event for one in seen]
     yield from (write(base, price, told) for told in _attempts(record, events, why))
 
@@ -404,21 +381,19 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
     if told.latency_s is not None and isinstance(after, float):
         took = max(told.latency_s - after, 0.0)
         return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
-    begun, ended = (
-        str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
-    )
-    if told.latency_s is None or record.outcome is None:
-        return replace(told, started=begun)
-    try:
-        return replace(told, started=begun, latency_s=seconds_between(begun, ended))
-    except ValueError:  # no times; the audit names lines that were changed
-        return replace(told, started=begun, latency_s=None)
+    begun, took = str(record.retries[-1].get("at", "")), told.latency_s
+    if took is not None and record.outcome is not None:
+        try:
+            took = seconds_between(begun, str(record.outcome.get("at", "")))
+        except ValueError:  # no times; the audit names lines that were changed
+            took = None
+    return replace(told, started=begun, latency_s=took)
 
 
-def _base(record: CallRecord, head: Json) -> Base:
+def _base(record: CallRecord) -> Base:
     """Return what a journal says of a call."""
-    intent = record.intent
-    asked: Json = intent.get("sample") or {}
+    intent, head = record.intent, record.journal.head
+    asked: Json = intent.get("sample") or NOTHING
     return {
         **{name: str(head.get(name, "")) for name in ("task", "suite", "system")},
         "label": str(head.get("label", "live")),
@@ -427,7 +402,7 @@ def _base(record: CallRecord, head: Json) -> Base:
         "sample": str(asked.get("uuid", "")),
         "call": str(intent.get("call", "")),
         "log": None,
-        "journal": record.journal,
+        "journal": record.journal.name,
         "counted": True,
         **{name: intent[name] for name in ("scope", "role", "model", "price_ref")},
         **{name: intent.get(name) for name in ("step", "prompt_bytes", "max_tokens")},
@@ -439,9 +414,8 @@ def _base(record: CallRecord, head: Json) -> Base:
 
 def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Call]]]:
     """Yield the calls of one journal, each with its attempts at a book, without any log."""
-    head: Json = {}
-    for record in calls_of(path, head):
-        base = _base(record, head)
+    for record in calls_of(path):
+        base = _base(record)
         price = book.price(base["price_ref"])
         yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
 

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -199,12 +199,11 @@ class CallEvent:
         return self.stop == "model_length" and not (self.usage and self.usage.output)
 
     @property
-    def latency_s(self) -> float:
-        """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
+    def latency_s(self) -> float | None:
+        """Seconds from begin to end, waiting included; None when nobody knows."""
         if self.completed:
-            took = _steady(seconds_between(self.started, self.completed), self.longest_s)
-            return nan if took is None else took
-        return nan if self.working_s is None else self.working_s
+            return _steady(seconds_between(self.started, self.completed), self.longest_s)
+        return self.working_s
 
 
 def events_of(sample: Json) -> Iterator[CallEvent]:

@@ -5,7 +5,7 @@ validated here. Files are read one run at a time: that bounds memory, and two pr
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -409,21 +409,6 @@ def _lengths(events: Sequence[Json]) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class CallRecord:
-    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
-
-    journal: str
-    intent: Json
-    tries: AttemptLines = field(default_factory=AttemptLines)
-    outcome: Json | None = None
-
-    @property
-    def retries(self) -> list[Json]:
-        """Its failed HTTP attempts that another was to follow."""
-        return self.tries.retries
-
-
-@dataclass(slots=True)
 class JournalRecord:
     """One journal, apart from its calls."""
 
@@ -445,6 +430,21 @@ class JournalRecord:
     def chain(self) -> JournalChain:
         """Whether its digests hold: read when it is asked for, since no row needs it."""
         return read_chain(self.path)
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
+
+    journal: JournalRecord
+    intent: Json
+    tries: AttemptLines = field(default_factory=AttemptLines)
+    outcome: Json | None = None
+
+    @property
+    def retries(self) -> list[Json]:
+        """Its failed HTTP attempts that another was to follow."""
+        return self.tries.retries
 
 
 @dataclass(slots=True)
@@ -471,7 +471,10 @@ def gather(
     """
     found = Gathered(files, [], [], {})
     for path in files.journals:
-        _read_journal(path, found)
+        journal = JournalRecord(path, {})
+        found.journals.append(journal)
+        for entry in read_lines(path):
+            _keep(journal, entry, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
         found.logs.append(read_log_record(path, seen, answers=answers, digests=digests))
@@ -490,13 +493,6 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
             f"A log or journal of {files.task!r} in {where} says what no run writes "
             f"({type(error).__name__}: {first_line(error)}); restore it."
         ) from error
-
-
-def _read_journal(path: Path, found: Gathered) -> None:
-    journal = JournalRecord(path, {})
-    found.journals.append(journal)
-    for entry in read_lines(path):
-        _keep(journal, entry, found)
 
 
 def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
@@ -525,7 +521,7 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     if kind == "intent":
         if known:
             found.twice.append(f"call {call} has two intents")
-        found.calls[call] = CallRecord(journal.name, entry)
+        found.calls[call] = CallRecord(journal, entry)
     elif known is None:
         found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
     elif kind in ("retry", "again"):
@@ -536,20 +532,6 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         known.outcome = entry
 
 
-def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
-    """Yield a journal's calls, in the order of their intents; its first line goes to `head`."""
-    # Lines that are damaged, or belong to no call, are for the audit to name; here they are
-    # nothing.
-    calls: dict[str, CallRecord] = {}
-    first: dict[str, Any] = {} if head is None else head
-    for line in read_lines(path):
-        kind, call = line.get("kind"), str(line.get("call", ""))
-        if kind == "head":
-            first.update(line)
-        elif kind == "intent":
-            calls[call] = CallRecord(path.name, line)
-        elif call in calls and kind in ("retry", "again"):
-            calls[call].tries.add(line, first.get("schema"))
-        elif call in calls and kind == "outcome":
-            calls[call].outcome = line
-    yield from calls.values()
+def calls_of(path: Path) -> Collection[CallRecord]:
+    """Return the calls of one journal, in the order of their intents."""
+    return gather(RunFiles("", "", (), (path,))).calls.values()
