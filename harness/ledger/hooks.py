@@ -1,8 +1,7 @@
 """What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
 
-Inspect announces an attempt in the context of who asked, after it has waited for a connection and
-right before it is dispatched: the moment for its allowance and its intent. Kinds of errors, counts
-and ids are kept; texts only as digests, which a log's texts can be held against.
+Inspect announces an attempt in the context of who asked, right before it is dispatched: the moment
+for its allowance and its intent. Kinds of errors, counts and ids are kept; texts only as digests.
 """
 
 import hashlib
@@ -58,7 +57,7 @@ FIELDS = (
 
 
 @dataclass(slots=True)
-class HookTotals:
+class _HookTotals:
     """Sums per task and model, of the tasks that have an open journal."""
 
     _tasks: dict[str, dict[str, Counter[str]]] = field(
@@ -68,11 +67,9 @@ class HookTotals:
 
     @property
     def on(self) -> bool:
-        """Say whether any journal is open."""
         return bool(self._tasks)
 
     def begin(self, task: str) -> None:
-        """Start to count a task's calls from 0."""
         with self._lock:
             listen()
             self._tasks[task] = {}
@@ -95,20 +92,17 @@ class HookTotals:
             yield {"model": model, **{name: models[model][name] for name in ("calls", *FIELDS)}}
 
 
-class LedgerHooks(Hooks):
+class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
-        """Say whether there is anything to do: other evals of the process are not slowed."""
         here = current()
         return COUNTED.on or here.paying is not None or here.announced is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
-        """Count a finished call."""
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        """Let an attempt of the call in flight go out, once it is paid for and written down."""
         here = current()
         if here.paying:
             try:
@@ -122,7 +116,6 @@ class LedgerHooks(Hooks):
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        """Count and write down that an attempt of the call in flight failed and another follows."""
         here = current()
         if here.paying:
             here.paying.failed(data.status_code)
@@ -130,7 +123,7 @@ class LedgerHooks(Hooks):
             here.announced.retried(data.attempt, data.exception_type, data.status_code)
 
 
-COUNTED = HookTotals()
+COUNTED = _HookTotals()
 """Of this process, as Inspect has one instance of each hooks class per process."""
 
 
@@ -140,7 +133,7 @@ def listen() -> None:
     # Not through an entry point: Inspect would then greet every command of a user with a count of
     # hooks, podium's own included, where nothing is counted.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
-    register(LedgerHooks)
+    register(_LedgerHooks)
 
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
@@ -191,18 +184,16 @@ class CallTexts:
     reply: str | None
 
 
-class SampleTexts:
+class _SampleTexts:
     """The texts of one sample of a raw log; messages that many calls share are read once."""
 
     def __init__(self, sample: Json) -> None:
-        """Note where a sample keeps what its events refer to."""
         self._sample = sample
         self._pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
         self._turns: dict[int, str] = {}
         self._merged = {at for at, one in enumerate(self._pool) if _is_merged(one)}
 
     def of(self, event: Json) -> CallTexts:
-        """Return the texts of one ModelEvent."""
         inline: Sequence[Json] = event.get("input") or ()
         most = len(self._pool)  # whatever a log refers to, no more than it has is read
         refs = [
@@ -227,7 +218,6 @@ class SampleTexts:
         return found
 
     def told(self, text: str) -> str:
-        """Return what a text refers to."""
         return attached(text, self._sample)
 
 
@@ -245,7 +235,7 @@ class SampleDigests:
 
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
-        texts = SampleTexts(sample)
+        texts = _SampleTexts(sample)
         failed = (one.get("events") or () for one in sample.get("error_retries") or ())
         events = chain(sample.get("events") or (), *failed)
         self.calls = {

@@ -2,16 +2,9 @@
 
 Which journal a call is written to is known by the running task (a context variable that the
 adapters of solvers and scorers set). Without a journal (`inspect eval` on a suite) only the
-spending limit is kept. A reply that an earlier attempt of the run has paid for is read back:
-
-    draw = next_draw(request)
-    if draw and (event := draw.replayed(request)):
-        ...                     # the transcript has it now, as if it was read from a cache
-    else:
-        draw.keep(output)       # before anything is made of it, and before its outcome is written
-
-So a reply whose outcome is in a journal is in the store: it is billed once. One that came and was
-not stored when its process died has no outcome, and is named as in flight.
+spending limit is kept. A reply is kept before its outcome is written: so one whose outcome is in a
+journal is in the store, and is billed once. One that came and was not stored when its process died
+has no outcome, and is named as in flight.
 """
 
 import json
@@ -160,7 +153,7 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     """Let one call be made, in a span of its own: written down before and after, and paid for.
 
     Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
-    cannot be written down. A request that was refused as too long is not billed.
+    cannot be written down.
     """
     listen()
     asked = CallInFlight()
@@ -194,8 +187,7 @@ class Payment:
 
     def settle(self, asked: CallInFlight) -> None:
         """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
-        # One that got no answer may have been billed; one that was refused as too long costs
-        # nothing.
+        # One that got no answer may have been billed; one refused as too long costs nothing.
         if asked.ended is None:
             return
         billable, cached = asked.billable, asked.ended.cache == "read"
@@ -227,9 +219,8 @@ def _unanswered(event: ModelEvent | None) -> int:
 class JournalledCall:
     """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
 
-    Its intent is written when Inspect announces the dispatch (harness/ledger/hooks.py). Written
-    any sooner, all questions that wait for a connection would count as calls that a killed run may
-    have to pay for.
+    Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
+    questions that wait for a connection would count as calls that a killed run may have to pay for.
     """
 
     request: Request
@@ -339,12 +330,10 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
-    most = None
-    if request.is_bounded:
-        sizes = request.prompt_bytes, request.max_tokens
-        attempted = Attempted("unknown", "none", None, request.service, *sizes)
-        most = upper_bound(attempted, spend.book.price(request.price_ref))
-    allowance = Allowance(spend, request.price_ref, most, request.requests)
+    sizes = request.prompt_bytes, request.max_tokens
+    attempted = Attempted("unknown", "none", None, request.service, *sizes)
+    price = spend.book.price(request.price_ref) if request.is_bounded else None
+    allowance = Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
     return Payment(allowance, current_span_id())
 
 
@@ -391,14 +380,7 @@ def recording(
 
 @contextmanager
 def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
-    """Write down the calls that pools make within, outside any eval: training, serving.
-
-    >>> from tempfile import mkdtemp
-    >>> head = Head(task="", suite="", system="served", label="live", book="", book_sha256="")
-    >>> with recording_calls(Path(mkdtemp()), "serving", head) as journal:
-    ...     journal.head.system
-    'served'
-    """
+    """Write down the calls that pools make within, outside any eval: training, serving."""
     journal = TaskJournal(log_dir, head)
     try:
         with recording(journal, scope):
@@ -427,8 +409,18 @@ class ReplyDraw:
         if said is None:
             return None
         output, usage = json.loads(said)
-        call = ModelCall.create({}, usage) if usage else None
-        return _recorded(request, ModelOutput.model_validate(output), call)
+        # Put there as Inspect does with a reply that it reads from its cache.
+        model, offered = request.model, request.offered
+        _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
+            input=list(request.messages),
+            tools=list(offered.tools),
+            tool_choice=offered.tool_choice or "none",
+            config=model.config.merge(request.config),
+            cache="read",
+            output=ModelOutput.model_validate(output),
+            call=ModelCall.create({}, usage) if usage else None,
+        )
+        return cast(ModelEvent, event)
 
     def keep(self, output: ModelOutput) -> None:
         """Keep a reply that has just come; OSError when it cannot be written."""
@@ -450,9 +442,8 @@ def next_draw(request: Request) -> ReplyDraw | None:
     recorder = current().recorder
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
         return None
-    sample = sample_name(
-        recorder.journal.head.task, recorder.sample.question, recorder.sample.epoch
-    )
+    asked, task = recorder.sample, recorder.journal.head.task
+    sample = sample_name(task, asked.question, asked.epoch)
     whole = key_of(sample, recorder.scope, request.role, *_asked(request))
     number = recorder.draws[whole]
     recorder.draws[whole] += 1
@@ -481,18 +472,3 @@ def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
         return [message.role, message.content]  # as nearly all
     return message.model_dump(exclude=UNSAID, exclude_none=True)
-
-
-def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:
-    """Put a reply into the transcript as Inspect does with one that it reads from its cache."""
-    model, offered = request.model, request.offered
-    _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
-        input=list(request.messages),
-        tools=list(offered.tools),
-        tool_choice=offered.tool_choice or "none",
-        config=model.config.merge(request.config),
-        cache="read",
-        output=output,
-        call=call,
-    )
-    return cast(ModelEvent, event)

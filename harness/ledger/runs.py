@@ -34,6 +34,7 @@ from harness.ledger.logs import (
     CallEvent,
     Json,
     Oddity,
+    damaged,
     disagreements,
     events_of,
     lost_in,
@@ -140,7 +141,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
         for log in [path] if path.is_file() else sorted(path.glob(pattern)):
             found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
     if not found:
-        places = ", ".join(str(path) for path in dirs)
+        places = ", ".join(map(str, dirs))
         raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
     return tuple(found.values())
 
@@ -149,10 +150,11 @@ def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...
     """Return the newest log of every task; a resumed or regraded task has several."""
     newest: dict[str, tuple[tuple[str, str], Path]] = {}
     for path in find_logs(dirs, recursive):
-        header = _read(path, header_only=True)
-        rank = age(header, path)
-        if rank >= newest.get(header.eval.task_id, (rank, path))[0]:
-            newest[header.eval.task_id] = (rank, path)
+        about = _read(path, header_only=True).eval
+        # A regraded log repeats the old one's creation time, and has a later time in its name.
+        rank = (about.created, path.name)
+        if rank >= newest.get(about.task_id, (rank, path))[0]:
+            newest[about.task_id] = (rank, path)
     return tuple(path for _, path in newest.values())
 
 
@@ -163,12 +165,6 @@ def read_log(path: Path) -> EvalLog | None:
     """
     log = _read(path, header_only=False)
     return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
-
-
-def age(log: EvalLog, path: Path) -> tuple[str, str]:
-    """Return a sort key: of two logs of one task the greater one is the newer."""
-    # A regraded log repeats the old one's creation time, and has a later time in its name.
-    return (log.eval.created, path.name)
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
@@ -200,10 +196,7 @@ def _read(path: Path, *, header_only: bool) -> EvalLog:
     try:
         return read_eval_log(str(path), header_only=header_only)
     except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(
-            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
-        ) from error
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
 UP = 4
@@ -251,16 +244,18 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
             eval_ = log.header["eval"]
         key = (path.parent, str(eval_.get("task", "")))
         groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
-    found: list[RunFiles] = []
-    used: set[Path] = set()
-    for (parent, task), logs in groups.items():
-        place = _journals_of(parent, task)
-        used.add(place)
-        newest = tuple(path for _, path in sorted(logs, reverse=True))
-        found.append(RunFiles(_below(parent, folder), task, newest, _jsonl(place)))
-    for place in sorted(journals - used):
-        parent = place.parent.parent
-        found.append(RunFiles(_below(parent, folder), place.name, (), _jsonl(place)))
+    found = [
+        RunFiles(
+            _below(parent, folder),
+            task,
+            tuple(path for _, path in sorted(logs, reverse=True)),
+            journals_of(parent, task),
+        )
+        for (parent, task), logs in groups.items()
+    ]
+    for place in journals - {_journals_of(*group) for group in groups}:
+        here = _below(place.parent.parent, folder)
+        found.append(RunFiles(here, place.name, (), _jsonl(place)))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
 
 

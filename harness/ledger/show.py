@@ -26,7 +26,7 @@ from harness.ledger.answers import (
 from harness.ledger.call import Call
 from harness.ledger.columns import QueryRow, shortest
 from harness.ledger.join import rows_of
-from harness.ledger.logs import Json, RawLog, attached, naming, open_log
+from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
@@ -60,7 +60,6 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     parts: dict[str, Any] = {
         **_answer(answer),
         **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
-        **_counts(solving, scoring, discarded),
         **_figures(solving, scoring, discarded),
         **_times(solving, answer),
         "logs": _names(row.log for row in rows),
@@ -94,25 +93,11 @@ def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, 
 
 
 def _answer(answer: AnswerRecord | None) -> Mapping[str, Any]:
+    none = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
     names = ("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan")
-    more = ("plan_sha256", "reason", "parsed", "verdict")
-    if answer is None:
-        nothing = dict.fromkeys((*names, "plan_sha256"))
-        return {**nothing, "reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
-    return {name: getattr(answer, name) for name in (*names, *more)}
-
-
-def _counts(
-    solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
-) -> Mapping[str, Any]:
-    calls = _calls(solving)
     return {
-        "calls": calls,
-        "attempts": len(solving),
-        "retries": len(solving) - calls,
-        "cached_calls": _calls(row for row in solving if row.cache == "read"),
-        "discarded_calls": _calls(discarded),
-        "grader_calls": _calls(scoring),
+        name: getattr(answer, name) if answer else none.get(name)
+        for name in (*names, "plan_sha256", *none)
     }
 
 
@@ -123,12 +108,18 @@ def _calls(rows: Iterable[Call]) -> int:
 def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    """Return tokens and list prices of each call once, and dollars of every attempt."""
+    """Return counts, tokens and list prices of each call once, and dollars of every attempt."""
     by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
     workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
     once, every = workers.plus(conductor), add_up(solving)
-    graders, paid = add_up(last_attempts(scoring)), every.paid
+    graders, paid, calls = add_up(last_attempts(scoring)), every.paid, _calls(solving)
     return {
+        "calls": calls,
+        "attempts": len(solving),
+        "retries": len(solving) - calls,
+        "cached_calls": _calls(row for row in solving if row.cache == "read"),
+        "discarded_calls": _calls(discarded),
+        "grader_calls": _calls(scoring),
         "conductor_in": conductor.tokens_in,
         "conductor_out": conductor.tokens_out,
         "worker_in": workers.tokens_in,
@@ -169,7 +160,6 @@ def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
 
 
-NOTHING: tuple[None, Json] = (None, {})
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
 WHO = 3
@@ -248,7 +238,7 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
     for row in rows:
         groups.setdefault((row.question, row.epoch), []).append(row)
     for pair, own in sorted(groups.items()):
-        found = _detail(own, *samples.get(pair, NOTHING))
+        found = _detail(own, *samples.get(pair, (None, NOTHING)))
         if wanted.system in (None, found.row.system) and wanted.epoch in (None, pair[1]):
             yield found
 
@@ -267,16 +257,14 @@ def _samples(
 def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> QueryDetail:
     solving = answering(rows, answer)
     kept = {id(row) for row in solving}
-    conductor = [row for row in solving if row.role == CONDUCTOR]
     workers = [row for row in solving if row.role != CONDUCTOR]
-    shown = answer is not None and answer.header.shown
     return QueryDetail(
         row=query_row(rows, answer),
-        conductor=tuple(_unplanned(conductor)),
+        conductor=tuple(_unplanned(row for row in solving if row.role == CONDUCTOR)),
         steps=tuple(_steps(workers, answer.plan if answer else None)),
         graders=tuple(row for row in rows if row.scope == "scoring"),
         discarded=tuple(row for row in rows if row.scope != "scoring" and id(row) not in kept),
-        replies=_replies(sample) if shown else {},
+        replies=_replies(sample) if answer and answer.header.shown else {},
     )
 
 
@@ -287,14 +275,14 @@ def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
         own = tuple(row for row in rows if step_number(row) == index + 1)
         reads = tuple(read + 1 for read in workflow.reads(index)) if workflow else ()
         yield StepDetail(f"step {index + 1}: {step.worker}", step, reads, own)
-    yield from _unplanned([row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned)])
+    yield from _unplanned(row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned))
 
 
-def _unplanned(rows: Sequence[Call]) -> Iterator[StepDetail]:
-    names = dict.fromkeys(row.step or row.role for row in rows)
-    for name in names:
-        own = tuple(row for row in rows if (row.step or row.role) == name)
-        yield StepDetail(name, None, (), own)
+def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
+    groups: dict[str, list[Call]] = {}
+    for row in rows:
+        groups.setdefault(row.step or row.role, []).append(row)
+    yield from (StepDetail(name, None, (), tuple(own)) for name, own in groups.items())
 
 
 def _replies(sample: Json) -> Mapping[str, str]:
@@ -345,22 +333,21 @@ PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it w
 
 def query_text(folder: Path, wanted: QuestionFilter) -> str:
     """Return every query that fits, a block each; UserError with near matches when none does."""
-    return "\n\n".join(detail_text(one) for one in details(folder, wanted))
+    return "\n\n".join(map(_detail_text, details(folder, wanted)))
 
 
-def detail_text(detail: QueryDetail) -> str:
+def _detail_text(detail: QueryDetail) -> str:
     """Return one query as lines of text, free of control characters."""
     lines = [
         *_head(detail.row),
         *_section("conductor", detail.conductor, detail),
         *_section("workflow", detail.steps, detail),
     ]
-    for title, rows in (
-        ("graders (scoring, in no figure above)", detail.graders),
-        ("not graded (in no figure above)", detail.discarded),
-    ):
+    apart = {"graders (scoring, in no": detail.graders, "not graded (in no": detail.discarded}
+    for title, rows in apart.items():
         if rows:
-            lines += [f"  {title}", *(f"    {line}" for row in rows for line in _call(row, ""))]
+            lines.append(f"  {title} figure above)")
+            lines += [f"    {line}" for row in rows for line in _call(row, "")]
     lines += _verdict(detail.row)
     return "\n".join("".join(one if one.isprintable() else " " for one in line) for line in lines)
 
@@ -369,8 +356,8 @@ def _head(row: QueryRow) -> Iterator[str]:
     purpose = "" if row.purpose == "eval" else f", {row.purpose}"
     name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
     yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'unlabelled'}{purpose})"
-    more = ((row.retries, "retries"), (row.failed, "failed attempts"))
-    more = (*more, (row.cached_calls, "from the local cache"))
+    more = [(row.retries, "retries"), (row.failed, "failed attempts")]
+    more.append((row.cached_calls, "from the local cache"))
     said = "".join(f", {count} {name}" for count, name in more if count)
     yield f"  calls {row.calls}{said}; steps {_or(row.steps)}, depth {_or(row.depth)}"
     if row.stopped:
@@ -382,7 +369,9 @@ def _head(row: QueryRow) -> Iterator[str]:
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
     paid = PAID.get(row.label, " (would be; nothing was paid)")
-    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}{paid}"
+    unknown = f"{_bounds(row)} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+    billed = unknown if row.n_unknown else _usd(row.usd)
+    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {billed}{paid}"
     if row.grader_calls:
         yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"
     if row.discarded_calls:
@@ -392,11 +381,8 @@ def _head(row: QueryRow) -> Iterator[str]:
     yield f"  latency {_seconds(row.latency_s)}, critical path {_seconds(row.critical_path_s)}"
 
 
-def _billed(row: QueryRow) -> str:
-    if not row.n_unknown:
-        return _usd(row.usd)
-    bounds = f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
-    return f"{bounds} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+def _bounds(row: QueryRow | Call) -> str:
+    return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
 
 
 def _section(title: str, steps: tuple[StepDetail, ...], detail: QueryDetail) -> Iterator[str]:
@@ -422,7 +408,8 @@ def _call(row: Call, reply: str) -> Iterator[str]:
     ended = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
     yield f"{row.role} attempt {row.attempt}: {row.model}, {ended}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
-    yield f"  {tokens}; list {_usd(row.usd_list)}, billed {_attempt_usd(row)}{cache}"
+    billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
+    yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
     yield "  " + ", ".join(f"{name} {one}" for name, one in ids if one)
     if reply:
@@ -431,20 +418,12 @@ def _call(row: Call, reply: str) -> Iterator[str]:
         yield f"  reply sha256 {row.output_sha256}"
 
 
-def _attempt_usd(row: Call) -> str:
-    if row.billable == "unknown":
-        return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
-    return _usd(row.usd)
-
-
 def _verdict(row: QueryRow) -> Iterator[str]:
     said = f": {row.reason}" if row.reason else ""
     score = "" if row.score is None else f" {row.score:g}"
     yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{said}"
-    answer = (
-        row.answer if row.answer is not None else "none found" if row.score is not None else "-"
-    )
-    yield f"    answer {answer}; target {row.target if row.target is not None else '-'}"
+    missing = "-" if row.score is None else "none found"
+    yield f"    answer {missing if row.answer is None else row.answer}; target {row.target if row.target is not None else '-'}"
     if row.plan is not None and not row.plan.startswith("["):
         yield f"    plan {row.plan}"
     if row.target == SECRET:

@@ -37,11 +37,11 @@ from harness.ledger.totals import (
     CallKind,
     CallSum,
     CallSums,
+    InspectTokens,
     QueryTotals,
     QuestionResult,
     SpentSoFar,
     SystemRun,
-    Tokens,
     query_totals,
     spent_by,
     sums_by,
@@ -72,14 +72,11 @@ def load_runs(
             _join(groups, head)
     if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    once = {
-        id(group): sorted(group, key=lambda head: head.age, reverse=True)
-        for group in groups.values()
-    }
-    sat = list(once.values())
-    sums = map_in_processes(_sums, [[head.path for head in group] for group in sat])
-    found = (_run(group, *each) for group, each in zip(sat, sums, strict=True))
-    return tuple(found), tuple(foreign)
+    once = {id(group): group for group in groups.values()}
+    found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
+    sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
+    runs = (_run(group, *each) for group, each in zip(found, sums, strict=True))
+    return tuple(runs), tuple(foreign)
 
 
 def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
@@ -125,7 +122,7 @@ class _Head:
     facts: RunFacts
     asked: int
     epochs: int
-    told: Mapping[str, Tokens] | None
+    told: Mapping[str, InspectTokens] | None
 
 
 def _read_head(path: Path) -> _Head | None:
@@ -134,7 +131,7 @@ def _read_head(path: Path) -> _Head | None:
         facts = facts_in(about.get("metadata"), path)
         if facts is None:
             return None
-        epochs = _part(about, "config").get("epochs") or 1
+        epochs = (about.get("config") or NOTHING).get("epochs") or 1
         return _Head(
             path=path,
             # A regraded log repeats the old one's creation time, and has a later one in its name.
@@ -142,38 +139,29 @@ def _read_head(path: Path) -> _Head | None:
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
             facts=facts,
-            asked=len(_part(about, "dataset").get("sample_ids") or ()) * epochs,
+            asked=len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs,
             epochs=epochs,
             told=_told(log.header),
         )
 
 
-def _told(header: Json) -> Mapping[str, Tokens] | None:
-    totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
+def _told(header: Json) -> Mapping[str, InspectTokens] | None:
+    totals: Mapping[str, Json] = (header.get("stats") or NOTHING).get("model_usage") or NOTHING
     if header.get("status", "started") == "started" and not totals:
         return None
-    return {
-        model: (
-            usage.get("input_tokens") or 0,
-            usage.get("input_tokens_cache_read") or 0,
-            usage.get("input_tokens_cache_write") or 0,
-            usage.get("output_tokens") or 0,
-        )
-        for model, usage in totals.items()
-    }
+    return {model: _counted(usage) for model, usage in totals.items()}
 
 
-def _part(data: Json, name: str) -> Json:
-    found: Json | None = data.get(name)
-    return found or {}
+def _counted(usage: Json) -> InspectTokens:
+    read, write = (usage.get(f"input_tokens_cache_{way}") or 0 for way in ("read", "write"))
+    return usage.get("input_tokens") or 0, read, write, usage.get("output_tokens") or 0
 
 
 def _identity(facts: RunFacts) -> tuple[str, ...]:
     image = facts.box_facts.image_id if facts.box_facts else None
-    data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
-    suite = (*data, facts.box, image)
+    suite = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
     system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
-    return tuple(str(part) for part in (*suite, *system, facts.purpose))
+    return tuple(map(str, (*suite, facts.box, image, *system, facts.purpose)))
 
 
 def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
@@ -191,9 +179,9 @@ def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], Cal
             counted = attempt is not None and attempt.graded
             for event in entry.calls:
                 if event.id not in seen:
-                    billable = event.cache != "read"
-                    phase = event.phase
-                    kind = CallKind(entry.newest, event.role, event.model, phase, counted, billable)
+                    paid = event.cache != "read"
+                    called = event.role, event.model, event.phase
+                    kind = CallKind(entry.newest, *called, counted, paid)
                     spend.setdefault(kind, CallSum()).add(entry.call(event))
                     if event.id:  # events of very old logs have no uuid, and are no copies
                         seen.add(event.id)
@@ -257,11 +245,8 @@ def _about(header: Json, path: Path) -> tuple[LogFacts, RunFacts]:
 
 def _totals(entry: SampleCalls) -> QueryTotals:
     solving = [event for event in _last_tries(entry.calls) if event.phase == "solve"]
-    times = [
-        event.working_s
-        for event in solving
-        if event.role == CONDUCTOR and event.model.startswith(EMBEDDED)
-    ]
+    planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
+    times = [event.working_s for event in planned]
     known = [one for one in times if one is not None]
     seconds = sum(known) if times and len(known) == len(times) else None
     return query_totals(map(entry.call, solving), seconds)
@@ -367,11 +352,6 @@ def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))
     return spent_by(chain(_journalled(journals, book, known), _logged(logs, known)))
-
-
-def spent_in_logs(logs: Iterable[Path]) -> Decimal:
-    """Return the would-be dollars of all attempts in some logs."""
-    return spent_by(_logged(logs, frozenset())).usd
 
 
 def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[Call]:

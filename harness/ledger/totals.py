@@ -23,7 +23,7 @@ from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 
 Key = TypeVar("Key")
-Tokens = tuple[int, int, int, int]
+InspectTokens = tuple[int, int, int, int]
 """Input, cache reads, cache writes, output."""
 
 
@@ -109,7 +109,7 @@ class CallSum:
 
     def plus(self, other: "CallSum") -> "CallSum":
         """Return both together."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in NAMES)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in SUMMED)
         return CallSum(*(one + two for one, two in pairs))
 
     @property
@@ -144,7 +144,7 @@ class CallSum:
         return Paid(self.usd, high, self.unknown, self.unbilled - self.unknown)
 
 
-NAMES = tuple(CallSum.__dataclass_fields__)
+SUMMED = tuple(CallSum.__dataclass_fields__)
 
 
 def add_up(calls: Iterable[Call]) -> CallSum:
@@ -342,7 +342,7 @@ class SystemRun:
     """One for each pair that was begun, sorted by question and epoch."""
     spend: CallSums
     """Every call of all attempts, each once, added up by kind."""
-    told: Mapping[str, Tokens] | None
+    told: Mapping[str, InspectTokens] | None
     """Inspect's own totals in the newest log, by model; None for a log without totals."""
     paid: ByScope | None = None
     """What left a purse, by the journals; None where nothing did, and for runs without journals."""
