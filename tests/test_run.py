@@ -112,9 +112,8 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     assert found.usd_paid is None
     assert found.usd_at_least == 12 * Decimal("0.01")
     assert (found.n_failed, found.n_graded) == (len(lost), 12)
-    assert spent(log_dir, book_from_json(system_run.facts.prices)) == (12 + len(lost)) * Decimal(
-        "0.01"
-    )
+    book = book_from_json(system_run.facts.prices)
+    assert spent(log_dir, book) == (12 + len(lost)) * Decimal("0.01")
 
 
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
 
-Covered is what `podium run` writes and later commands read, not what is made from it. The root is a
-Merkle root (RFC 6962, section 2.1): first the head (versions, books, history), then each file by
-path, each log followed by its samples. So one line of hex fixes a whole run, and a log that is
-shared in part, or redacted, can still be checked sample by sample.
+Covered is what `podium run` writes and later commands read. The root is a Merkle root (RFC 6962,
+section 2.1): first the head (versions, books, history), then each file by path, each log followed
+by its samples, so that a log that is shared in part, or redacted, can be checked sample by sample.
 """
 
 import hashlib
@@ -95,35 +94,24 @@ class FileEntry:
 
     def facts(self) -> dict[str, Any]:
         """Return all but the samples, as plain JSON values."""
-        return {
-            "path": self.path,
-            "kind": self.kind,
-            "sha256": self.sha256,
-            "bytes": self.size,
-            "rows": self.rows,
-            "last": self.last,
-            "faults": list(self.faults),
-            "rest": self.rest,
-            "about": dict(self.about),
-        }
+        names = ("path", "kind", "sha256", "size", "rows", "last", "faults", "rest", "about")
+        facts = {"bytes" if name == "size" else name: getattr(self, name) for name in names}
+        return {**facts, "faults": list(self.faults), "about": dict(self.about)}
 
     def leaves(self) -> Iterator[bytes]:
         """Yield what the tree holds of the file: itself, then each sample, in file order."""
         yield canonical(self.facts())
-        for member, digest in self.samples:
-            yield canonical([self.path, member, digest])
+        yield from (canonical([self.path, *one]) for one in self.samples)
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
     """Return the files that a manifest is about, in the order of their paths."""
+    patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
+    patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     found: dict[str, FileKind] = {}
-    for path in log_dir.rglob("*.eval"):
-        found[path.relative_to(log_dir).as_posix()] = "log"
-    for path in log_dir.glob(f"{FOLDER}/**/*.jsonl"):
-        found[path.relative_to(log_dir).as_posix()] = "journal"
-    for pattern in RECORDS:
-        for path in log_dir.rglob(pattern):
-            found.setdefault(path.relative_to(log_dir).as_posix(), "record")
+    for pattern, kind in patterns.items():
+        for path in log_dir.glob(pattern):
+            found[path.relative_to(log_dir).as_posix()] = kind
     # A pipe in the place of a file would be waited for, and a device has no end.
     return {path: found[path] for path in sorted(found) if (log_dir / path).is_file()}
 
@@ -142,10 +130,10 @@ def inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry,
     """Return every covered file; one whose bytes are those of a `known` entry is not unpacked."""
     made: list[FileEntry] = []
     for path, kind in covered(log_dir).items():
-        file = log_dir / path
-        digest, before = file_digest(file), known.get(path)
-        same = before is not None and before.sha256 == digest and before.kind == kind
-        made.append(before if before is not None and same else _read(file, path, kind, digest))
+        digest, before = file_digest(log_dir / path), known.get(path)
+        if before is None or (before.sha256, before.kind) != (digest, kind):
+            before = _read(log_dir / path, path, kind, digest)
+        made.append(before)
     return tuple(made)
 
 
@@ -163,8 +151,7 @@ def file_digest(path: Path, first: int | None = None) -> str:
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
     """Return one file as it is now."""
-    file = log_dir / path
-    return _read(file, path, kind, file_digest(file))
+    return _read(log_dir / path, path, kind, file_digest(log_dir / path))
 
 
 def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
@@ -174,32 +161,30 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
         return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if path.endswith(".json"):
-        return replace(plain, samples=tuple(_parts(file)))
+        return replace(plain, samples=_parts(file))
     return _read_log(file, plain) if kind == "log" else plain
 
 
-def _parts(file: Path) -> Iterator[tuple[str, str]]:
+def _parts(file: Path) -> tuple[tuple[str, str], ...]:
     try:
         parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
-        texts = {name: canonical(parts[name]) for name in sorted(parts)}
+        texts = [(name, canonical(parts[name])) for name in sorted(parts)]
     except (OSError, ValueError, RecursionError):
-        return
-    for name, text in texts.items():
-        yield name, hashlib.sha256(text).hexdigest()
+        return ()
+    return tuple((name, hashlib.sha256(text).hexdigest()) for name, text in texts)
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
     """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
     # What is empty holds nothing that could be changed later, only added to.
-    inside: Mapping[str, object] = EMPTY
-    if isinstance(value, dict):
-        inside = cast(Mapping[str, object], value)
-    elif isinstance(value, list):
-        rows = cast(Sequence[object], value)
-        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
     if not levels or not isinstance(value, dict | list):
         yield name, value
         return
+    if isinstance(value, dict):
+        inside = cast(Mapping[str, object], value)
+    else:
+        rows = cast(Sequence[object], value)
+        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
     for key, one in inside.items():
         yield from _named(f"{name}/{key}" if name else key, one, levels - 1)
 
@@ -215,21 +200,17 @@ def _row_name(at: int, row: object) -> str:
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
     try:
         with open_log(file) as log:
-            members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
+            members = [(one.filename, _member_digest(log.zip, one)) for one in log.zip.infolist()]
             about = _about(log.header)
     except UserError:
         return plain
     samples = tuple(one for one in members if one[0].startswith(SAMPLES))
-    others = [one for one in members if not one[0].startswith(SAMPLES)]
-    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest(others), about=about)
+    others = [[*one] for one in members if not one[0].startswith(SAMPLES)]
+    rest = hashlib.sha256(canonical(others)).hexdigest()
+    return replace(plain, rows=len(samples), samples=samples, rest=rest, about=about)
 
 
-def rest_digest(members: Sequence[tuple[str, str]]) -> str:
-    """Return one digest over members that hold no sample."""
-    return hashlib.sha256(canonical([list(one) for one in members])).hexdigest()
-
-
-def member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+def _member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     """Return the sha256 of a member's bytes, unpacked; `damaged` when they cannot be unpacked."""
     try:
         return hashlib.sha256(archive.read(member)).hexdigest()
@@ -325,12 +306,8 @@ class Manifest:
 
     def head(self) -> dict[str, Any]:
         """Return what the first leaf says: all but the files and the root."""
-        return {
-            "schema": self.schema,
-            "podium": self.podium,
-            "inspect": self.inspect,
-            "order": self.order,
-            "written": self.written,
+        names = ("schema", "podium", "inspect", "order", "written")
+        return {name: getattr(self, name) for name in names} | {
             "books": [dict(one) for one in self.books],
             "suites": [dict(one) for one in self.suites],
             "history": [one.facts() for one in self.history],
@@ -378,7 +355,7 @@ def write_manifest(log_dir: Path) -> Manifest:
         inspect=version("inspect-ai"),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
         books=_distinct(files, ("book", "book_date", "book_sha256")),
-        suites=_distinct(files, ("suite", "suite_version", "data_revision")),
+        suites=_distinct(files, ABOUT),
         history=history,
         files=files,
     )
@@ -468,7 +445,7 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
     known = {one.path: one for one in before.files}
-    here = [one for one in files if one.path in known]
+    pairs = [(known[one.path], one) for one in files if one.path in known]
     return EarlierRoot(
         root=before.root,
         written=before.written,
@@ -477,9 +454,9 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
         changed=changed(log_dir, before.files, files),
         added=tuple(one.path for one in files if one.path not in known),
         grown=tuple(
-            one.path
-            for one in here
-            if one.sha256 != known[one.path].sha256 and is_expected(log_dir, known[one.path], one)
+            now.path
+            for old, now in pairs
+            if now.sha256 != old.sha256 and is_expected(log_dir, old, now)
         ),
     )
 

@@ -423,7 +423,8 @@ def _verdict(row: QueryRow) -> Iterator[str]:
     score = "" if row.score is None else f" {row.score:g}"
     yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{said}"
     missing = "-" if row.score is None else "none found"
-    yield f"    answer {missing if row.answer is None else row.answer}; target {row.target if row.target is not None else '-'}"
+    answer, target = row.answer, "-" if row.target is None else row.target
+    yield f"    answer {missing if answer is None else answer}; target {target}"
     if row.plan is not None and not row.plan.startswith("["):
         yield f"    plan {row.plan}"
     if row.target == SECRET:
