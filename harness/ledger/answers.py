@@ -1,6 +1,6 @@
 """What a log says of each answer: its verdict and why, its plan, and its vote.
 
-Of suites whose questions may not be published, texts are withheld here, at the source, so that no
+Texts of suites whose questions may not be published are withheld here, at the source, so that no
 view of the ledger can show them; digests stay.
 """
 
@@ -125,7 +125,6 @@ def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
 
 
 def _span_seconds(rows: Sequence[Call]) -> float | None:
-    """Return the time from the first attempt's beginning to the last one's end; None if unknown."""
     if len(rows) == 1 or rows[-1].latency_s is None:
         return rows[-1].latency_s
     begun = [seconds_between(rows[0].started, row.started) for row in rows]
@@ -196,7 +195,7 @@ def log_header(header: Json) -> LogHeader:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """One (question, epoch) pair as one log has it."""
+    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
 
     header: LogHeader
     question: str
@@ -206,15 +205,12 @@ class AnswerRecord:
     reason: str
     parsed: bool
     answer: str | None
-    """What was found in the reply; None when nothing was, `withheld` where it may not be shown."""
     target: str | None
     steps: int | None
     depth: int | None
     stopped: str | None
     plan: str | None
-    """The workflow as JSON, or why it was malformed; without its texts where they are withheld."""
     plan_sha256: str | None
-    """Of the plan's text, also where the text is withheld."""
     latency_s: float | None
 
     @property

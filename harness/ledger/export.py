@@ -1,8 +1,7 @@
 """The ledger as files for others, and SQL over them.
 
-An export is written beside, then moved into place whole: the same logs, journals and podium give
-the same bytes. What its export.json lists was written here and may be replaced; anything else
-stays. A query sees `calls` and `queries` and can name no file: DuckDB is locked before it sees one.
+The same logs, journals and podium give the same bytes. What export.json lists was written here and
+may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
 import hashlib
@@ -335,10 +334,7 @@ class Result:
 
 
 def ask(source: Path, query: str) -> Result:
-    """Run one SELECT over a run's directory, an export's directory or a Parquet file.
-
-    UserError, in one sentence, for SQL that is wrong and for anything but one SELECT.
-    """
+    """Run one SELECT over a run's or export's directory, or a Parquet file; UserError for more."""
     views = exported_tables(source)
     connection = opened(views)
     try:

@@ -32,17 +32,11 @@ from harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """The journal of a call cannot be written; its cause says why.
-
-    No `Exception`: Inspect goes on with a call when a hook raises one.
-    """
+    """A call's journal cannot be written. No `Exception`: Inspect would go on with the call."""
 
 
 class NotAllowed(BaseException):
-    """An attempt may not be paid for; its cause is the `SpendLimit` that says why.
-
-    No `Exception`, for the same reason.
-    """
+    """An attempt may not be paid for, as its cause says; no `Exception` for the same reason."""
 
 
 FIELDS = (
@@ -344,7 +338,6 @@ WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
 """Exceptions that only carry another one: the kind of failure is the other's."""
 
 NO_CHOICES = "NoChoices"
-"""The kind of failure of a call that was answered without a reply: nobody said anything."""
 
 DEEPEST_USAGE = 4
 """Levels of a provider's own usage that are kept; theirs have two."""

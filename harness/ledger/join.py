@@ -1,9 +1,8 @@
 """Which line of a journal and which event of a log are one call, and the rows they make.
 
-A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one
-event per HTTP attempt. Where the two say different things, the journal stands in the row and the
-audit names the difference. What only a journal has was lost by the log; what only a log has is
-older than journals, or escaped them, which the audit names.
+A call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one event per
+HTTP attempt. Where the two say different things, the journal stands in the row. What only a journal
+has was lost by the log; what only a log has is older than journals, or escaped them.
 """
 
 from collections import defaultdict
@@ -251,7 +250,6 @@ class Merged:
     gathered: Gathered
     rows: list[Call]
     seen: dict[str, LoggedEvent]
-    """Every event once, by uuid, as its newest log has it."""
     events_of: dict[str, list[LoggedEvent]]
     escaped: list[str]
     copies: list[str]
@@ -296,7 +294,6 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
-    """Say whether a log embeds a book that is not known yet, or its built-in prices."""
     # A run that an older version began embeds none in its first logs.
     known = found.get(str(prices.get("sha256")))
     return known is None or (bool(prices.get("built_in")) and not known.built_in)
@@ -391,7 +388,6 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
 
 
 def _base(record: CallRecord) -> Base:
-    """Return what a journal says of a call."""
     intent, head = record.intent, record.journal.head
     asked: Json = intent.get("sample") or NOTHING
     return {
@@ -427,7 +423,6 @@ class LogFacts:
     name: str
     task: str
     facts: RunFacts | None
-    """None for logs that `podium run` did not write."""
     book: Book | None
 
 

@@ -88,7 +88,6 @@ class Intent:
     prompt_bytes: int
     max_tokens: int | None
     span: str | None
-    """Inspect's span around the call: the log's events name it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +108,6 @@ class CallOutcome:
     """True when nothing was generated or billed: the provider refused the request, or a limit of
     ours ended it before it was sent (then there is an error and no event)."""
     from_store: bool = False
-    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     latency_s: float | None = None
     output_sha256: str | None = None
     """Of the completion alone: all that older journals have of a reply."""
@@ -119,8 +117,7 @@ class CallOutcome:
     """Of the whole reply: its text, its reasoning and its calls of tools."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
-    """What it cost at the run's book, in plain notation, for the audit to recompute; None when that
-    is unknown."""
+    """At the run's book, in plain notation, for the audit to recompute; None when unknown."""
 
     @property
     def unbelieved(self) -> bool:
@@ -162,11 +159,7 @@ class Journal:
         self.write("outcome", {"call": call, **_values(outcome)})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line in one system call: a process that is killed leaves whole lines.
-
-        Raises OSError, which names the file, when it cannot be written whole: a call that nobody
-        will remember is not made.
-        """
+        """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
         with self._lock:
             line, digest = _linked({"kind": kind, "at": _now(), **fields}, self._last)
             try:
@@ -288,7 +281,6 @@ class AttemptLines:
     retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     followed: int = 0
     last: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The last `again` line."""
 
     def add(self, line: Mapping[str, Any], schema: object) -> None:
         """Take a `retry` or an `again` line of a journal of some schema."""
@@ -344,7 +336,6 @@ class JournalChain:
     lines: int
     """Whole lines; one that was cut short is none."""
     last: str
-    """Digest of the last line, `BEGINNING` without one."""
     faults: tuple[ChainFault, ...]
 
 

@@ -1,9 +1,5 @@
 """An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
 
-    with open_log(path) as log:
-        for sample in log.samples():
-            calls, lost = [*events_of(sample)], [*lost_in(sample)]
-
 The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
 changes a log goes through Inspect.
 """
@@ -155,18 +151,13 @@ Place = tuple[Phase, str | None]
 
 @dataclass(slots=True)
 class CallEvent:
-    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times as long.
-
-    Words of a provider (`error`) are as the log has them: `redacted_message` before showing.
-    """
+    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times longer."""
 
     id: str
-    """uuid of the event."""
     span: str | None
     """Inspect's span around the call; the journal's intent names it too."""
     phase: Phase
     step: str | None
-    """Name of the innermost workflow step, e.g. `step 2: sage`."""
     role: str
     """Worker name, `conductor` or `grader`; the model's name where the call had no role."""
     model: str
@@ -177,8 +168,8 @@ class CallEvent:
     """As Inspect counted it: what is in Inspect's totals."""
     cache: Cache
     pending: bool
-    """Begun and never ended: the run was stopped."""
     error: str | None
+    """As the log has it: `redacted_message` before showing."""
     stop: str | None
     started: str
     completed: str | None
@@ -189,7 +180,6 @@ class CallEvent:
     """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
     max_tokens: int | None
     raw_usage: Json | None
-    """The provider's own usage, where the log kept its response."""
     longest_s: float | None
     """How long its whole sample took by a steady clock, where the log says."""
 

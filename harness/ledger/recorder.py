@@ -122,7 +122,6 @@ class CallInFlight:
 
     output: ModelOutput | None = None
     usage: Usage | None = None
-    """What the provider counted; None when it counted nothing."""
     price: CallPrice | None = None
     """What its reply cost, for whoever pays; None where nobody counts dollars."""
     usd: Decimal | None = None

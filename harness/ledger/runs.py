@@ -129,10 +129,7 @@ class RunFacts(BaseModel):
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the `.eval` files of several directories, each once, in a fixed order.
-
-    A path may also be one `.eval` file. UserError when a path does not exist or nothing is found.
-    """
+    """Return the `.eval` files of directories, or files, each once; UserError where none is."""
     found: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():
@@ -159,19 +156,13 @@ def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...
 
 
 def read_log(path: Path) -> EvalLog | None:
-    """Read one log whole; None when it carries nothing of podium's.
-
-    UserError names a file that is truncated or no log at all.
-    """
+    """Read one log whole; None when it has nothing of podium's, UserError when it is damaged."""
     log = _read(path, header_only=False)
     return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return what the log says about its run; None when `podium run` did not write it.
-
-    UserError when it did, but says something this version does not understand.
-    """
+    """Return what a log says of its run; None for a foreign log, UserError for a newer one."""
     return facts_in(log.eval.metadata, path)
 
 
@@ -216,7 +207,6 @@ class RunFiles:
     logs: tuple[Path, ...]
     """Newest first."""
     journals: tuple[Path, ...]
-    """By name, which is by time."""
 
     @property
     def size(self) -> int:
@@ -230,10 +220,7 @@ def has_system_runs(folder: Path) -> bool:
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the system runs below a directory, sorted; journals without a log are system runs too.
-
-    UserError when there is neither a log nor a journal, and for a damaged log.
-    """
+    """Return the system runs below a directory, sorted, also of journals alone; UserError: none."""
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
@@ -296,11 +283,9 @@ class SampleRecord:
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     plan: Mapping[str, Any]
-    """Shape of the work as podium's solver wrote it: steps, depth, plan."""
     started: str
     completed: str
     retried: int
-    """Attempts within this run that failed before this one."""
     events: list[CallEvent]
     lost: list[CallEvent]
     """What is left of those attempts."""
@@ -335,10 +320,7 @@ def read_log_record(
     answers: bool = False,
     digests: "Digester | None" = None,
 ) -> LogRecord:
-    """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
-
-    UserError for a damaged log, and one of another version of podium.
-    """
+    """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
         header = log.header
         eval_, stats = header["eval"], header.get("stats") or NOTHING
@@ -460,10 +442,7 @@ class Gathered:
 def gather(
     files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
 ) -> Gathered:
-    """Read a system run's files, with each answer, and the digests of texts, where asked for.
-
-    UserError for a damaged file.
-    """
+    """Read a system run's files, with answers and digests where asked for; UserError for damage."""
     found = Gathered(files, [], [], {})
     for path in files.journals:
         journal = JournalRecord(path, {})

@@ -186,7 +186,6 @@ class StepDetail:
 
     name: str
     step: Step | None
-    """As planned; None where the plan is not known."""
     reads: tuple[int, ...]
     rows: tuple[Call, ...]
     """Its attempts, in time; empty for a step that was not run."""
@@ -201,7 +200,6 @@ class QueryDetail:
     steps: tuple[StepDetail, ...]
     graders: tuple[Call, ...]
     discarded: tuple[Call, ...]
-    """Attempts at the question that were not graded."""
     replies: Mapping[str, str]
     """First words of each reply, by event, `…` where cut; empty where texts are withheld."""
 
@@ -337,7 +335,6 @@ def query_text(folder: Path, wanted: QuestionFilter) -> str:
 
 
 def _detail_text(detail: QueryDetail) -> str:
-    """Return one query as lines of text, free of control characters."""
     lines = [
         *_head(detail.row),
         *_section("conductor", detail.conductor, detail),

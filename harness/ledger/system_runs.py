@@ -1,9 +1,8 @@
 """Runs of systems, read from logs: what each question got, and what all their calls come to.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, spend is counted from all of them, and a call that several logs repeat (told by its
-event's uuid) counts once. Logs are read raw and one sample at a time, newest log first, and calls
-are added up (totals.py) as they pass; the logs of many runs are read in several processes.
+log that has it, and a call that several repeat (told by its event's uuid) counts once. Logs are
+read raw, newest first, one sample at a time, those of many runs in several processes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -58,10 +57,7 @@ GROUPINGS = ("difficulty", "platform")
 def load_runs(
     dirs: Sequence[Path], recursive: bool = True
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs in some directories, and the foreign logs that were passed over.
-
-    UserError for a damaged file, and when no log of podium's is left.
-    """
+    """Return the system runs below directories, and the foreign logs; UserError when no log is ours."""
     groups: dict[object, list[_Head]] = {}
     foreign: list[Path] = []
     for path in find_logs(dirs, recursive):
@@ -165,11 +161,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 
 
 def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Read the logs of one run, newest first; each pair counts as the newest log has it.
-
-    Returns one result for each pair that was begun, sorted, and every call once, by kind.
-    UserError for a damaged log, and for one that `podium run` did not write.
-    """
+    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     seen: set[str] = set()
@@ -203,7 +195,6 @@ class SampleCalls:
     current: bool
     """True in the newest log that has the pair."""
     newest: bool
-    """True for the newest log of all."""
 
     def call(self, event: CallEvent) -> Call:
         """Return a call as its log alone tells it, at the book in the log."""
@@ -318,10 +309,9 @@ def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def read_paid(logs: Sequence[Path]) -> ByScope | None:
-    """Return what a run paid by scope, by the journals of the task that its logs are of.
+    """Return what a run paid by scope, by its task's journals: only they have every call.
 
-    Only journals have every call. None for what cost nothing, because its workers are not live, and
-    for logs older than journals. UserError as `read_figures`.
+    None for what cost nothing, because its workers are not live, and for logs older than journals.
     """
     with open_log(logs[0]) as log:
         about, facts = _about(log.header, logs[0])
@@ -364,7 +354,6 @@ def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[
 
 
 def _logged(logs: Iterable[Path], known: Set[str]) -> Iterator[Call]:
-    """Yield every call of some logs that was not read from a local cache, each once."""
     seen: set[str] = set()
     for path in logs:
         with open_log(path) as log, naming(path):

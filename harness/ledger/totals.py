@@ -1,11 +1,9 @@
-"""THE sum: calls added up, per question and per system.
+"""THE sum: calls added up, per question and per system, for all that shows or limits spend.
 
-The report's table, the audit, limits, `reprice` and the export all add up calls here, and nowhere
-else. No file is read here: calls come joined from journals and logs (join.py), or from logs alone
-(system_runs.py). Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at
-the list price in the log's book, as if nothing had been cached anywhere, so that systems can be
-compared. *Paid*: the calls of all attempts that a provider billed, by the journals where there are
-any; nothing for recorded and rehearsal workers. Calls that grade are in neither.
+Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the list price in
+the log's book, as if nothing had been cached anywhere, so that systems can be compared. *Paid*: the
+calls of all attempts that a provider billed, by the journals where there are any; nothing for
+recorded and rehearsal workers. Calls that grade are in neither.
 """
 
 from collections import Counter
@@ -31,8 +29,7 @@ InspectTokens = tuple[int, int, int, int]
 class CallSum:
     """Sums over some calls, of what is known, and how many calls each of them lacks.
 
-    Whoever shows a sum decides whether a part that is missing makes it unknown. Added up one call
-    at a time, so that no million calls are ever held at once.
+    Whoever shows a sum decides whether a part that is missing makes it unknown.
     """
 
     calls: int = 0
@@ -60,11 +57,9 @@ class CallSum:
     unpriced: int = 0
     """Calls that were answered, and lack a price: the reason where there is no dollar figure."""
     unknown: int = 0
-    """Calls of which nobody knows whether they were billed."""
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
     usd_gpu: Decimal = ZERO
-    """The same in dollars; beside `usd`, never added to it."""
 
     def add(self, call: Call) -> None:
         """Count one call, or one attempt at it."""
@@ -220,9 +215,7 @@ class Paid:
     high: Decimal | None = ZERO
     """None: nothing bounds a call whose end is unknown, or a billed call has no price."""
     unknown: int = 0
-    """Attempts of which nobody knows whether they were billed."""
     unpriced: int = 0
-    """Attempts that were billed and have no price."""
 
     @property
     def exact(self) -> Decimal | None:
@@ -250,20 +243,16 @@ class QueryTotals:
 
     calls: int
     tokens_in: int | None
-    """Cached input included."""
     tokens_out: int | None
     tokens_reasoning: int | None
-    """Part of `tokens_out`."""
     worker_tokens_out: int | None
     """Output of workers alone: the token count of the Conductor paper (reference for Table 6)."""
     conductor_tokens: int | None
-    """Input and output of the model that plans."""
     usd: Decimal | None
     worker_calls: int
     """Those of workers that had a reply: what a manifest says beforehand."""
     conductor_s: float | None
-    """Seconds in which a model that plans in this process worked; None where none did, or where
-    they are unknown."""
+    """Seconds of a model that plans in this process; None where none did, or unknown."""
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
@@ -306,7 +295,6 @@ class QuestionResult:
     depth: int | None
     stopped: str | None
     latency_s: float | None
-    """Wall time of the solver, as measured in this run."""
     totals: QueryTotals
     official: float | None = None
     """The published evaluator's verdict, where the suite gives one beside its own."""
@@ -314,8 +302,7 @@ class QuestionResult:
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
     vote: str | None = None
-    """Digest of the answer that was found, the same for what means the same in another order of
-    options; None where none was. For counting votes alone: it shows no text."""
+    """Digest of the answer that was found, in any order of options; it shows no text."""
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
     planned: bool = False
@@ -369,7 +356,6 @@ class SystemTotals:
     conductor_tokens: float | None
     usd: Decimal | None
     paid: Paid
-    """All that was paid for answers, failed attempts included."""
     usd_paid: Decimal | None
     """The same over the pairs begun so far, and not divided; None when it is a range."""
     usd_spent: Decimal | None
@@ -473,11 +459,10 @@ class SpentSoFar:
 
 
 def spent_by(calls: Iterable[Call]) -> SpentSoFar:
-    """Add up what some calls have spent, for a limit.
+    """Add up what some calls have spent, for a limit; UserError names a worker without a price.
 
     An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
-    where nothing bounds that, as the dearest call of its price. UserError names a worker whose
-    replies have no price.
+    where nothing bounds that, as the dearest call of its price.
     """
     known = ZERO
     dearest: dict[str, Decimal] = {}
