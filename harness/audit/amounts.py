@@ -348,7 +348,7 @@ def _last_attempts(evidence: Evidence) -> dict[str, int]:
     last: dict[str, int] = {}
     calls = evidence.merged.gathered.calls
     for row in evidence.rows:
-        if row.call not in calls or not calls[row.call].tries.waited:
+        if row.call not in calls or not calls[row.call].waited:
             last[row.call] = max(row.attempt, last.get(row.call, 0))
     return last
 
@@ -493,7 +493,7 @@ def failed_attempts(evidence: Evidence) -> InvariantCheck:
             found.weak[f"attempts that may have been billed, {bound}"] += 1
     for call, record in evidence.merged.gathered.calls.items():
         events = evidence.merged.events_of[call]
-        sent = len(record.retries) + (not record.tries.waited)
+        sent = len(record.retries) + (not record.waited)
         if record.outcome is not None and events and len(events) != sent:
             said = f"the log has {len(events)} attempts, the journal {sent}"
             found.faults.append(AuditFault("I9", evidence.name, f"call {call}", said))

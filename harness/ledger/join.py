@@ -357,13 +357,13 @@ def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iter
     if not record.retries and len(events) < 2 and not (last and tries_within(last)):
         yield ended(1, record.outcome, last, why)  # nearly all calls
         return
-    earlier = events if record.tries.waited else events[:-1]
+    earlier = events if record.waited else events[:-1]
     tries: list[AttemptEnd] = []
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
         event = earlier[at] if at < len(earlier) else None
         tries += (*within(event, 0), after_retry(0, retry, event))
-    if not record.tries.waited:  # else what was to follow never went out
+    if not record.waited:  # else what was to follow never went out
         rest = (*within(last, 0), ended(0, record.outcome, last, why))
         tries += (_since_retry(told, record) for told in rest)
     for number, told in enumerate(tries, 1):
@@ -374,10 +374,10 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
     """Return an attempt from when it went out: journals time whole calls."""
     if not record.retries:
         return told
-    after = record.tries.last.get("after_s")
+    after = record.last.get("after_s")
     if told.latency_s is not None and isinstance(after, float):
         took = max(told.latency_s - after, 0.0)
-        return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
+        return replace(told, started=str(record.last["at"]), latency_s=round(took, 6))
     begun, took = str(record.retries[-1].get("at", "")), told.latency_s
     if took is not None and record.outcome is not None:
         try:

@@ -274,28 +274,6 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
                 unreadable.append(number)
 
 
-@dataclass(slots=True)
-class AttemptLines:
-    """The HTTP attempts of a call that failed with another to follow, and how many did follow."""
-
-    retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    followed: int = 0
-    last: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def add(self, line: Mapping[str, Any], schema: object) -> None:
-        """Take a `retry` or an `again` line of a journal of some schema."""
-        if line.get("kind") == "retry":
-            self.retries.append(dict(line))
-        else:
-            self.last = dict(line)
-        self.followed += (line.get("kind") == "again") != (schema == OLDER)
-
-    @property
-    def waited(self) -> bool:
-        """Whether the call ended, or its process did, while it waited to try again."""
-        return len(self.retries) > self.followed
-
-
 def usage_of(line: Mapping[str, Any]) -> Usage | None:
     """Return the usage of an outcome line."""
     stored = line.get("usage")

@@ -22,7 +22,7 @@ from harness.files import first_line
 from harness.ledger.answers import AnswerRecord, answered, log_header
 from harness.ledger.journal import (
     FOLDER,
-    AttemptLines,
+    OLDER,
     JournalChain,
     folder_of,
     read_chain,
@@ -415,13 +415,26 @@ class CallRecord:
 
     journal: JournalRecord
     intent: Json
-    tries: AttemptLines = field(default_factory=AttemptLines)
+    retries: list[Json] = field(default_factory=list[Json])
+    """Its failed HTTP attempts that another was to follow."""
+    followed: int = 0
+    last: Json = field(default_factory=dict[str, Any])
+    """The last `again` line."""
     outcome: Json | None = None
 
+    def tried(self, line: Json) -> None:
+        """Take a `retry` or an `again` line."""
+        if line.get("kind") == "retry":
+            self.retries.append(line)
+        else:
+            self.last = line
+        older = self.journal.head.get("schema") == OLDER
+        self.followed += (line.get("kind") == "again") != older
+
     @property
-    def retries(self) -> list[Json]:
-        """Its failed HTTP attempts that another was to follow."""
-        return self.tries.retries
+    def waited(self) -> bool:
+        """Whether the call ended, or its process did, while it waited to try again."""
+        return len(self.retries) > self.followed
 
 
 @dataclass(slots=True)
@@ -499,7 +512,7 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     elif known is None:
         found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
     elif kind in ("retry", "again"):
-        known.tries.add(entry, journal.head.get("schema"))
+        known.tried(entry)
     elif known.outcome is not None:
         found.twice.append(f"call {call} has two outcomes")
     else:

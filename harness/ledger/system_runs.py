@@ -57,7 +57,7 @@ GROUPINGS = ("difficulty", "platform")
 def load_runs(
     dirs: Sequence[Path], recursive: bool = True
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and the foreign logs; UserError when no log is ours."""
+    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
     groups: dict[object, list[_Head]] = {}
     foreign: list[Path] = []
     for path in find_logs(dirs, recursive):
@@ -71,7 +71,19 @@ def load_runs(
     once = {id(group): group for group in groups.values()}
     found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
     sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
-    runs = (_run(group, *each) for group, each in zip(found, sums, strict=True))
+    runs = (
+        SystemRun(
+            facts=group[0].facts,
+            paths=tuple(head.path for head in group),
+            asked=max(group[0].asked, len(attempts)),
+            epochs=group[0].epochs,
+            attempts=attempts,
+            spend=spend,
+            told=group[0].told,
+            paid=paid,
+        )
+        for group, (attempts, spend, paid) in zip(found, sums, strict=True)
+    )
     return tuple(runs), tuple(foreign)
 
 
@@ -79,31 +91,10 @@ def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, 
     return *read_figures(paths), read_paid(paths)
 
 
-def _run(
-    newest_first: Sequence["_Head"],
-    attempts: tuple[QuestionResult, ...],
-    spend: CallSums,
-    paid: ByScope | None,
-) -> SystemRun:
-    newest = newest_first[0]
-    return SystemRun(
-        facts=newest.facts,
-        paths=tuple(head.path for head in newest_first),
-        asked=max(newest.asked, len(attempts)),
-        epochs=newest.epochs,
-        attempts=attempts,
-        spend=spend,
-        told=newest.told,
-        paid=paid,
-    )
-
-
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
     """Put a log to those of its task and to those of its experiment, which become one group."""
-    same_task = groups.get(head.task, [])
-    same_run = groups.get(head.identity, [])
-    together = same_task if same_task is same_run else [*same_task, *same_run]
-    group = [*together, head]
+    same_task, same_run = groups.get(head.task, []), groups.get(head.identity, [])
+    group = [*same_task, *(() if same_task is same_run else same_run), head]
     for member in group:
         groups[member.task] = groups[member.identity] = group
 
@@ -239,7 +230,7 @@ def _totals(entry: SampleCalls) -> QueryTotals:
     planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
     times = [event.working_s for event in planned]
     known = [one for one in times if one is not None]
-    seconds = sum(known) if times and len(known) == len(times) else None
+    seconds = sum(known) if known and len(known) == len(times) else None
     return query_totals(map(entry.call, solving), seconds)
 
 
