@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
@@ -232,8 +232,8 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
     if has_system_runs(source):  # a run's own directory may hold an export as well
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
-    there = {name: source / f"{name}.parquet" for name in TABLES}
-    found = {name: path for name, path in there.items() if path.is_file()}
+    there = (source / f"{name}.parquet" for name in TABLES)
+    found = {path.stem: path for path in there if path.is_file()}
     if not found:
         raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
     return _checked(found)
@@ -375,24 +375,16 @@ def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
 
 def as_text(result: Result, most: int = MOST) -> Iterator[str]:
     """Yield the lines of an aligned table; numbers to the right, NULL as such."""
-    rows: list[tuple[str, ...]] = []
-    numeric = [True] * len(result.names)
-    more = 0
-    for row in result.rows:
-        if len(rows) == most:
-            more += 1
-            continue
-        rows.append(tuple(map(cell, row)))
-        numeric = [so and _is_number(one) for so, one in zip(numeric, row, strict=True)]
-    widths = [
-        max(len(line[index]) for line in (result.names, *rows))
-        for index in range(len(result.names))
-    ]
+    shown = list(islice(result.rows, most))
+    numeric = [all(map(_is_number, column)) for column in zip(*shown, strict=True)]
+    rows = [tuple(map(cell, row)) for row in shown]
+    widths = [max(map(len, column)) for column in zip(result.names, *rows, strict=True)]
+    numeric = numeric or [True] * len(widths)
     for line in (result.names, tuple("-" * width for width in widths), *rows):
         cells = zip(line, widths, numeric, strict=True)
         padded = (one.rjust(width) if so else one.ljust(width) for one, width, so in cells)
         yield "  ".join(padded).rstrip()
-    if more:
+    if more := sum(1 for _ in result.rows):
         yield f"({more} more rows; --format csv or json has all)"
 
 

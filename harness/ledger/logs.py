@@ -8,7 +8,7 @@ import json
 import re
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -413,22 +413,26 @@ class ScoredSample(Protocol):
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
     """Yield what is wrong with the members of an archive, by their names."""
-    often = Counter(one.filename for one in log.zip.infolist())
+    members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
+    for one in log.zip.infolist():
+        members[one.filename].append(one)
     stopped = log.header.get("status", "started") != "success"
-    for name, count in often.items():
-        if count > 1 and not (stopped and _was_tried_again(log.zip, name)):
-            yield _twice(log.zip, name, count)
+    for name, copies in members.items():
+        if len(copies) > 1 and not (stopped and _was_tried_again(log.zip, copies)):
+            alike = len({(one.CRC, one.file_size) for one in copies}) == 1
+            how = ", always the same" if alike else ": readers take different ones"
+            said = f"it stands in the archive {len(copies)} times{how}"
+            yield Oddity(name, said, grave=not alike)
         if not INSPECTS.fullmatch(name):
             yield Oddity(name, "Inspect writes no such member", grave=False)
 
 
-def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
+def _was_tried_again(archive: zipfile.ZipFile, copies: Sequence[zipfile.ZipInfo]) -> bool:
     """Say whether all copies of a sample but the last ended in an error."""
     # A run that goes on copies those, and Inspect packs the log anew only if it ends well.
-    earlier = [one for one in archive.infolist() if one.filename == name][:-1]
-    copies = [_read(archive, one) for one in earlier]
-    return name.startswith(SAMPLES) and all(
-        isinstance(one, dict) and cast(Json, one).get("error") for one in copies
+    earlier = [_read(archive, one) for one in copies[:-1]]
+    return copies[0].filename.startswith(SAMPLES) and all(
+        isinstance(one, dict) and cast(Json, one).get("error") for one in earlier
     )
 
 
@@ -438,14 +442,6 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
         return json.loads(archive.read(member))
     except Exception:  # a damaged member may fail anywhere in zip, zstd or JSON
         return None
-
-
-def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
-    members = [one for one in archive.infolist() if one.filename == name]
-    alike = len({(one.CRC, one.file_size) for one in members}) == 1
-    if alike:
-        return Oddity(name, f"it stands in the archive {count} times, always the same", grave=False)
-    return Oddity(name, f"it stands in the archive {count} times: readers take different ones")
 
 
 def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
@@ -482,7 +478,7 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
 
 
 def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    results: Json = header.get("results") or {}
+    results: Json = header.get("results") or NOTHING
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):
         yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
@@ -508,8 +504,6 @@ def _stated(results: Json) -> float | None:
     return None
 
 
-def _value(summary: Mapping[str, Any]) -> float | None:
-    scores: Json = summary.get("scores") or {}
-    score: Json = scores.get(PODIUM) or {}
-    value = score.get("value")
+def _value(summary: Json) -> float | None:
+    value = score_in(summary).get("value")
     return value if isinstance(value, int | float) and value == value else None

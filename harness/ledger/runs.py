@@ -376,13 +376,9 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
 
 
 def _lengths(events: Sequence[Json]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for event in events:
-        if event["event"] == "model":
-            said = (event.get("output") or NOTHING).get("completion")
-            if isinstance(said, str):
-                found[event.get("uuid") or ""] = len(said)
-    return found
+    models = (event for event in events if event["event"] == "model")
+    said = ((one, (one.get("output") or NOTHING).get("completion")) for one in models)
+    return {one.get("uuid") or "": len(text) for one, text in said if isinstance(text, str)}
 
 
 @dataclass(slots=True)
