@@ -150,7 +150,10 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
             for writer in writers.values():
                 writer.close(about)
         (fresh / PAGE).write_text(schema_page())
-        files = _move(fresh, out)
+        new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
+        listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
+        (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
+        files = tuple((fresh / name).replace(out / name) for name in (*new, LISTED))
     size = sum(path.stat().st_size for path in files)
     return Exported(files, counts["calls"], counts["queries"], size)
 
@@ -207,13 +210,6 @@ def _beside(out: Path) -> Generator[Path]:
         yield fresh
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
-    new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
-    listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
-    (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
-    return tuple((fresh / name).replace(out / name) for name in (*new, LISTED))
 
 
 parquet: Any = import_module("pyarrow.parquet")  # it has no types

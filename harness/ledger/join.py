@@ -7,6 +7,7 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from harness.ledger.call import (
     Billable,
     Cache,
     Call,
-    UsageSource,
     billable_failure,
     billable_reply,
     canonical,
@@ -50,13 +50,8 @@ from harness.prices.cost import Price
 from harness.records import Usage
 from harness.suite import failure_kind
 
-SOURCES: Mapping[str, UsageSource] = {
-    "live": "provider",
-    "recorded": "recorded",
-    "rehearsal": "rehearsal",
-}
-
-
+REPLAYS = ("recorded", "rehearsal")
+"""Labels that are also the source of what their calls used."""
 Base = dict[str, Any]
 """What all attempts of a call have in common: fields of `Call`."""
 
@@ -212,11 +207,12 @@ def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
     """Return the row of one attempt; it began when its event says, else when its call began."""
     sizes = base["prompt_bytes"], base["max_tokens"]
     attempted = Attempted(told.billable, told.cache, told.usage, base["service"], *sizes)
+    source = base["label"] if base["label"] in REPLAYS else "provider"
     parts: dict[str, Any] = {
         **base,
         **{name: getattr(told, name) for name in TOLD},
         "event": told.event.id if told.event else None,
-        "usage_source": SOURCES.get(base["label"], "provider") if told.usage else "missing",
+        "usage_source": source if told.usage else "missing",
         "started": told.started or base["started"],
         "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
         **token_columns(told.usage),
@@ -278,25 +274,21 @@ def merged(gathered: Gathered) -> Merged:
 def _books(gathered: Gathered) -> dict[str, Book]:
     found: dict[str, Book] = {}
     for log in gathered.logs:
-        if log.facts is not None and _says_more(log.facts.prices, found):
-            book = book_from_json(log.facts.prices)
-            found[book.sha256] = book
+        if log.facts is not None:
+            prices = log.facts.prices
+            known = found.get(str(prices.get("sha256")))
+            # A run that an older version began embeds no built-in prices in its first logs.
+            if known is None or (prices.get("built_in") and not known.built_in):
+                book = book_from_json(prices)
+                found[book.sha256] = book
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
         if wanted and wanted not in found:
-            try:
+            with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
-            except UserError:
-                continue
-            if book.sha256 == wanted:
-                found[wanted] = book
+                if book.sha256 == wanted:
+                    found[wanted] = book
     return found
-
-
-def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
-    # A run that an older version began embeds none in its first logs.
-    known = found.get(str(prices.get("sha256")))
-    return known is None or (bool(prices.get("built_in")) and not known.built_in)
 
 
 def _list_events(found: Merged) -> None:

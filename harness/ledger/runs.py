@@ -353,6 +353,10 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
     value = score_in(sample).get("value")
     number = isinstance(value, int | float) and value == value
     failed = sample.get("error") is not None
+    models = (one for one in sample.get("events") or () if one["event"] == "model")
+    said = (
+        (one.get("uuid") or "", (one.get("output") or NOTHING).get("completion")) for one in models
+    )
     pair = (str(sample["id"]), int(sample["epoch"]))
     return SampleRecord(
         question=pair[0],
@@ -371,14 +375,8 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         retried=len(sample.get("error_retries") or ()),
         events=list(events_of(sample)),
         lost=list(lost_in(sample)),
-        chars=_lengths(sample.get("events") or ()),
+        chars={one: len(text) for one, text in said if isinstance(text, str)},
     )
-
-
-def _lengths(events: Sequence[Json]) -> dict[str, int]:
-    models = (event for event in events if event["event"] == "model")
-    said = ((one, (one.get("output") or NOTHING).get("completion")) for one in models)
-    return {one.get("uuid") or "": len(text) for one, text in said if isinstance(text, str)}
 
 
 @dataclass(slots=True)

@@ -393,7 +393,10 @@ def system_totals(run: SystemRun) -> SystemTotals:
     rows = [attempt.totals for attempt in graded]
     begun, whole = len(run.attempts), total(run.spend.values())
     answering, scoring = _paid(run, "inference", "solve"), _paid(run, "scoring", "score")
-    spent = answering.exact
+    spent, facts = answering.exact, run.facts
+    replayed = facts.label == "recorded" or any(
+        worker.model.startswith(f"{REPLAYING}/") for worker in facts.workers.values()
+    )
     return SystemTotals(
         n_asked=run.asked,
         n_graded=len(graded),
@@ -407,7 +410,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         steps=_mean([attempt.steps for attempt in graded]),
         depth=_mean([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
-        latency_s=None if _replayed(run) else _mean([one.latency_s for one in graded]),
+        latency_s=None if replayed else _mean([one.latency_s for one in graded]),
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
@@ -429,13 +432,6 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     if billed.low <= paid.low:
         return paid
     return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
-
-
-def _replayed(run: SystemRun) -> bool:
-    models = [worker.model for worker in run.facts.workers.values()]
-    return run.facts.label == "recorded" or any(
-        model.startswith(f"{REPLAYING}/") for model in models
-    )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
