@@ -88,8 +88,7 @@ def step_number(row: Call) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def without_texts(plan: str) -> str:
-    """Return a plan as it may be shown where its texts may quote a question: workers and reads."""
+def _without_texts(plan: str) -> str:
     workflow = workflow_of(plan)
     if workflow is None:
         return SECRET
@@ -239,7 +238,7 @@ def answered(sample: Json, header: LogHeader) -> AnswerRecord:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
+        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
         plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
     )

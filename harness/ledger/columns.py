@@ -288,28 +288,25 @@ class ParquetWriter:
         self._held, self._rows = [], 0
 
 
-class LineWriter:
+class _LineWriter:
     """A text file to which each row is a line; `head` and `end` are before and after."""
 
     def __init__(
         self, path: Path, line: Callable[[Row], str], head: str = "", end: str = ""
     ) -> None:
-        """Open a new file."""
         self._file = path.open("x", encoding="utf-8", newline="")
         self._line, self._end = line, end
         self._file.write(head)
 
     def write(self, table: Any) -> None:
-        """Append a table."""
         self._file.writelines(self._line(row) for row in rows_in(table))
 
     def close(self, metadata: Mapping[str, str]) -> None:
-        """Finish the file."""
         self._file.write(self._end)
         self._file.close()
 
 
-Writer = ParquetWriter | LineWriter
+Writer = ParquetWriter | _LineWriter
 
 
 def rows_in(table: Any) -> Iterator[Row]:
@@ -333,16 +330,16 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
         return ParquetWriter(path, schema)
     if format in ("jsonl", "otel"):
         made = attributes if format == "otel" else dict[str, Any]
-        return LineWriter(path, lambda row: json.dumps(made(row), ensure_ascii=False) + "\n")
+        return _LineWriter(path, lambda row: json.dumps(made(row), ensure_ascii=False) + "\n")
     names: Sequence[str] = schema.names
     if format == "csv":
         head = csv_line(names) + "\n"
-        return LineWriter(path, lambda row: csv_line(row.values()) + "\n", head)
+        return _LineWriter(path, lambda row: csv_line(row.values()) + "\n", head)
     if format == "md":
         head = _md_line(names) + "|---" * len(names) + "|\n"
-        return LineWriter(path, lambda row: _md_line(row.values()), head)
+        return _LineWriter(path, lambda row: _md_line(row.values()), head)
     head = HTML.format(head="".join(f"<th>{html.escape(name)}</th>" for name in names))
-    return LineWriter(path, _html_line, head, "</table>\n")
+    return _LineWriter(path, _html_line, head, "</table>\n")
 
 
 HTML = (

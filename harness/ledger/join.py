@@ -53,7 +53,7 @@ from harness.suite import failure_kind
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
 Base = dict[str, Any]
-"""What all attempts of a call have in common: fields of `Call`."""
+"""Fields of `Call` that all attempts of a call have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,9 @@ class AttemptEnd:
     raw_usage: Mapping[str, Any] | None = None
 
 
-def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
-    """Return an HTTP attempt that failed and was followed by another."""
+def _after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
     said: Json = retry or NOTHING
-    status = said.get("http_status") or status_of(event)
+    status = said.get("http_status") or _status_of(event)
     return AttemptEnd(
         attempt=attempt,
         event=event,
@@ -89,7 +88,7 @@ def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> At
         started=event.started if event else "",
         http_status=status,
         error=said.get("error") or (failure_kind(event.error or "") if event else "failed"),
-        request_id=request_id_of(event),
+        request_id=_request_id_of(event),
         latency_s=event.latency_s if event else None,
     )
 
@@ -98,8 +97,7 @@ CLIENT_RETRY = "ClientRetry"
 """The kind of failure of a try after which a provider's own client tried again by itself."""
 
 
-def tries_within(event: CallEvent) -> int:
-    """Return how many HTTP tries were made inside one event before its last."""
+def _tries_within(event: CallEvent) -> int:
     return max(event.retries, len(event.request_ids) - 1)
 
 
@@ -110,7 +108,7 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
     if event is None:
         return
     answered = [*event.request_ids]
-    tries = tries_within(event)
+    tries = _tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
     for number in range(tries):
@@ -164,7 +162,7 @@ def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
     """Return an attempt that only a log knows the end of."""
     if event.pending:
         return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
-    status = status_of(event)
+    status = _status_of(event)
     doubtful = bool(event.error) or event.raw_usage is not None
     billable = billable_reply(event.cache, event.usage, status, doubtful=doubtful)
     return AttemptEnd(
@@ -175,7 +173,7 @@ def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
         cache=event.cache,
         started=event.started,
         served_model=None if event.error else event.served_model,
-        request_id=request_id_of(event),
+        request_id=_request_id_of(event),
         http_status=status,
         error=failure_kind(event.error) if event.error else None,
         stop=None if event.error else event.stop,
@@ -184,14 +182,12 @@ def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
     )
 
 
-def status_of(event: CallEvent | None) -> int | None:
-    """Return the HTTP status with which a provider refused; None when it did not."""
+def _status_of(event: CallEvent | None) -> int | None:
     said = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
     return said["status"] if is_refusal(said.get("status")) else None
 
 
-def request_id_of(event: CallEvent | None) -> str | None:
-    """Return the provider's id of the last HTTP request."""
+def _request_id_of(event: CallEvent | None) -> str | None:
     found = event.request_ids[-1].get("id") if event and event.request_ids else None
     return found if isinstance(found, str) else None
 
@@ -346,7 +342,7 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
 def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[AttemptEnd]:
     """Yield how each HTTP attempt of a call ended: its lines beside its event, where it has one."""
     last = events[-1] if events else None
-    if not record.retries and len(events) < 2 and not (last and tries_within(last)):
+    if not record.retries and len(events) < 2 and not (last and _tries_within(last)):
         yield ended(1, record.outcome, last, why)  # nearly all calls
         return
     earlier = events if record.waited else events[:-1]
@@ -354,7 +350,7 @@ def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iter
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
         event = earlier[at] if at < len(earlier) else None
-        tries += (*within(event, 0), after_retry(0, retry, event))
+        tries += (*within(event, 0), _after_retry(0, retry, event))
     if not record.waited:  # else what was to follow never went out
         rest = (*within(last, 0), ended(0, record.outcome, last, why))
         tries += (_since_retry(told, record) for told in rest)

@@ -95,7 +95,6 @@ class CallOutcome:
     """How a call has ended."""
 
     event: str | None
-    """uuid of the ModelEvent of the last attempt."""
     usage: Usage | None
     cache: Cache = "none"
     served_model: str | None = None
@@ -133,7 +132,6 @@ class Journal:
     _handle: int
     _last: str = BEGINNING
     _whole: int = 0
-    """Bytes of whole lines."""
     _torn: bool = False
     """Whether part of a line lies behind them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -334,7 +332,7 @@ def read_chain(path: Path) -> JournalChain:
             else:
                 cut.append(ChainFault(number, "truncated", "it ends in the middle of a line"))
     last = next((link.own for link in reversed(links) if link.own), BEGINNING)
-    return JournalChain(len(links), last, (*faults_of(links), *cut))
+    return JournalChain(len(links), last, (*_faults_of(links), *cut))
 
 
 def names_torn(line: bytes, before: bytes) -> bool:
@@ -345,8 +343,7 @@ def names_torn(line: bytes, before: bytes) -> bool:
     return named == hashlib.sha256(before.removesuffix(b"\n")).hexdigest()
 
 
-def faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
-    """Return what is wrong with a chain, by its lines."""
+def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
     # A line that names another one than its predecessor is where lines are missing, unless both are
     # here in another order, or the lines between them were put in.
     places = {link.own: at for at, link in enumerate(links) if link.own}

@@ -155,7 +155,6 @@ class CallEvent:
 
     id: str
     span: str | None
-    """Inspect's span around the call; the journal's intent names it too."""
     phase: Phase
     step: str | None
     role: str
@@ -181,7 +180,7 @@ class CallEvent:
     max_tokens: int | None
     raw_usage: Json | None
     longest_s: float | None
-    """How long its whole sample took by a steady clock, where the log says."""
+    """Of its whole sample, by a steady clock, where the log says."""
 
     @property
     def refused(self) -> bool:

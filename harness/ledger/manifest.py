@@ -29,7 +29,6 @@ from harness.reply_cache import FOLDER as STORE
 from harness.text import pluralise
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
-"""The root of a tree without leaves."""
 
 
 def leaf(data: bytes) -> bytes:
@@ -77,20 +76,16 @@ class FileEntry:
     kind: FileKind
     sha256: str
     size: int
-    """In bytes."""
     rows: int | None = None
     """Lines of a journal, samples of a log; None where it could not be read."""
     last: str | None = None
-    """Digest of a journal's last line."""
     faults: tuple[str, ...] = ()
     """What was wrong with a journal's chain already when it was taken in."""
     samples: tuple[tuple[str, str], ...] = ()
     """A log's samples in file order: member, sha256 of its bytes unpacked. Of a record in JSON, its
     parts by name, so that one that took something in is told from one that was changed."""
     rest: str | None = None
-    """One digest over a log's other members."""
     about: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a log says of suite, prices and versions."""
 
     def facts(self) -> dict[str, Any]:
         """Return all but the samples, as plain JSON values."""
@@ -126,8 +121,7 @@ def uncovered(log_dir: Path) -> list[str]:
     return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 
-def inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
-    """Return every covered file; one whose bytes are those of a `known` entry is not unpacked."""
+def _inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
     made: list[FileEntry] = []
     for path, kind in covered(log_dir).items():
         digest, before = file_digest(log_dir / path), known.get(path)
@@ -293,7 +287,6 @@ class Manifest:
 
     schema: Literal["podium-manifest-1"] = SCHEMA
     podium: str
-    """Version that wrote the manifest."""
     inspect: str
     order: str = ORDER
     written: str
@@ -342,7 +335,7 @@ def write_manifest(log_dir: Path) -> Manifest:
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
-    files = inventory(log_dir, known)
+    files = _inventory(log_dir, known)
     if before is not None and before.files == files and not damaged:
         return before
     history = before.history if before else ()

@@ -169,14 +169,13 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
 
 
 @dataclass(frozen=True, slots=True)
-class Payment:
+class _Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
     span: str | None
 
     async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
         await self.allowance.take()
 
     def failed(self, status: int | None) -> None:
@@ -185,7 +184,6 @@ class Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
         # One that got no answer may have been billed; one refused as too long costs nothing.
         if asked.ended is None:
             return
@@ -215,7 +213,7 @@ def _unanswered(event: ModelEvent | None) -> int:
 
 
 @dataclass(slots=True)
-class JournalledCall:
+class _JournalledCall:
     """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
 
     Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
@@ -231,7 +229,6 @@ class JournalledCall:
     """Whether an attempt has failed and the next has not gone out."""
 
     def goes_out(self) -> None:
-        """Write down that an attempt goes out; OSError when it cannot be written."""
         if self.waits:
             self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
@@ -250,13 +247,11 @@ class JournalledCall:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
         self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
 
     @property
     def took_s(self) -> float:
-        """Seconds since it went out."""
         return monotonic() - self.began if self.call else 0.0
 
 
@@ -264,7 +259,7 @@ class JournalledCall:
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = current().recorder, current_span_id()
-    flight = JournalledCall(request, recorder, span) if recorder else None
+    flight = _JournalledCall(request, recorder, span) if recorder else None
     try:
         with run_context(announced=flight):
             yield
@@ -286,7 +281,7 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
 def _end(
     asked: CallInFlight,
     event: ModelEvent | None,
-    flight: JournalledCall | None,
+    flight: _JournalledCall | None,
     error: BaseException | None = None,
 ) -> None:
     """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
@@ -305,7 +300,7 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
+def _write(asked: CallInFlight, flight: _JournalledCall | None) -> None:
     if flight and asked.ended:
         flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
@@ -328,12 +323,12 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     return asked
 
 
-def _payment(request: Request, spend: Spend) -> Payment:
+def _payment(request: Request, spend: Spend) -> _Payment:
     sizes = request.prompt_bytes, request.max_tokens
     attempted = Attempted("unknown", "none", None, request.service, *sizes)
     price = spend.book.price(request.price_ref) if request.is_bounded else None
     allowance = Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
-    return Payment(allowance, current_span_id())
+    return _Payment(allowance, current_span_id())
 
 
 def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:

@@ -203,7 +203,6 @@ class RunFiles:
     folder: str
     """Where its logs lie, below the directory that was named; empty for that directory."""
     task: str
-    """Inspect's task name; that of the journals' folder where there is no log."""
     logs: tuple[Path, ...]
     """Newest first."""
     journals: tuple[Path, ...]
@@ -288,7 +287,6 @@ class SampleRecord:
     retried: int
     events: list[CallEvent]
     lost: list[CallEvent]
-    """What is left of those attempts."""
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
     digests: "SampleDigests | None" = None
@@ -308,9 +306,7 @@ class LogRecord:
     role_usage: Mapping[str, Json]
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
-    """One per sample, where they were asked for: they hold texts."""
     oddities: tuple[Oddity, ...] = ()
-    """What no log of Inspect's is like, where digests were asked for."""
 
 
 def read_log_record(
@@ -387,7 +383,6 @@ class JournalRecord:
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
     torn: int = 0
-    """Lines of which a machine that went down, say, has left a part."""
     calls: int = 0
     closed: bool = False
     """Whether its process ended in good order: the last line says so, in older ones the totals."""

@@ -48,11 +48,10 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
         if row.question and row.scope in ("inference", "scoring"):
             groups.setdefault(_pair(row, row), []).append(row)
     order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
-    return [query_row(groups[pair], last.get(pair)) for pair in order]
+    return [_query_row(groups[pair], last.get(pair)) for pair in order]
 
 
-def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    """Add up one question's rows, beside what its log says of it; one of the two must be there."""
+def _query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     solving = answering(rows, answer)
     kept = {id(row) for row in solving}
     scoring = [row for row in rows if row.scope == "scoring"]
@@ -188,7 +187,6 @@ class StepDetail:
     step: Step | None
     reads: tuple[int, ...]
     rows: tuple[Call, ...]
-    """Its attempts, in time; empty for a step that was not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +255,7 @@ def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> 
     kept = {id(row) for row in solving}
     workers = [row for row in solving if row.role != CONDUCTOR]
     return QueryDetail(
-        row=query_row(rows, answer),
+        row=_query_row(rows, answer),
         conductor=tuple(_unplanned(row for row in solving if row.role == CONDUCTOR)),
         steps=tuple(_steps(workers, answer.plan if answer else None)),
         graders=tuple(row for row in rows if row.scope == "scoring"),

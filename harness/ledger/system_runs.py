@@ -184,7 +184,6 @@ class SampleCalls:
     """Of an attempt that was made again, its names alone."""
     calls: tuple[CallEvent, ...]
     current: bool
-    """True in the newest log that has the pair."""
     newest: bool
 
     def call(self, event: CallEvent) -> Call:

@@ -44,14 +44,11 @@ class CallSum:
     output: int = 0
     reasoning: int = 0
     orchestration: int = 0
-    """Tokens that products spent on models of their own, in and out; in no other count."""
     usd: Decimal = ZERO
-    """At the rates that a provider bills."""
     unbilled: int = 0
     usd_list: Decimal = ZERO
     unlisted: int = 0
     high: Decimal = ZERO
-    """The most that the calls with a bound can have cost."""
     unbounded: int = 0
     """Calls that nothing bounds, or whose price is unknown."""
     unpriced: int = 0
@@ -173,7 +170,6 @@ class CallKind(NamedTuple):
     """What calls have in common that are added up."""
 
     newest: bool
-    """True for calls that were read from the newest log of a run."""
     role: str
     model: str
     phase: Phase
@@ -286,7 +282,6 @@ class QuestionResult:
     value: float | None
     """None when unscored: we failed, or the run has not got there."""
     reason: str
-    """Why it is unscored; empty when it was graded."""
     parsed: bool
     """False when it was graded wrong because no answer could be found in the reply."""
     kind: str
@@ -326,9 +321,7 @@ class SystemRun:
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int
     attempts: tuple[QuestionResult, ...]
-    """One for each pair that was begun, sorted by question and epoch."""
     spend: CallSums
-    """Every call of all attempts, each once, added up by kind."""
     told: Mapping[str, InspectTokens] | None
     """Inspect's own totals in the newest log, by model; None for a log without totals."""
     paid: ByScope | None = None
@@ -360,7 +353,6 @@ class SystemTotals:
     """The same over the pairs begun so far, and not divided; None when it is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
-    """Paid to graders that are models; in no figure per query."""
     steps: float | None
     depth: float | None
     latency_s: float | None
@@ -373,7 +365,6 @@ class SystemTotals:
     conductor_s: float | None
     """Of a model that plans in this process, on this machine's processor; None without one."""
     n_failed: int
-    """Calls that ended in an error; what a provider billed for them is unknown."""
 
     @property
     def usd_at_least(self) -> Decimal:
