@@ -16,8 +16,8 @@ from harness.ledger.totals import (
     CallKind,
     CallSum,
     CallSums,
+    InspectTokens,
     SystemRun,
-    Tokens,
     failed,
     grades,
     in_table,
@@ -34,13 +34,13 @@ from reports.render import as_json, markdown_file, refuse_foreign, rows_csv, tex
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-NOTHING: Tokens = (0, 0, 0, 0)
+NOTHING: InspectTokens = (0, 0, 0, 0)
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Tokens]
+Gap = tuple[Cause, InspectTokens]
 """A cause, and Inspect's tokens less the table's."""
 
 
@@ -73,7 +73,7 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
+def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> list[Gap]:
     """Return Inspect's tokens less the table's, model by model, split by cause."""
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
@@ -83,7 +83,7 @@ def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
     return gaps
 
 
-def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
+def _split(theirs: InspectTokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
     again = _total_tokens(ours, failed)
     cached = _less(NOTHING, _total_tokens(ours, is_cached))
     graded = _total_tokens(ours, grades)
@@ -103,9 +103,9 @@ def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
     return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
 
 
-def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
+def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, InspectTokens]:
     """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
-    summed: dict[Cause, Tokens] = {}
+    summed: dict[Cause, InspectTokens] = {}
     for cause, tokens in gaps:
         if tokens != NOTHING:
             a, b, c, d = map(abs, tokens) if cause == "unexplained" else tokens
@@ -114,7 +114,7 @@ def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Tokens]:
     return summed
 
 
-def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
+def _gap_words(gaps: Mapping[Cause, InspectTokens]) -> str:
     if not gaps:
         return "equal to Inspect's own totals."
     more = [
@@ -131,21 +131,21 @@ def _gap_words(gaps: Mapping[Cause, Tokens]) -> str:
     return "; ".join(parts) + "."
 
 
-def _tokens(tokens: Tokens) -> str:
+def _tokens(tokens: InspectTokens) -> str:
     """Return tokens in (cached ones included) and out."""
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
+def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> InspectTokens:
     """Add up calls; one that reported no usage is in neither of the totals compared."""
     return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
 
 
-def _four(tally: CallSum) -> Tokens:
+def _four(tally: CallSum) -> InspectTokens:
     return (tally.input, tally.cache_read, tally.cache_write, tally.output)
 
 
-def _less(left: Tokens, right: Tokens) -> Tokens:
+def _less(left: InspectTokens, right: InspectTokens) -> InspectTokens:
     return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3])
 
 

@@ -144,9 +144,12 @@ def sent_digest(messages: Iterable[object]) -> str:
     return _of_turns(_turn(message, str) for message in messages)
 
 
-def reply_digest(output: object) -> str:
+def reply_digest(output: object, told: Told = str) -> str:
     """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
-    return _of_reply(output, str)
+    said = storable(told(str(_part(output, "completion") or "")))
+    choices = cast(Sequence[object], _part(output, "choices") or ())
+    parts = [_content(_part(choice, "message"), told) for choice in choices]
+    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
 
 
 def text_digest(text: str) -> str:
@@ -202,7 +205,7 @@ class _SampleTexts:
             _of_turns(turns),
             any(map(_is_merged, inline)) or not self._merged.isdisjoint(refs),
             text_digest(self.told(output.get("completion") or "")) if came else None,
-            _of_reply(output, self.told) if came else None,
+            reply_digest(output, self.told) if came else None,
         )
 
     def _pooled(self, at: int) -> str:
@@ -269,13 +272,6 @@ def _turn(message: object, told: Told) -> str:
     text, others = _content(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
-
-
-def _of_reply(output: object, told: Told) -> str:
-    said = storable(told(str(_part(output, "completion") or "")))
-    choices = cast(Sequence[object], _part(output, "choices") or ())
-    parts = [_content(_part(choice, "message"), told) for choice in choices]
-    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
 
 
 def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:

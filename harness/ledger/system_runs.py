@@ -6,7 +6,7 @@ read raw, newest first, one sample at a time, those of many runs in several proc
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -72,14 +72,12 @@ def load_runs(
     found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
     sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
     runs = (
-        SystemRun(
-            facts=group[0].facts,
+        replace(
+            group[0].run,
             paths=tuple(head.path for head in group),
-            asked=max(group[0].asked, len(attempts)),
-            epochs=group[0].epochs,
+            asked=max(group[0].run.asked, len(attempts)),
             attempts=attempts,
             spend=spend,
-            told=group[0].told,
             paid=paid,
         )
         for group, (attempts, spend, paid) in zip(found, sums, strict=True)
@@ -106,10 +104,8 @@ class _Head:
     task: str
     identity: tuple[str, ...]
     """An experiment that grew (a larger limit) may have a new task id, and is the same one."""
-    facts: RunFacts
-    asked: int
-    epochs: int
-    told: Mapping[str, InspectTokens] | None
+    run: SystemRun
+    """As the log's header has it."""
 
 
 def _read_head(path: Path) -> _Head | None:
@@ -119,16 +115,14 @@ def _read_head(path: Path) -> _Head | None:
         if facts is None:
             return None
         epochs = (about.get("config") or NOTHING).get("epochs") or 1
+        asked = len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs
         return _Head(
             path=path,
             # A regraded log repeats the old one's creation time, and has a later one in its name.
             age=(about["created"], path.name),
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
-            facts=facts,
-            asked=len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs,
-            epochs=epochs,
-            told=_told(log.header),
+            run=SystemRun(facts, (path,), asked, epochs, (), {}, _told(log.header)),
         )
 
 

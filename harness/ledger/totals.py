@@ -6,10 +6,11 @@ calls of all attempts that a provider billed, by the journals where there are an
 recorded and rehearsal workers. Calls that grade are in neither.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -149,21 +150,15 @@ def add_up(calls: Iterable[Call]) -> CallSum:
 
 def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:
     """Return the sums of groups of calls."""
-    found: dict[Key, CallSum] = {}
+    found: dict[Key, CallSum] = defaultdict(CallSum)
     for call in calls:
-        name = key(call)
-        if name not in found:
-            found[name] = CallSum()
-        found[name].add(call)
-    return found
+        found[key(call)].add(call)
+    return dict(found)
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
     """Return the sum of some sums."""
-    found = CallSum()
-    for one in sums:
-        found = found.plus(one)
-    return found
+    return reduce(CallSum.plus, sums, CallSum())
 
 
 class CallKind(NamedTuple):
