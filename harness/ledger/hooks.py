@@ -249,12 +249,10 @@ class SampleDigests:
 
 def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
     choices: Sequence[Json] = (sample.get("output") or NOTHING).get("choices") or ()
-    if choices and _content(choices[0].get("message"), told)[0] != storable(answer):
-        yield "its output"
     turns: Sequence[Json] = sample.get("messages") or ()
-    last = turns[-1] if turns else NOTHING
-    if last.get("role") == "assistant" and _content(last, told)[0] != storable(answer):
-        yield "its last message"
+    shown = [("its output", one.get("message")) for one in choices[:1]]
+    shown += [("its last message", one) for one in turns[-1:] if one.get("role") == "assistant"]
+    return (where for where, one in shown if _content(one, told)[0] != storable(answer))
 
 
 def _graded(sample: Json) -> str:

@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isnan
@@ -68,23 +68,19 @@ class RawLog:
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
     """Open an `.eval` file; UserError names one that is damaged or no Inspect log."""
-    try:
-        size = regular_size(path)
-        file = path.open("rb")
-    except OSError as error:
-        raise damaged(path, str(error)) from error
-    with file:
+    with ExitStack() as stack:
         try:
-            archive = zipfile.ZipFile(file)
+            size = regular_size(path)
+            file = stack.enter_context(path.open("rb"))
+            archive = stack.enter_context(zipfile.ZipFile(file))
             refuse_bomb(archive, size)
         except UNREADABLE as error:
             raise damaged(path, str(error)) from error
-        with archive:
-            names = archive.NameToInfo
-            found = next((names[name] for name in HEADERS if name in names), None)
-            if found is None:
-                raise damaged(path, "it has no header")
-            yield RawLog(path, _parsed(path, file, found), archive, file)
+        names = archive.NameToInfo
+        found = next((names[name] for name in HEADERS if name in names), None)
+        if found is None:
+            raise damaged(path, "it has no header")
+        yield RawLog(path, _parsed(path, file, found), archive, file)
 
 
 @contextmanager

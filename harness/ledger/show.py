@@ -56,15 +56,29 @@ def _query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     kept = {id(row) for row in solving}
     scoring = [row for row in rows if row.scope == "scoring"]
     discarded = [row for row in rows if row.scope == "inference" and id(row) not in kept]
+    replayed = any(
+        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
+    )
+    timed = None if replayed else answer
     parts: dict[str, Any] = {
-        **_answer(answer),
+        **{name: getattr(answer, name) if answer else UNANSWERED.get(name) for name in SAID},
         **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_figures(solving, scoring, discarded),
-        **_times(solving, answer),
+        "latency_s": timed.latency_s if timed else None,
+        "critical_path_s": critical_path(solving, timed.plan) if timed else None,
+        "started": min((row.started for row in solving), default=None),
         "logs": _names(row.log for row in rows),
         "journals": _names(row.journal for row in rows),
     }
     return QueryRow(**parts)
+
+
+UNANSWERED: Mapping[str, Any] = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
+SAID = (
+    *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
+    *UNANSWERED,
+)
+"""What a row has of its answer; what stands there without one is in `UNANSWERED`, or None."""
 
 
 def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
@@ -88,15 +102,6 @@ def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, 
         "purpose": getattr(of, "purpose", "selection" if choosing else "eval"),
         "question": asked.question,
         "epoch": asked.epoch,
-    }
-
-
-def _answer(answer: AnswerRecord | None) -> Mapping[str, Any]:
-    none = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
-    names = ("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan")
-    return {
-        name: getattr(answer, name) if answer else none.get(name)
-        for name in (*names, "plan_sha256", *none)
     }
 
 
@@ -140,18 +145,6 @@ def _figures(
         "failed": every.failed,
         "n_unpriced": once.unlisted,
         "n_unknown": every.unknown,
-    }
-
-
-def _times(solving: Sequence[Call], answer: AnswerRecord | None) -> Mapping[str, Any]:
-    replayed = any(
-        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
-    )
-    timed = answer is not None and not replayed
-    return {
-        "latency_s": answer.latency_s if answer and timed else None,
-        "critical_path_s": critical_path(solving, answer.plan) if answer and timed else None,
-        "started": min((row.started for row in solving), default=None),
     }
 
 
