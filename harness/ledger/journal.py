@@ -325,22 +325,15 @@ def read_chain(path: Path) -> JournalChain:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 link = _link(line[:-1])
-                if link.own and names_torn(line, before):
-                    links.pop()
+                torn = json.loads(line).get("sha256") if link.own and TORN in line else None
+                if torn and torn == hashlib.sha256(before.removesuffix(b"\n")).hexdigest():
+                    links.pop()  # the line before, which this one names (`mend`)
                 links.append(link)
                 before = line
             else:
                 cut.append(ChainFault(number, "truncated", "it ends in the middle of a line"))
     last = next((link.own for link in reversed(links) if link.own), BEGINNING)
     return JournalChain(len(links), last, (*_faults_of(links), *cut))
-
-
-def names_torn(line: bytes, before: bytes) -> bool:
-    """Say whether a line names the one before it as torn (`harness.ledger.journal.mend`)."""
-    if TORN not in line:
-        return False
-    named: object = json.loads(line).get("sha256")
-    return named == hashlib.sha256(before.removesuffix(b"\n")).hexdigest()
 
 
 def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:

@@ -139,8 +139,6 @@ ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correla
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
 """The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
-Span = tuple[str | None, str | None, str]
-"""Parent, type and name."""
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 
@@ -285,40 +283,22 @@ class Places:
     """
 
     def __init__(self, events: Iterable[Json]) -> None:
-        """Note the spans that begin in some events."""
-        self._spans: dict[str, Span] = {
-            event["id"]: (event.get("parent_id"), event.get("type"), event["name"])
-            for event in events
-            if event["event"] == "span_begin"
-        }
-        self._known: dict[str, Place] = {}
+        """Note the spans that begin in some events, each after the one that it lies in."""
+        self._known: dict[str | None, Place] = {}
+        for event in events:
+            if event["event"] == "span_begin":
+                phase, step = self.of(event.get("parent_id"))
+                is_step = event.get("type") == "workflow_step"
+                inner: Phase = "score" if event["name"] == "scorers" else phase
+                self._known[event["id"]] = inner, event["name"] if is_step else step
 
     def of(self, span: str | None) -> Place:
         """Return the phase and the innermost workflow step of what lies in a span."""
-        if span is None or span not in self._spans:
-            return "solve", None
-        found = self._known.get(span)
-        if found is None:
-            found = self._known[span] = self._found(span)
-        return found
+        return self._known.get(span, ("solve", None))
 
     def is_root(self, event: Json) -> bool:
         """Say whether a span lies in no other."""
-        return event.get("parent_id") not in self._spans
-
-    def _found(self, span: str) -> Place:
-        phase: Phase = "solve"
-        step: str | None = None
-        here: str | None = span
-        seen: set[str] = set()
-        while here in self._spans and here not in seen:
-            seen.add(here)
-            here, kind, name = self._spans[here]
-            if step is None and kind == "workflow_step":
-                step = name
-            if name == "scorers":
-                phase = "score"
-        return phase, step
+        return event.get("parent_id") not in self._known
 
 
 def score_in(sample: Json) -> Json:

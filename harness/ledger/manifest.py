@@ -121,16 +121,6 @@ def uncovered(log_dir: Path) -> list[str]:
     return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 
-def _inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
-    made: list[FileEntry] = []
-    for path, kind in covered(log_dir).items():
-        digest, before = file_digest(log_dir / path), known.get(path)
-        if before is None or (before.sha256, before.kind) != (digest, kind):
-            before = _read(log_dir / path, path, kind, digest)
-        made.append(before)
-    return tuple(made)
-
-
 def file_digest(path: Path, first: int | None = None) -> str:
     """Return the sha256 of a file, or of its first bytes only."""
     with path.open("rb") as file:
@@ -335,7 +325,13 @@ def write_manifest(log_dir: Path) -> Manifest:
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
-    files = _inventory(log_dir, known)
+    made: list[FileEntry] = []
+    for path, kind in covered(log_dir).items():
+        digest, entry = file_digest(log_dir / path), known.get(path)
+        if entry is None or (entry.sha256, entry.kind) != (digest, kind):
+            entry = _read(log_dir / path, path, kind, digest)  # else it is not unpacked again
+        made.append(entry)
+    files = tuple(made)
     if before is not None and before.files == files and not damaged:
         return before
     history = before.history if before else ()
@@ -343,7 +339,7 @@ def write_manifest(log_dir: Path) -> Manifest:
         history += (_earlier(before, log_dir, files),)
     if damaged:
         history += (EarlierRoot("", "", 0, 0, (damaged,)),)
-    made = Manifest(
+    manifest = Manifest(
         podium=version("podium"),
         inspect=version("inspect-ai"),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -352,10 +348,10 @@ def write_manifest(log_dir: Path) -> Manifest:
         history=history,
         files=files,
     )
-    made = replace(made, root=made.computed())
-    replace_file(log_dir / FILE, made.as_bytes())
+    manifest = replace(manifest, root=manifest.computed())
+    replace_file(log_dir / FILE, manifest.as_bytes())
     replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
-    return made
+    return manifest
 
 
 @contextmanager
