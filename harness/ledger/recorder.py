@@ -28,7 +28,6 @@ from harness.context import current, run_context
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
-    Billable,
     Scope,
     billable_reply,
     is_refusal,
@@ -129,15 +128,6 @@ class CallInFlight:
     """As it is written down, where that is done; None while nothing was dispatched."""
 
     @property
-    def billable(self) -> Billable | None:
-        """Say whether its last attempt is billed; None where nothing was dispatched."""
-        ended = self.ended
-        if ended is None or ended.refused:
-            return "no" if ended else None
-        doubtful = ended.error is not None or ended.raw_usage is not None
-        return billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
-
-    @property
     def too_long(self) -> bool:
         """Return whether a provider refused a request for its length: it then generated nothing."""
         # Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
@@ -185,9 +175,12 @@ class _Payment:
 
     def settle(self, asked: CallInFlight) -> None:
         # One that got no answer may have been billed; one refused as too long costs nothing.
-        if asked.ended is None:
+        ended = asked.ended
+        if ended is None:  # nothing was dispatched
             return
-        billable, cached = asked.billable, asked.ended.cache == "read"
+        doubtful = ended.error is not None or ended.raw_usage is not None
+        told = billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
+        billable, cached = "no" if ended.refused else told, ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
         if asked.price and (billable == "yes" or cached):
             asked.usd = self.allowance.paid(asked.price, cached=cached)
