@@ -239,7 +239,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
         )
         for (parent, task), logs in groups.items()
     ]
-    for place in journals - {_journals_of(*group) for group in groups}:
+    for place in sorted(journals - {_journals_of(*group) for group in groups}):
         here = _below(place.parent.parent, folder)
         found.append(RunFiles(here, place.name, (), _jsonl(place)))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
