@@ -275,7 +275,7 @@ def test_the_command_prints_the_table_first_and_exits_1_on_a_failure(
     several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["audit", str(several / "0")]) == 0
-    assert capsys.readouterr().out.startswith("RECONCILIATION of 1 sitting: 1 log, 1 journal\n")
+    assert capsys.readouterr().out.startswith("RECONCILIATION of 1 system run: 1 log, 1 journal\n")
     out = tmp_path / "audit.json"
     assert main(["audit", str(several / "7"), "--json", str(out)]) == 1
     text = capsys.readouterr().out
@@ -311,7 +311,7 @@ def refuse(*args, **kwargs):
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 from harness.cli import main
-from harness.ledger.runs import sittings_below
+from harness.ledger.runs import system_runs_below
 sys.exit(main(["audit", sys.argv[1], "--json", sys.argv[2]]))
 """
 
