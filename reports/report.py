@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.errors import UserError
 from harness.ledger import totals
 from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import CallKind, CallSum, CallSums, SystemRun, Tokens
+from harness.ledger.totals import CallKind, CallSum, CallSums, InspectTokens, SystemRun
 from reports import render
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.derived import Comparison, compare
@@ -26,7 +26,7 @@ from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
 Counts = NDArray[np.int64]
-"""`Tokens` that are added and subtracted: (4,)."""
+"""`InspectTokens` that are added and subtracted: (4,)."""
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
@@ -66,7 +66,7 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
+def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> list[Gap]:
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
     for name in sorted({*told, *(kind.model for kind in spend)}):

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.answers import AnswerRecord, ExamHeader
+from harness.ledger.answers import AnswerRecord, LogHeader
 from harness.ledger.call import Call
 from harness.ledger.join import rows_of
 from harness.ledger.runs import RunFiles
@@ -110,9 +110,9 @@ def refused(**changes: Any) -> Call:
 
 def answer(**changes: Any) -> AnswerRecord:
     """Return what a log says of the question of `ROW`."""
-    exam = ExamHeader("numbers pair", "numbers", "pair", "live", shown=True)
+    header = LogHeader("numbers pair", "numbers", "pair", "live", shown=True)
     found = AnswerRecord(
-        exam=exam,
+        header=header,
         question="q1",
         epoch=1,
         sample="s1",

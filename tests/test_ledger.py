@@ -19,7 +19,7 @@ from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.runs import find_logs, newest_logs
-from harness.ledger.system_runs import load_runs, spent_in_logs
+from harness.ledger.system_runs import load_runs, spent
 from harness.ledger.totals import SystemRun, system_totals
 from harness.pool import Pool
 from harness.prices.cost import cost
@@ -138,7 +138,7 @@ def test_a_cache_read_has_a_price_and_is_not_paid(
     found = system_totals(only(logs))
     assert found.usd == Decimal("0.000014")
     assert found.usd_paid == Decimal("0.000007")
-    assert spent_in_logs(find_logs([logs])) == 4 * Decimal("0.000014")
+    assert spent(logs, BOOK) == 4 * Decimal("0.000014")
     assert audit(logs).ok, "Inspect's totals are those of the calls that were billed"
 
 
@@ -170,9 +170,7 @@ def test_only_live_calls_are_paid(tmp_path: Path, label: str) -> None:
     found = system_totals(only(tmp_path))
     assert found.usd == Decimal("0.000014")
     assert found.usd_paid == 0
-    assert spent_in_logs(find_logs([tmp_path])) == 4 * Decimal("0.000014"), (
-        "a limit counts what would be paid"
-    )
+    assert spent(tmp_path, BOOK) == 4 * Decimal("0.000014"), "a limit counts what would be paid"
     assert (found.latency_s is None) == (label == "recorded")
 
 

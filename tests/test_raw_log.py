@@ -39,8 +39,9 @@ from harness.ledger.logs import (
     naming,
     open_log,
     solver_seconds,
+    verdict,
 )
-from harness.ledger.system_runs import entries, verdict
+from harness.ledger.system_runs import entries
 from harness.records import PODIUM, SECONDS
 from harness.usage import usage_from
 
@@ -65,7 +66,7 @@ def calls_in(log: RawLog) -> Iterator[tuple[dict[str, Any], CallEvent, bool]]:
 
 
 def facts(sample: dict[str, object], call: CallEvent, lost: bool) -> Facts:
-    latency = None if isnan(call.latency_s) else call.latency_s
+    latency = call.latency_s
     return (
         call.id, lost, str(sample["id"]), sample["epoch"], sample["uuid"], call.span, call.phase,
         call.step or "", call.role, call.model, call.served_model or "", repr(call.usage),

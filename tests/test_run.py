@@ -18,8 +18,9 @@ from toy import Toy, calls, toy_pool, toy_run
 from harness.errors import UserError
 from harness.judge import regrade_dir
 from harness.ledger.logs import IN_FLIGHT
-from harness.ledger.system_runs import load_runs, spent_in_logs
+from harness.ledger.system_runs import load_runs, spent
 from harness.ledger.totals import system_totals
+from harness.prices import book_from_json
 from harness.run.evaluate import mean_score
 from harness.run.experiment import read_experiment
 
@@ -111,7 +112,8 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     assert found.usd_paid is None
     assert found.usd_at_least == 12 * Decimal("0.01")
     assert (found.n_failed, found.n_graded) == (len(lost), 12)
-    assert spent_in_logs(system_run.paths) == (12 + len(lost)) * Decimal("0.01")
+    book = book_from_json(system_run.facts.prices)
+    assert spent(log_dir, book) == (12 + len(lost)) * Decimal("0.01")
 
 
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:

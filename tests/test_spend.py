@@ -13,8 +13,8 @@ from harness.budget import Spend
 from harness.cli import main
 from harness.errors import SpendLimit, UserError
 from harness.ledger.join import rows_of
-from harness.ledger.runs import find_logs, system_runs_below
-from harness.ledger.system_runs import spent_in_logs
+from harness.ledger.runs import system_runs_below
+from harness.ledger.system_runs import spent
 from harness.prices.cost import Service
 from harness.records import Usage
 
@@ -144,9 +144,9 @@ def test_logged_replies_without_a_price_are_not_counted_as_nothing(tmp_path: Pat
     prices = {**BOOK.as_json(), "usd_per_mtok": {SAGE: {"input": "2", "output": "10"}}}
     sit(tmp_path, "pair", steps("sage", "clerk"), prices=prices)
     with pytest.raises(UserError, match=r"Calls of 'clerk' in .* have no price, so --max-usd"):
-        spent_in_logs(find_logs([tmp_path]))
+        spent(tmp_path, BOOK)
 
 
 def test_a_logged_call_that_failed_counts_as_the_dearest_of_its_worker(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=failing_on("Say 3")))
-    assert spent_in_logs(find_logs([tmp_path])) == 4 * Decimal("0.000014")
+    assert spent(tmp_path, BOOK) == 4 * Decimal("0.000014")

@@ -47,7 +47,8 @@ from conductor.training.run_folder import (
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
-from harness.ledger.system_runs import entries, load_runs, verdict
+from harness.ledger.logs import verdict
+from harness.ledger.system_runs import entries, load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import leaks_answer

@@ -291,7 +291,7 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
     last: dict[str, int] = {}
     calls = evidence.gathered.calls
     for row in evidence.rows:
-        if row.call not in calls or not calls[row.call].tries.waited:
+        if row.call not in calls or not calls[row.call].waited:
             last[row.call] = max(row.attempt, last.get(row.call, 0))
     for row in evidence.rows:
         record = calls.get(row.call)
@@ -415,7 +415,7 @@ def failed_attempts(evidence: Evidence, found: InvariantCheck) -> Faults:
             found.weak[f"attempts that may have been billed, {bound}"] += 1
     for call, record in evidence.gathered.calls.items():
         events = evidence.merged.events_of[call]
-        sent = len(record.retries) + (not record.tries.waited)
+        sent = len(record.retries) + (not record.waited)
         if record.outcome is not None and events and len(events) != sent:
             yield f"call {call}", f"the log has {len(events)} attempts, the journal {sent}"
 

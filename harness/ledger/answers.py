@@ -1,6 +1,6 @@
 """What a log says of each answer: its verdict and why, its plan, and its vote.
 
-Of suites whose questions may not be published, texts are withheld here, at the source, so that no
+Texts of suites whose questions may not be published are withheld here, at the source, so that no
 view of the ledger can show them; digests stay.
 """
 
@@ -9,13 +9,19 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from math import isnan
 from string import ascii_uppercase
 from typing import Any, Literal, cast
 
 from harness.ledger.call import Call
-from harness.ledger.logs import Json, solver_seconds
+from harness.ledger.logs import (
+    NOTHING,
+    Json,
+    score_in,
+    seconds_between,
+    shape_in,
+    solver_seconds,
+    verdict,
+)
 from harness.records import CONDUCTOR, PODIUM
 from harness.suite import publishable, redacted_message
 from harness.workflow import MALFORMED, Step, Workflow
@@ -49,8 +55,15 @@ and reading.py, harness/workflow.py). A reason may quote a model, thus a questio
 def workflow_of(plan: str | None) -> Workflow | None:
     """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
     try:
-        found: object = json.loads(plan or "")
-        steps = [_step(cast(dict[str, Any], one)) for one in cast(list[object], found)]
+        steps = [
+            Step(
+                str(one["worker"]),
+                str(one.get("subtask") or ""),
+                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
+                one.get("system"),
+            )
+            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
+        ]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Workflow(tuple(steps)) if steps else None
@@ -69,24 +82,13 @@ def fault_of(plan: str | None) -> str | None:
     return next(named, OTHER_FAULT)
 
 
-def _step(found: dict[str, Any]) -> Step:
-    reads = found["reads"]
-    return Step(
-        worker=str(found["worker"]),
-        subtask=str(found.get("subtask") or ""),
-        reads="all" if reads == "all" else tuple(int(read) for read in reads),
-        system=found.get("system"),
-    )
-
-
 def step_number(row: Call) -> int | None:
     """Return the step (1 for the first) that a call was made for; None for the conductor's."""
     found = STEP.match(row.step or "")
     return int(found.group(1)) if found else None
 
 
-def without_texts(plan: str) -> str:
-    """Return a plan as it may be shown where its texts may quote a question: workers and reads."""
+def _without_texts(plan: str) -> str:
     workflow = workflow_of(plan)
     if workflow is None:
         return SECRET
@@ -112,29 +114,25 @@ def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
     if len(planned) < 2:
         return before + sum(planned.values())
     workflow = workflow_of(plan)
-    return None if workflow is None else before + _longest(planned, workflow)
-
-
-def _longest(times: dict[int, float], workflow: Workflow) -> float:
+    if workflow is None:
+        return None
     ends: dict[int, float] = {}
     for index in range(len(workflow.steps)):
         begin = max((ends.get(read, 0.0) for read in workflow.reads(index)), default=0.0)
-        ends[index] = begin + times.get(index + 1, 0.0)
-    return max(ends.values())
+        ends[index] = begin + planned.get(index + 1, 0.0)
+    return before + max(ends.values())
 
 
 def _span_seconds(rows: Sequence[Call]) -> float | None:
-    """Return the time from the first attempt's beginning to the last one's end; None if unknown."""
     if len(rows) == 1 or rows[-1].latency_s is None:
         return rows[-1].latency_s
-    begun = [datetime.fromisoformat(row.started) for row in rows]
+    begun = [seconds_between(rows[0].started, row.started) for row in rows]
     ended = [
-        (one - begun[0]).total_seconds() + row.latency_s
+        one + row.latency_s
         for one, row in zip(begun, rows, strict=True)
         if row.latency_s is not None
     ]
-    first = min((one - begun[0]).total_seconds() for one in begun)
-    return max(ended) - first
+    return max(ended) - min(begun)
 
 
 DIGITS = 16
@@ -169,10 +167,11 @@ Verdict = Literal["right", "wrong", "partly", "unscored"]
 """`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
 
 UNREAD = "no answer could be read in the reply"
+NO_SCORE = "no score in the log"
 
 
 @dataclass(frozen=True, slots=True)
-class ExamHeader:
+class LogHeader:
     """Whose answers a log holds."""
 
     task: str
@@ -181,35 +180,23 @@ class ExamHeader:
     label: str
     shown: bool
     purpose: str = "eval"
-    book: str = ""
 
 
-def exam_of(header: Json) -> ExamHeader:
+def log_header(header: Json) -> LogHeader:
     """Return what a log's header says of its suite."""
-    metadata: Json = header["eval"].get("metadata") or {}
-    facts: Json = metadata.get(PODIUM) or {}
-    prices: Json = facts.get("prices") or {}
-    return ExamHeader(
-        task=str(header["eval"].get("task", "")),
-        suite=str(facts.get("suite", "")),
-        system=str(facts.get("system", "")),
-        label=str(facts.get("label", "")),
-        shown=publishable(metadata),
-        purpose=str(facts.get("purpose") or "eval"),
-        book=book_name(prices.get("name"), prices.get("sha256")),
-    )
-
-
-def book_name(name: object, sha256: object) -> str:
-    """Return how a price book is named where its digest matters; empty where there is none."""
-    return f"{name} sha256:{sha256}" if name and sha256 else ""
+    metadata: Json = header["eval"].get("metadata") or NOTHING
+    facts: Json = metadata.get(PODIUM) or NOTHING
+    suite, system, label = (str(facts.get(name, "")) for name in ("suite", "system", "label"))
+    purpose = str(facts.get("purpose") or "eval")
+    task = str(header["eval"].get("task", ""))
+    return LogHeader(task, suite, system, label, publishable(metadata), purpose)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """One (question, epoch) pair as one log has it."""
+    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
 
-    exam: ExamHeader
+    header: LogHeader
     question: str
     epoch: int
     sample: str
@@ -217,15 +204,12 @@ class AnswerRecord:
     reason: str
     parsed: bool
     answer: str | None
-    """What was found in the reply; None when nothing was, `withheld` where it may not be shown."""
     target: str | None
     steps: int | None
     depth: int | None
     stopped: str | None
     plan: str | None
-    """The workflow as JSON, or why it was malformed; without its texts where they are withheld."""
     plan_sha256: str | None
-    """Of the plan's text, also where the text is withheld."""
     latency_s: float | None
 
     @property
@@ -236,42 +220,28 @@ class AnswerRecord:
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
 
 
-def answered(sample: Json, exam: ExamHeader) -> AnswerRecord:
+def answered(sample: Json, header: LogHeader) -> AnswerRecord:
     """Read one sample."""
-    shown = exam.shown
-    scores: Json = sample.get("scores") or {}
-    score: Json | None = scores.get(PODIUM)
-    value = None if sample.get("error") or score is None else _number(score.get("value"))
-    metadata: Json = sample.get("metadata") or {}
-    shape: Json = metadata.get(PODIUM) or {}
+    shown, score, shape = header.shown, score_in(sample), shape_in(sample)
     plan: str | None = shape.get("plan")
-    graded: Json = score or {}
-    found: Json = graded.get("metadata") or {}
+    digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
     return AnswerRecord(
-        exam=exam,
+        header=header,
         question=str(sample["id"]),
         epoch=int(sample["epoch"]),
         sample=str(sample.get("uuid") or ""),
-        score=value,
-        reason=_reason(sample, score, value, shown),
-        parsed=bool(found.get("parsed", True)),
-        answer=_text(graded.get("answer"), shown),
+        score=verdict(sample),
+        reason=_reason(sample, score, shown),
+        parsed=bool((score.get("metadata") or NOTHING).get("parsed", True)),
+        answer=_text(score.get("answer"), shown),
         target=_text(sample.get("target"), shown),
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
-        plan_sha256=None
-        if plan is None
-        else hashlib.sha256(plan.encode("utf-8", "replace")).hexdigest(),
+        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
+        plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
     )
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
-        return None
-    return float(value)
 
 
 def _text(value: object, shown: bool) -> str | None:
@@ -286,16 +256,18 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _reason(sample: Json, score: Json | None, value: float | None, shown: bool) -> str:
-    if value is not None:
-        if shown and score and score.get("explanation"):
-            return _whole(str(score["explanation"]))
-        found: Json = (score or {}).get("metadata") or {}
-        return "" if found.get("parsed", True) else UNREAD
+def _reason(sample: Json, score: Json, shown: bool) -> str:
+    if verdict(sample) is None:
+        said = why_unscored(sample)
+        return said if said == NO_SCORE else redacted_message(said, shown)
+    if shown and score.get("explanation"):
+        return _whole(str(score["explanation"]))
+    return "" if (score.get("metadata") or NOTHING).get("parsed", True) else UNREAD
+
+
+def why_unscored(sample: Json) -> str:
+    """Return why nobody graded a sample; `redacted_message` before showing."""
     if sample.get("error"):
-        return redacted_message(str(sample["error"].get("message", "")), shown)
-    if score is None:
-        return "no score in the log"
-    return redacted_message(
-        str(score.get("explanation") or score.get("reason") or "unscored"), shown
-    )
+        return str(sample["error"].get("message", ""))
+    score = score_in(sample)
+    return str(score.get("explanation") or score.get("reason") or "unscored") if score else NO_SCORE

@@ -5,11 +5,11 @@ price, what was refused costs nothing, and of what was dispatched and never came
 are known. None is "nobody knows"; it never becomes 0.
 """
 
-import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from harness.prices.cost import (
     MTOK,
@@ -37,94 +37,110 @@ Cache = Literal["none", "read", "write"]
 UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
 """Who counted the tokens. There is no estimate: what nobody counted is missing."""
 
+Usd = Decimal | None
+"""US dollars; None is unknown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One attempt. Tokens are counts, times ISO 8601 or seconds, `usd_*` US dollars."""
 
-    task: str
-    """Inspect's task, e.g. `aime25 moa-lite`; empty outside an eval."""
-    suite: str
-    system: str
-    label: str
-    """`live`, `recorded` or `rehearsal`: whether anything left a purse."""
-    question: str
-    epoch: int
-    sample: str
-    """uuid of the sample; a question asked again after a failure has another one."""
-    call: str
-    """Id of the journal; the event's uuid where only the log knows the call."""
-    attempt: int
-    """1 for the first HTTP attempt of a call."""
-    event: str | None
-    """uuid of the ModelEvent; None when no log has it (killed, or dropped by Inspect)."""
-    log: str | None
-    """File name of the log that has the event."""
-    journal: str | None
-    """File name of the journal that has the call; None for logs older than journals."""
-    scope: Scope
-    role: str
-    """Worker name, or `conductor`, or `grader`."""
-    step: str | None
-    """Name of the workflow step, e.g. `step 2: sage`."""
-    counted: bool
-    """False for the spend of an attempt at a question that failed and was not graded."""
-    model: str
-    """As requested, provider included."""
-    served_model: str | None
-    """As the provider says it answered."""
-    price_ref: str
-    """Key in the price book."""
-    service: str
-    request_id: str | None
-    http_status: int | None
-    error: str | None
-    """Kind of failure, e.g. `RateLimitError`; never a provider's words."""
-    stop: str | None
-    cache: Cache
-    from_store: bool = False
-    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
-    billable: Billable
-    usage_source: UsageSource
-    input_uncached: int | None
-    cache_read: int | None
-    cache_write: int | None
-    cache_write_1h: int | None
-    output: int | None
-    """Reasoning included."""
-    reasoning: int | None
-    orchestration_in: int | None
-    orchestration_in_cached: int | None
-    orchestration_out: int | None
-    total_reported: int | None
-    prompt_bytes: int | None
-    """UTF-8 bytes of the request's texts: no fewer than its tokens, but for a chat template."""
-    max_tokens: int | None
-    """The limit that the request set; None when it set none."""
-    started: str
-    latency_s: float | None
-    usd_input: Decimal | None
-    usd_cache_read: Decimal | None
-    usd_cache_write: Decimal | None
-    usd_output: Decimal | None
-    usd_orchestration: Decimal | None
-    usd_request: Decimal | None
-    usd: Decimal | None
-    """What the provider bills for this attempt at the book; 0 for what it does not bill."""
-    usd_list: Decimal | None
-    """The headline: at list price, as if nothing had been cached, locally or by the provider."""
-    usd_low: Decimal | None
-    """Bounds of `usd` where `billable` is unknown; equal to it elsewhere."""
-    usd_high: Decimal | None
-    """None: without `max_tokens` nothing bounds it."""
-    tier: str | None
-    evidence: str | None
-    gpu_s: Decimal | None
-    usd_gpu: Decimal | None
-    prompt_sha256: str | None
-    output_sha256: str | None
-    raw_usage: str | None
-    """The provider's own usage as JSON, where the log kept it."""
+    task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`; empty outside an eval."]
+    suite: Annotated[str, "The suite."]
+    system: Annotated[str, "What sat it: a worker, a baseline or a conductor."]
+    label: Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
+    question: Annotated[str, "Id of the question; empty outside an eval."]
+    epoch: Annotated[int, "1 for the first time that the question was asked."]
+    sample: Annotated[
+        str, "uuid of the sample; a question asked again after a failure has another one."
+    ]
+    call: Annotated[str, "Id of the journal; the event's uuid where only the log knows the call."]
+    attempt: Annotated[int, "1 for the first HTTP attempt of a call."]
+    event: Annotated[
+        str | None,
+        "uuid of the ModelEvent; None when no log has it (killed, or dropped by Inspect).",
+    ]
+    log: Annotated[str | None, "File name of the log that has the event."]
+    journal: Annotated[
+        str | None, "File name of the journal that has the call; None for logs older than journals."
+    ]
+    scope: Annotated[
+        Scope, "`inference`, `scoring`, `training` or `serving`; never added up across them."
+    ]
+    role: Annotated[str, "Worker name, or `conductor`, or `grader`."]
+    step: Annotated[str | None, "Name of the workflow step, e.g. `step 2: sage`."]
+    counted: Annotated[
+        bool, "False for the spend of an attempt at a question that failed and was not graded."
+    ]
+    model: Annotated[str, "As requested, provider included."]
+    served_model: Annotated[str | None, "As the provider says it answered."]
+    price_ref: Annotated[str, "Key in the price book."]
+    service: Annotated[
+        Service, "How the provider was asked to serve it: `standard`, `batch`, `flex`, `priority`."
+    ]
+    request_id: Annotated[
+        str | None, "The provider's id of the request, for its support and its invoice."
+    ]
+    http_status: Annotated[int | None, "Status of the HTTP reply."]
+    error: Annotated[
+        str | None, "Kind of failure, e.g. `RateLimitError`; never a provider's words."
+    ]
+    stop: Annotated[str | None, "Why the output ended, e.g. `stop` or `max_tokens`."]
+    cache: Annotated[Cache, "The local cache: `none`, `read` (paid 0) or `write`."]
+    from_store: Annotated[
+        bool,
+        "True when an earlier attempt of the run had paid for the reply: nothing was sent again.",
+    ] = False
+    billable: Annotated[
+        Billable,
+        "`yes`, `no` or `unknown` (no reply came back, or one whose token counts cannot be).",
+    ]
+    usage_source: Annotated[UsageSource, "Who counted the tokens; `missing`: nobody did."]
+    input_uncached: Annotated[int | None, "Prompt tokens that were in no cache of the provider."]
+    cache_read: Annotated[int | None, "Prompt tokens that the provider had cached."]
+    cache_write: Annotated[int | None, "Prompt tokens that the provider cached, however long."]
+    cache_write_1h: Annotated[int | None, "Part of `cache_write`: kept for an hour."]
+    output: Annotated[int | None, "Reasoning included."]
+    reasoning: Annotated[int | None, "Part of `output`; NULL when the provider does not say."]
+    orchestration_in: Annotated[
+        int | None, "Prompt tokens that a product sent to its own models; in no other count."
+    ]
+    orchestration_in_cached: Annotated[int | None, "Part of `orchestration_in` that was cached."]
+    orchestration_out: Annotated[
+        int | None, "Output tokens of a product's own models; in no other count."
+    ]
+    total_reported: Annotated[int | None, "What the provider says that all of it comes to."]
+    prompt_bytes: Annotated[
+        int | None,
+        "UTF-8 bytes of the request's texts: no fewer than its tokens, but for a chat template.",
+    ]
+    max_tokens: Annotated[int | None, "The limit that the request set; None when it set none."]
+    started: Annotated[str, "When it was dispatched (ISO 8601, UTC)."]
+    latency_s: Annotated[float | None, "From dispatch to the end of the reply."]
+    usd_input: Annotated[Usd, "Uncached prompt tokens, in `usd`."]
+    usd_cache_read: Annotated[Usd, "Prompt tokens that were read from a cache, in `usd`."]
+    usd_cache_write: Annotated[Usd, "Prompt tokens that were written to a cache, in `usd`."]
+    usd_output: Annotated[Usd, "Output with reasoning, in `usd`."]
+    usd_orchestration: Annotated[Usd, "Orchestration, in `usd`."]
+    usd_request: Annotated[Usd, "The fee per request, in `usd`."]
+    usd: Annotated[
+        Usd, "What the provider bills for this attempt at the book; 0 for what it does not bill."
+    ]
+    usd_list: Annotated[
+        Usd,
+        "The headline: at list price, as if nothing had been cached, locally or by the provider.",
+    ]
+    usd_low: Annotated[Usd, "Bounds of `usd` where `billable` is unknown; equal to it elsewhere."]
+    usd_high: Annotated[Usd, "None: without `max_tokens` nothing bounds it."]
+    tier: Annotated[str | None, "The tier of the price that the length of the prompt chose."]
+    evidence: Annotated[
+        str | None, "`dated`: a price of the book's day; `carried-back`: a later one."
+    ]
+    gpu_s: Annotated[Decimal | None, "GPU seconds of own hardware, by the share of output tokens."]
+    usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
+    prompt_sha256: Annotated[str | None, "Digest of the request."]
+    output_sha256: Annotated[str | None, "Digest of the reply."]
+    raw_usage: Annotated[str | None, "The provider's own usage as JSON, where the log kept it."]
 
     @property
     def input_total(self) -> int | None:
@@ -136,30 +152,28 @@ class Call:
     @property
     def usage(self) -> Usage | None:
         """The tokens of the attempt; None when nobody counted them."""
-        counted = (self.input_uncached, self.cache_read, self.cache_write, self.output)
-        if None in counted:
+        if self.input_total is None or self.output is None:
             return None
-        return Usage(
-            input=self.input_uncached or 0,
-            output=self.output or 0,
-            cache_read=self.cache_read or 0,
-            cache_write=self.cache_write or 0,
-            reasoning=self.reasoning,
-            cache_write_1h=self.cache_write_1h or 0,
-            orchestration_in=self.orchestration_in or 0,
-            orchestration_in_cached=self.orchestration_in_cached or 0,
-            orchestration_out=self.orchestration_out or 0,
-            total_reported=self.total_reported,
-        )
+        told = {name: getattr(self, column) for column, name in TOKENS.items()}
+        return Usage(**{name: count for name, count in told.items() if count is not None})
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values: decimals as strings, in plain notation."""
         return {name: plain(value) for name, value in asdict(self).items()}
 
-    @property
-    def digest(self) -> str:
-        """sha256 of the row's canonical JSON: what a manifest's tree is made of."""
-        return hashlib.sha256(canonical(self.as_json())).hexdigest()
+
+TOKENS = {"input_uncached": "input"} | {
+    one.name: one.name for one in fields(Usage) if one.name != "input"
+}
+"""Columns of tokens, and the field of a `Usage` that each of them holds."""
+NO_USAGE: Mapping[str, int | None] = dict.fromkeys(TOKENS)
+
+
+def token_columns(usage: Usage | None) -> Mapping[str, int | None]:
+    """Return the columns of a row that are tokens; None each without usage."""
+    if usage is None:
+        return NO_USAGE
+    return {column: getattr(usage, name) for column, name in TOKENS.items()}
 
 
 def plain(value: Any) -> Any:
@@ -220,7 +234,7 @@ def is_refusal(status: object) -> bool:
     return isinstance(status, int) and status >= REFUSED
 
 
-def money(attempted: Attempted, price: Price | None) -> Fields:
+def money(attempted: Attempted | Call, price: Price | None) -> Fields:
     """Return the fields of a row that are dollars, and the tier and evidence of its price."""
     found = _known(attempted, price)
     if price is not None:
@@ -233,13 +247,10 @@ def money(attempted: Attempted, price: Price | None) -> Fields:
 
 def at_price(call: Call, price: Price | None) -> Call:
     """Return a call as it would be at another price."""
-    sizes = call.prompt_bytes, call.max_tokens
-    service = cast(Service, call.service)
-    attempted = Attempted(call.billable, call.cache, call.usage, service, *sizes)
-    return replace(call, **money(attempted, price))
+    return replace(call, **money(call, price))
 
 
-def _known(attempted: Attempted, price: Price | None) -> Fields:
+def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
     usage = attempted.usage
     if attempted.cache == "read":
         headline = list_cost(usage, price) if usage and price else None
@@ -251,30 +262,15 @@ def _known(attempted: Attempted, price: Price | None) -> Fields:
     if usage is None or price is None:
         return {**NOTHING_KNOWN}
     parts = costs(usage, price, attempted.service)
-    if parts is not None and attempted.service == "standard" and not usage.is_cached:
-        return _priced(parts, parts.total)  # the headline is what is billed
-    return _priced(parts, list_cost(usage, price))
-
-
-def _priced(parts: CallCost | None, headline: Decimal | None) -> Fields:
     if parts is None:
-        return {**NOTHING_KNOWN, "usd_list": headline}
-    total = parts.total
+        return {**NOTHING_KNOWN, "usd_list": list_cost(usage, price)}
+    as_listed = attempted.service == "standard" and not usage.is_cached
     return {
-        "usd_input": parts.input,
-        "usd_cache_read": parts.cache_read,
-        "usd_cache_write": parts.cache_write,
-        "usd_output": parts.output,
-        "usd_orchestration": parts.orchestration,
-        "usd_request": parts.request,
-        "usd": total,
-        "usd_list": headline,
-        "usd_low": total,
-        "usd_high": total,
+        **NOTHING_KNOWN,
+        **{column: getattr(parts, name) for column, name in PARTS.items()},
+        **dict.fromkeys(BILLED, parts.total),
+        "usd_list": parts.total if as_listed else list_cost(usage, price),
         "tier": parts.tier,
-        "evidence": None,
-        "gpu_s": None,
-        "usd_gpu": None,
     }
 
 
@@ -283,7 +279,7 @@ TEMPLATE = 256
 the system text that some open weights have where nobody writes one."""
 
 
-def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
+def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
     """Return the most that one HTTP request can cost: what an attempt without a reply can have."""
     # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
     # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
@@ -314,18 +310,9 @@ def _dearest(*rates: Decimal | None) -> Decimal:
     return max(rate for rate in rates if rate is not None)
 
 
-PARTS = (
-    "usd_input",
-    "usd_cache_read",
-    "usd_cache_write",
-    "usd_output",
-    "usd_orchestration",
-    "usd_request",
-)
+PARTS = {f"usd_{one.name}": one.name for one in fields(CallCost) if one.name != "tier"}
+BILLED = ("usd", "usd_low", "usd_high")
 NOTHING_KNOWN: Fields = dict.fromkeys(
-    (*PARTS, "usd", "usd_list", "usd_low", "usd_high", "tier", "evidence", "gpu_s", "usd_gpu")
+    (*PARTS, *BILLED, "usd_list", "tier", "evidence", "gpu_s", "usd_gpu")
 )
-FREE: Fields = {
-    **NOTHING_KNOWN,
-    **dict.fromkeys((*PARTS, "usd", "usd_low", "usd_high"), ZERO),
-}
+FREE: Fields = NOTHING_KNOWN | dict.fromkeys((*PARTS, *BILLED), ZERO)

@@ -1,30 +1,28 @@
 """What is exported: columns, their types and meanings, and the formats of files.
 
-A column's meaning is the sentence under its field, so that schema.md cannot differ from the code.
+A column's meaning stands beside its field's type, so that schema.md cannot differ from the code.
 Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never rounded. Texts
 come from models: they are escaped, and never interpreted. `otel` has the names of OpenTelemetry's
 conventions for generative AI, which have no word for money: ours stand under `podium.`.
 """
 
-import ast
 import csv
 import html
-import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib import import_module
+from io import StringIO
 from operator import attrgetter
 from pathlib import Path
-from textwrap import dedent
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from harness.errors import UserError
 from harness.ledger.answers import Verdict
-from harness.ledger.call import Call, plain
+from harness.ledger.call import Call, Usd, plain
 from harness.text import escape_controls, escape_markdown, markdown_cell
 
 
@@ -32,103 +30,101 @@ from harness.text import escape_controls, escape_markdown, markdown_cell
 class QueryRow:
     """One question put to one system. Tokens are counts, `usd_*` US dollars, `*_s` seconds."""
 
-    task: str
-    """Inspect's task, e.g. `aime25 moa-lite`."""
-    suite: str
-    system: str
-    purpose: str
-    """`eval`; or `selection` for questions by which a system was chosen: no part of a result."""
-    label: str
-    """`live`, `recorded` or `rehearsal`: whether anything left a purse."""
-    question: str
-    """Id of the question in its suite."""
-    epoch: int
-    """1 for the first time that the question was asked."""
-    sample: str | None
-    """uuid of the newest sample; None when no log has one."""
-    verdict: Verdict
-    """`right`, `wrong`, `partly` (by the suite's card) or `unscored`."""
-    score: float | None
-    """From 0 to 1; NULL when unscored."""
-    reason: str
-    """What the grade says of itself, or why there is none; a kind only for withheld suites."""
-    parsed: bool
-    """False when no answer could be found in the reply (wrong, and counted apart)."""
-    answer: str | None
-    """The answer found in the reply; `withheld` where the suite may not be published."""
-    target: str | None
-    """The gold answer; `withheld` where the suite may not be published."""
-    calls: int
-    """Calls of the graded attempt; graders' are apart."""
-    attempts: int
-    """Attempts of these calls: a call that HTTP tried three times is three."""
-    retries: int
-    """`attempts` less `calls`."""
-    failed: int
-    """Attempts that ended in an error."""
-    cached_calls: int
-    """Calls answered by the local cache: priced in `usd_list`, paid 0."""
-    discarded_calls: int
-    """Calls of attempts at the question that were not graded; only `usd_discarded` has them."""
-    steps: int | None
-    """Steps of the workflow that were run."""
-    depth: int | None
-    """Steps on the longest chain of reads."""
-    stopped: str | None
-    """The budget that ended the work early."""
-    conductor_in: int | None
-    """Prompt tokens of the model that plans, cached ones included."""
-    conductor_out: int | None
-    worker_in: int | None
-    """Prompt tokens of workers, cached ones included."""
-    worker_out: int | None
-    """Output tokens of workers, reasoning included: the token count of the Conductor paper."""
-    reasoning: int | None
-    """Part of the output; NULL when a provider does not say."""
-    cache_read: int | None
-    """Part of the prompt that a provider had cached."""
-    cache_write: int | None
-    """Part of the prompt that a provider cached."""
-    orchestration: int | None
-    """Tokens that products spent on models of their own, in and out; in no other count."""
-    grader_calls: int
-    grader_in: int | None
-    """Prompt tokens of graders, cached ones included."""
-    grader_out: int | None
-    usd: Decimal | None
-    """Inference as providers bill it at the book: caches used, local reads 0."""
-    usd_list: Decimal | None
-    """The headline: inference at list price, each call once, as if nothing had been cached."""
-    usd_low: Decimal | None
-    """Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."""
-    usd_high: Decimal | None
-    """The same, at the most they can have cost; NULL when nothing bounds it."""
-    usd_scoring: Decimal | None
-    """What graders that are models cost; in no other figure."""
-    usd_discarded: Decimal | None
-    """What attempts at the question that were not graded cost; in no other figure."""
-    n_unpriced: int
-    """Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."""
-    n_unknown: int
-    """Attempts of which nobody knows whether they were billed."""
-    gpu_s: Decimal | None
-    """GPU seconds of calls to own hardware; NULL when no call has any."""
-    usd_gpu: Decimal | None
-    """The same in dollars; beside `usd`, never added to it."""
-    latency_s: float | None
-    """Wall time of the solver; NULL for replayed replies, which come at once."""
-    critical_path_s: float | None
-    """Time of the longest chain of calls that waited for each other."""
-    started: str | None
-    """When the first call of the graded attempt went out (ISO 8601)."""
-    plan: str | None
-    """The workflow as JSON, or why it was malformed; without texts where they are withheld."""
-    plan_sha256: str | None
-    """Of the plan's text, also where that is withheld."""
-    logs: str
-    """File names of the logs that have the calls, as a JSON list."""
-    journals: str
-    """The same of journals."""
+    task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`."]
+    suite: Annotated[str, "The suite."]
+    system: Annotated[str, "What sat it: a worker, a baseline or a conductor."]
+    purpose: Annotated[
+        str,
+        "`eval`; or `selection` for questions by which a system was chosen: no part of a result.",
+    ]
+    label: Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
+    question: Annotated[str, "Id of the question in its suite."]
+    epoch: Annotated[int, "1 for the first time that the question was asked."]
+    sample: Annotated[str | None, "uuid of the newest sample; None when no log has one."]
+    verdict: Annotated[Verdict, "`right`, `wrong`, `partly` (by the suite's card) or `unscored`."]
+    score: Annotated[float | None, "From 0 to 1; NULL when unscored."]
+    reason: Annotated[
+        str, "What the grade says of itself, or why there is none; a kind only for withheld suites."
+    ]
+    parsed: Annotated[
+        bool, "False when no answer could be found in the reply (wrong, and counted apart)."
+    ]
+    answer: Annotated[
+        str | None,
+        "The answer found in the reply; `withheld` where the suite may not be published.",
+    ]
+    target: Annotated[
+        str | None, "The gold answer; `withheld` where the suite may not be published."
+    ]
+    calls: Annotated[int, "Calls of the graded attempt; graders' are apart."]
+    attempts: Annotated[
+        int, "Attempts of these calls: a call that HTTP tried three times is three."
+    ]
+    retries: Annotated[int, "`attempts` less `calls`."]
+    failed: Annotated[int, "Attempts that ended in an error."]
+    cached_calls: Annotated[int, "Calls answered by the local cache: priced in `usd_list`, paid 0."]
+    discarded_calls: Annotated[
+        int,
+        "Calls of attempts at the question that were not graded; only `usd_discarded` has them.",
+    ]
+    steps: Annotated[int | None, "Steps of the workflow that were run."]
+    depth: Annotated[int | None, "Steps on the longest chain of reads."]
+    stopped: Annotated[str | None, "The budget that ended the work early."]
+    conductor_in: Annotated[
+        int | None, "Prompt tokens of the model that plans, cached ones included."
+    ]
+    conductor_out: Annotated[int | None, "Output tokens of the model that plans."]
+    worker_in: Annotated[int | None, "Prompt tokens of workers, cached ones included."]
+    worker_out: Annotated[
+        int | None,
+        "Output tokens of workers, reasoning included: the token count of the Conductor paper.",
+    ]
+    reasoning: Annotated[int | None, "Part of the output; NULL when a provider does not say."]
+    cache_read: Annotated[int | None, "Part of the prompt that a provider had cached."]
+    cache_write: Annotated[int | None, "Part of the prompt that a provider cached."]
+    orchestration: Annotated[
+        int | None,
+        "Tokens that products spent on models of their own, in and out; in no other count.",
+    ]
+    grader_calls: Annotated[int, "Calls of models that grade."]
+    grader_in: Annotated[int | None, "Prompt tokens of graders, cached ones included."]
+    grader_out: Annotated[int | None, "Output tokens of graders."]
+    usd: Annotated[Usd, "Inference as providers bill it at the book: caches used, local reads 0."]
+    usd_list: Annotated[
+        Usd, "The headline: inference at list price, each call once, as if nothing had been cached."
+    ]
+    usd_low: Annotated[
+        Usd, "Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."
+    ]
+    usd_high: Annotated[
+        Usd, "The same, at the most they can have cost; NULL when nothing bounds it."
+    ]
+    usd_scoring: Annotated[Usd, "What graders that are models cost; in no other figure."]
+    usd_discarded: Annotated[
+        Usd, "What attempts at the question that were not graded cost; in no other figure."
+    ]
+    n_unpriced: Annotated[
+        int, "Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."
+    ]
+    n_unknown: Annotated[int, "Attempts of which nobody knows whether they were billed."]
+    gpu_s: Annotated[
+        Decimal | None, "GPU seconds of calls to own hardware; NULL when no call has any."
+    ]
+    usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
+    latency_s: Annotated[
+        float | None, "Wall time of the solver; NULL for replayed replies, which come at once."
+    ]
+    critical_path_s: Annotated[
+        float | None, "Time of the longest chain of calls that waited for each other."
+    ]
+    started: Annotated[str | None, "When the first call of the graded attempt went out (ISO 8601)."]
+    plan: Annotated[
+        str | None,
+        "The workflow as JSON, or why it was malformed; without texts where they are withheld.",
+    ]
+    plan_sha256: Annotated[str | None, "Of the plan's text, also where that is withheld."]
+    logs: Annotated[str, "File names of the logs that have the calls, as a JSON list."]
+    journals: Annotated[str, "The same of journals."]
 
 
 SAME = {
@@ -177,54 +173,11 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
 pa: Any = import_module("pyarrow")  # it has no types
 
 SCHEMA = "podium-ledger-1"
+TABLES: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 DIGITS, PLACES = 38, 18
 QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
 """Shares of time, made by a division that need not end: rounded half to even at `PLACES`."""
 UNIT = Decimal(1).scaleb(-PLACES)
-
-ALSO = {
-    "suite": "The suite.",
-    "system": "What sat it: a worker, a baseline or a conductor.",
-    "question": "Id of the question; empty outside an eval.",
-    "epoch": "1 for the first time that the question was asked.",
-    "scope": "`inference`, `scoring`, `training` or `serving`; never added up across them.",
-    "service": "How the provider was asked to serve it: `standard`, `batch`, `flex`, `priority`.",
-    "request_id": "The provider's id of the request, for its support and its invoice.",
-    "http_status": "Status of the HTTP reply.",
-    "stop": "Why the output ended, e.g. `stop` or `max_tokens`.",
-    "cache": "The local cache: `none`, `read` (paid 0) or `write`.",
-    "billable": "`yes`, `no` or `unknown` (no reply came back, or one whose token counts "
-    "cannot be).",
-    "usage_source": "Who counted the tokens; `missing`: nobody did.",
-    "input_uncached": "Prompt tokens that were in no cache of the provider.",
-    "cache_read": "Prompt tokens that the provider had cached.",
-    "cache_write": "Prompt tokens that the provider cached, however long.",
-    "cache_write_1h": "Part of `cache_write`: kept for an hour.",
-    "reasoning": "Part of `output`; NULL when the provider does not say.",
-    "orchestration_in": "Prompt tokens that a product sent to its own models; in no other count.",
-    "orchestration_in_cached": "Part of `orchestration_in` that was cached.",
-    "orchestration_out": "Output tokens of a product's own models; in no other count.",
-    "total_reported": "What the provider says that all of it comes to.",
-    "started": "When it was dispatched (ISO 8601, UTC).",
-    "latency_s": "From dispatch to the end of the reply.",
-    "usd_input": "Uncached prompt tokens, in `usd`.",
-    "usd_cache_read": "Prompt tokens that were read from a cache, in `usd`.",
-    "usd_cache_write": "Prompt tokens that were written to a cache, in `usd`.",
-    "usd_output": "Output with reasoning, in `usd`.",
-    "usd_orchestration": "Orchestration, in `usd`.",
-    "usd_request": "The fee per request, in `usd`.",
-    "tier": "The tier of the price that the length of the prompt chose.",
-    "evidence": "`dated`: a price of the book's day; `carried-back`: a later one.",
-    "gpu_s": "GPU seconds of own hardware, by the share of output tokens.",
-    "usd_gpu": "The same in dollars; beside `usd`, never added to it.",
-    "prompt_sha256": "Digest of the request.",
-    "output_sha256": "Digest of the reply.",
-    "grader_calls": "Calls of models that grade.",
-    "conductor_out": "Output tokens of the model that plans.",
-    "grader_out": "Output tokens of graders.",
-    "usd_high": "Upper bound of `usd`; NULL when nothing bounds it.",
-}
-"""Meanings of fields that say nothing themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,24 +194,13 @@ class Column:
 @cache
 def columns_of(record: type) -> tuple[Column, ...]:
     """Return the columns of a flat dataclass, in its order."""
-    hints, said = get_type_hints(record), _sentences(record)
     found: list[Column] = []
-    for field in fields(record):
-        kinds = {
-            one if isinstance(one, type) else str
-            for one in get_args(hints[field.name]) or (hints[field.name],)
-        }
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        said, meaning = get_args(hint)
+        kinds = {one if isinstance(one, type) else str for one in get_args(said) or (said,)}
         (kind,) = kinds - {type(None)}
-        meaning = said.get(field.name) or ALSO.get(field.name, "")
-        found.append(
-            Column(
-                field.name,
-                ARROW[kind],
-                _unit(field.name, kind),
-                type(None) in kinds,
-                " ".join(meaning.split()),
-            )
-        )
+        nullable = type(None) in kinds
+        found.append(Column(name, ARROW[kind], _unit(name, kind), nullable, meaning))
     return tuple(found)
 
 
@@ -300,31 +242,13 @@ ARROW: dict[type, Any] = {
 
 
 def _unit(name: str, kind: type) -> str:
-    if kind is Decimal:
-        return "s" if name.endswith("_s") else "USD"
-    if kind is float:
-        return "s" if name.endswith("_s") else "0 to 1"
+    if kind in (Decimal, float):
+        return "s" if name.endswith("_s") else "USD" if kind is Decimal else "0 to 1"
     if name.endswith("_bytes"):
         return "bytes"
     tokens = ("_in", "_out", "_uncached", "_cached", "_write", "_read", "_1h")
     more = {"output", "reasoning", "total_reported", "max_tokens", "orchestration"}
     return "tokens" if kind is int and (name.endswith(tokens) or name in more) else ""
-
-
-def _sentences(record: type) -> dict[str, str]:
-    """Return the sentence under each field of a dataclass."""
-    tree = ast.parse(dedent(inspect.getsource(record))).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    found: dict[str, str] = {}
-    for here, after in zip(tree.body, tree.body[1:], strict=False):
-        if (
-            isinstance(here, ast.AnnAssign)
-            and isinstance(here.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            found[here.target.id] = str(after.value.value)
-    return found
 
 
 parquet: Any = import_module("pyarrow.parquet")
@@ -335,24 +259,11 @@ GROUP_ROWS = 65_536
 Row = Mapping[str, Any]
 
 
-class Writer(Protocol):
-    """One open file."""
-
-    def write(self, table: Any) -> None:
-        """Append an Arrow table."""
-        ...
-
-    def close(self, metadata: Mapping[str, str]) -> None:
-        """Finish the file; `metadata` goes where the format has a place for it."""
-        ...
-
-
 class ParquetWriter:
     """Row groups of `GROUP_ROWS`, each of one or several system runs; zstd."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         """Open a new file."""
-        self._schema = schema
         self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
         self._held: list[Any] = []
         self._rows = 0
@@ -377,26 +288,25 @@ class ParquetWriter:
         self._held, self._rows = [], 0
 
 
-class LineWriter:
-    """A text file to which each row is a line; `line` writes it, `ends` are before and after."""
+class _LineWriter:
+    """A text file to which each row is a line; `head` and `end` are before and after."""
 
     def __init__(
-        self, path: Path, line: Callable[[Row], str], ends: tuple[str, str] = ("", "")
+        self, path: Path, line: Callable[[Row], str], head: str = "", end: str = ""
     ) -> None:
-        """Open a new file."""
         self._file = path.open("x", encoding="utf-8", newline="")
-        self._line = line
-        self._file.write(ends[0])
-        self._after = ends[1]
+        self._line, self._end = line, end
+        self._file.write(head)
 
     def write(self, table: Any) -> None:
-        """Append a table."""
         self._file.writelines(self._line(row) for row in rows_in(table))
 
     def close(self, metadata: Mapping[str, str]) -> None:
-        """Finish the file."""
-        self._file.write(self._after)
+        self._file.write(self._end)
         self._file.close()
+
+
+Writer = ParquetWriter | _LineWriter
 
 
 def rows_in(table: Any) -> Iterator[Row]:
@@ -418,18 +328,18 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
     """Return an open writer of one of `FORMATS`."""
     if format == "parquet":
         return ParquetWriter(path, schema)
-    names = list(schema.names)
+    if format in ("jsonl", "otel"):
+        made = attributes if format == "otel" else dict[str, Any]
+        return _LineWriter(path, lambda row: json.dumps(made(row), ensure_ascii=False) + "\n")
+    names: Sequence[str] = schema.names
     if format == "csv":
-        return LineWriter(path, _csv_line, (_csv_line({name: name for name in names}), ""))
-    if format == "jsonl":
-        return LineWriter(path, _json_line)
-    if format == "otel":
-        return LineWriter(path, lambda row: _json_line(attributes(row)))
+        head = csv_line(names) + "\n"
+        return _LineWriter(path, lambda row: csv_line(row.values()) + "\n", head)
     if format == "md":
-        head = _md_line({name: name for name in names}) + "|---" * len(names) + "|\n"
-        return LineWriter(path, _md_line, (head, ""))
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    return LineWriter(path, _html_line, (HTML.format(head=head), "</table>\n"))
+        head = _md_line(names) + "|---" * len(names) + "|\n"
+        return _LineWriter(path, lambda row: _md_line(row.values()), head)
+    head = HTML.format(head="".join(f"<th>{html.escape(name)}</th>" for name in names))
+    return _LineWriter(path, _html_line, head, "</table>\n")
 
 
 HTML = (
@@ -444,21 +354,11 @@ WHOLE = ("parquet", "csv", "jsonl")
 FORMATS = (*WHOLE, "otel", "md", "html")
 
 
-def _json_line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-class _Line:
-    text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
-
-
-def _csv_line(row: Row) -> str:
-    line = _Line()
-    csv.writer(line, lineterminator="\n").writerow(map(spreadsheet_safe, row.values()))
-    return line.text
+def csv_line(values: Iterable[Any]) -> str:
+    """Return a line of a CSV file, without its end; no text in it is a spreadsheet's formula."""
+    line = StringIO(newline="")
+    csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
+    return line.getvalue()
 
 
 def spreadsheet_safe(value: Any) -> Any:
@@ -469,19 +369,14 @@ def spreadsheet_safe(value: Any) -> Any:
     return value
 
 
-def _md_line(row: Row) -> str:
-    cells = " | ".join(markdown_cell(_one_line(value)) for value in row.values())
+def _md_line(values: Iterable[Any]) -> str:
+    cells = " | ".join(markdown_cell(_one_line(value)) for value in values)
     return escape_markdown(f"| {cells} |\n")
 
 
 def _html_line(row: Row) -> str:
-    return (
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(escape_controls(_one_line(one)))}</td>" for one in row.values()
-        )
-        + "</tr>\n"
-    )
+    cells = (html.escape(escape_controls(_one_line(value))) for value in row.values())
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
 
 
 def _one_line(value: Any) -> str:
@@ -531,12 +426,12 @@ system have `purpose = 'selection'` in `queries` and a `task` that ends in `(sel
 def schema_page() -> str:
     """Return schema.md."""
     parts = [HEAD]
-    for name, record in (("calls", Call), ("queries", QueryRow)):
+    for name, record in TABLES.items():
         lines = [f"| `{one.name}` | {one.type} | {one.unit} | {'yes' if one.nullable else ''} "
-                 f"| {_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
+                 f"| {markdown_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
         head = "| column | type | unit | NULL | meaning |\n|---|---|---|---|---|"
         parts.append("\n".join([f"## {name}\n", head, *lines]) + "\n")
-    lines = [f"| `{name}` | {_cell(made)} |" for name, made in ATTRIBUTES.items()]
+    lines = [f"| `{name}` | {markdown_cell(made)} |" for name, made in ATTRIBUTES.items()]
     head = "| attribute | column |\n|---|---|"
     said = (
         "`--format otel` writes calls in the words of OpenTelemetry's GenAI conventions. Their "
@@ -544,7 +439,3 @@ def schema_page() -> str:
     )
     parts.append("\n".join(["## OpenTelemetry\n", said, "", head, *lines]) + "\n")
     return "\n".join(parts)
-
-
-def _cell(text: str) -> str:
-    return markdown_cell(text)

@@ -1,11 +1,9 @@
 """The ledger as files for others, and SQL over them.
 
-An export is written beside, then moved into place whole: the same logs, journals and podium give
-the same bytes. What its export.json lists was written here and may be replaced; anything else
-stays. A query sees `calls` and `queries` and can name no file: DuckDB is locked before it sees one.
+The same logs, journals and podium give the same bytes. What export.json lists was written here and
+may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
-import csv
 import hashlib
 import json
 import os
@@ -18,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
@@ -26,18 +24,19 @@ from typing import Any, cast
 import duckdb
 
 from harness.errors import UserError
-from harness.ledger.answers import AnswerRecord, book_name
+from harness.ledger.answers import AnswerRecord
 from harness.ledger.call import Call, canonical
 from harness.ledger.columns import (
     FORMATS,
     SCHEMA,
     SUFFIX,
+    TABLES,
     WHOLE,
     QueryRow,
+    csv_line,
     schema_of,
     schema_page,
     shortest,
-    spreadsheet_safe,
     table_of,
     writer_for,
 )
@@ -61,29 +60,18 @@ AHEAD = 2
 """System runs per process that may wait to be written: what bounds memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """One system run."""
-
-    calls: Any
-    queries: Any
-    books: tuple[str, ...]
+RunTables = tuple[Mapping[str, Any], set[str]]
+"""The Arrow tables of one system run, and the price books that it names."""
 
 
-def tables_of(files: RunFiles) -> Tables:
+def tables_of(files: RunFiles) -> RunTables:
     """Read one system run; UserError for a damaged file."""
     with without_collector(), naming_system_run(files):
-        return _tables_of(files)
-
-
-def _tables_of(files: RunFiles) -> Tables:
-    found = gather(files, answers=True)
-    rows = merged(found).rows
-    return Tables(
-        table_of(Call, rows),
-        table_of(QueryRow, query_rows(rows, answers_of(found))),
-        tuple(sorted(_books(found) - {""})),
-    )
+        found = gather(files, answers=True)
+        rows = merged(found).rows
+        queries = query_rows(rows, answers_of(found))
+        tables = {"calls": table_of(Call, rows), "queries": table_of(QueryRow, queries)}
+        return tables, _books(found)
 
 
 def answers_of(found: Gathered) -> list[AnswerRecord]:
@@ -93,13 +81,13 @@ def answers_of(found: Gathered) -> list[AnswerRecord]:
 
 def _books(found: Gathered) -> set[str]:
     prices = [log.facts.prices for log in found.logs if log.facts]
+    named = [(one.get("name"), one.get("sha256")) for one in prices]
     heads = [journal.head for journal in found.journals]
-    return {book_name(one.get("name"), one.get("sha256")) for one in prices} | {
-        book_name(one.get("book"), one.get("book_sha256")) for one in heads
-    }
+    named += [(one.get("book"), one.get("book_sha256")) for one in heads]
+    return {f"{name} sha256:{sha256}" for name, sha256 in named if name and sha256}
 
 
-def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> Iterator[Tables]:
+def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> Iterator[RunTables]:
     """Yield the tables of each system run, in order; `processes` is chosen by size when None."""
     large = sum(one.size for one in system_runs) >= LARGE
     some = processes or (min(2, cores()) if large else 1)
@@ -107,7 +95,7 @@ def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> It
         yield from map(tables_of, system_runs)
         return
     with worker_pool(some) as pool:
-        waiting: deque[Future[Tables]] = deque()
+        waiting: deque[Future[RunTables]] = deque()
         for files in system_runs:
             waiting.append(pool.submit(tables_of, files))
             if len(waiting) > some * AHEAD:
@@ -146,29 +134,28 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
     _refuse(folder, out, [*names.values(), PAGE, LISTED])
     with _beside(out) as fresh:
         writers = {
-            table: writer_for(format, fresh / name, schema_of(RECORDS[table]))
+            table: writer_for(format, fresh / name, schema_of(TABLES[table]))
             for table, name in names.items()
         }
-        counts, books = {"calls": 0, "queries": 0}, set[str]()
+        counts, books = dict.fromkeys(TABLES, 0), set[str]()
         try:
-            for tables in each_of(system_runs):
-                for table, rows in (("calls", tables.calls), ("queries", tables.queries)):
+            for tables, named in each_of(system_runs):
+                for table, rows in tables.items():
                     counts[table] += rows.num_rows
                     if table in writers:
                         writers[table].write(rows)
-                books.update(tables.books)
+                books.update(named)
         finally:
             about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
             for writer in writers.values():
                 writer.close(about)
         (fresh / PAGE).write_text(schema_page())
-        _list_files(fresh)
-        files = _move(fresh, out)
+        new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
+        listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
+        (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
+        files = tuple((fresh / name).replace(out / name) for name in (*new, LISTED))
     size = sum(path.stat().st_size for path in files)
     return Exported(files, counts["calls"], counts["queries"], size)
-
-
-RECORDS: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 
 
 def provenance() -> dict[str, str]:
@@ -179,8 +166,7 @@ def provenance() -> dict[str, str]:
 def _names(format: str) -> dict[str, str]:
     if format not in FORMATS:
         raise UserError(f"There is no format {format!r}; there are: {', '.join(FORMATS)}.")
-    tables = ("calls", "queries") if format in WHOLE else ()
-    tables = tables or (("calls",) if format == "otel" else ("queries",))
+    tables = TABLES if format in WHOLE else ("calls" if format == "otel" else "queries",)
     return {table: f"{table}.{SUFFIX.get(format, format)}" for table in tables}
 
 
@@ -210,12 +196,6 @@ def _listed(out: Path) -> dict[str, str]:
     return cast(dict[str, str], files) if ours else {}
 
 
-def _list_files(fresh: Path) -> None:
-    files = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
-    listed = {"schema": SCHEMA, "files": files}
-    (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
-
-
 @contextmanager
 def _beside(out: Path) -> Generator[Path]:
     out.mkdir(parents=True, exist_ok=True)
@@ -232,17 +212,8 @@ def _beside(out: Path) -> Generator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
-    kept = {name: sha for name, sha in _listed(out).items() if not (fresh / name).exists()}
-    new = _listed(fresh)
-    listed = {"schema": SCHEMA, "files": dict(sorted({**kept, **new}.items()))}
-    (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
-    return tuple((fresh / name).replace(out / name) for name in (*sorted(new), LISTED))
-
-
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
-TABLES = ("calls", "queries")
 CODE = Path(__file__).parent.parent
 NEW = "new-"
 KEPT = 4
@@ -253,12 +224,12 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
-        return _checked({source.stem if source.stem in TABLES else TABLES[0]: source})
+        return _checked({source.stem if source.stem in TABLES else "calls": source})
     if has_system_runs(source):  # a run's own directory may hold an export as well
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
-    there = {name: source / f"{name}.parquet" for name in TABLES}
-    found = {name: path for name, path in there.items() if path.is_file()}
+    there = (source / f"{name}.parquet" for name in TABLES)
+    found = {path.stem: path for path in there if path.is_file()}
     if not found:
         raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
     return _checked(found)
@@ -359,10 +330,7 @@ class Result:
 
 
 def ask(source: Path, query: str) -> Result:
-    """Run one SELECT over a run's directory, an export's directory or a Parquet file.
-
-    UserError, in one sentence, for SQL that is wrong and for anything but one SELECT.
-    """
+    """Run one SELECT over a run's or export's directory, or a Parquet file; UserError for more."""
     views = exported_tables(source)
     connection = opened(views)
     try:
@@ -403,34 +371,22 @@ def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
 
 def as_text(result: Result, most: int = MOST) -> Iterator[str]:
     """Yield the lines of an aligned table; numbers to the right, NULL as such."""
-    rows: list[tuple[str, ...]] = []
-    numeric = [True] * len(result.names)
-    more = 0
-    for row in result.rows:
-        if len(rows) == most:
-            more += 1
-            continue
-        rows.append(tuple(map(cell, row)))
-        numeric = [so and _is_number(one) for so, one in zip(numeric, row, strict=True)]
-    widths = [
-        max(len(line[index]) for line in (result.names, *rows))
-        for index in range(len(result.names))
-    ]
+    shown = list(islice(result.rows, most))
+    numeric = [all(map(_is_number, column)) for column in zip(*shown, strict=True)]
+    rows = [tuple(map(cell, row)) for row in shown]
+    widths = [max(map(len, column)) for column in zip(result.names, *rows, strict=True)]
+    numeric = numeric or [True] * len(widths)
     for line in (result.names, tuple("-" * width for width in widths), *rows):
         cells = zip(line, widths, numeric, strict=True)
         padded = (one.rjust(width) if so else one.ljust(width) for one, width, so in cells)
         yield "  ".join(padded).rstrip()
-    if more:
+    if more := sum(1 for _ in result.rows):
         yield f"({more} more rows; --format csv or json has all)"
 
 
 def as_csv(result: Result) -> Iterator[str]:
     """Yield the lines of a CSV file; NULL is empty, and no text is a spreadsheet's formula."""
-    line: list[str] = []
-    writer = csv.writer(_To(line.append), lineterminator="")
-    for row in chain([result.names], result.rows):
-        writer.writerow(map(spreadsheet_safe, row))
-        yield line.pop()
+    yield from map(csv_line, chain([result.names], result.rows))
 
 
 def as_json(result: Result) -> Iterator[str]:
@@ -459,8 +415,3 @@ def _is_number(value: object) -> bool:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return True
     return isinstance(value, str) and value.replace(".", "", 1).removeprefix("-").isdecimal()
-
-
-@dataclass(frozen=True, slots=True)
-class _To:
-    write: Callable[[str], None]

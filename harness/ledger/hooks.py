@@ -1,8 +1,7 @@
 """What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
 
-Inspect announces an attempt in the context of who asked, after it has waited for a connection and
-right before it is dispatched: the moment for its allowance and its intent. Kinds of errors, counts
-and ids are kept; texts only as digests, which a log's texts can be held against.
+Inspect announces an attempt in the context of who asked, right before it is dispatched: the moment
+for its allowance and its intent. Kinds of errors, counts and ids are kept; texts only as digests.
 """
 
 import hashlib
@@ -27,24 +26,17 @@ from inspect_ai.model import ModelOutput
 from harness.context import current
 from harness.errors import SpendLimit
 from harness.ledger.journal import CallOutcome
-from harness.ledger.logs import Json, attached, responses
-from harness.records import PODIUM
+from harness.ledger.logs import NOTHING, Json, attached, responses, score_in, shape_in
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """The journal of a call cannot be written; its cause says why.
-
-    No `Exception`: Inspect goes on with a call when a hook raises one.
-    """
+    """A call's journal cannot be written. No `Exception`: Inspect would go on with the call."""
 
 
 class NotAllowed(BaseException):
-    """An attempt may not be paid for; its cause is the `SpendLimit` that says why.
-
-    No `Exception`, for the same reason.
-    """
+    """An attempt may not be paid for, as its cause says; no `Exception` for the same reason."""
 
 
 FIELDS = (
@@ -59,7 +51,7 @@ FIELDS = (
 
 
 @dataclass(slots=True)
-class HookTotals:
+class _HookTotals:
     """Sums per task and model, of the tasks that have an open journal."""
 
     _tasks: dict[str, dict[str, Counter[str]]] = field(
@@ -69,11 +61,9 @@ class HookTotals:
 
     @property
     def on(self) -> bool:
-        """Say whether any journal is open."""
         return bool(self._tasks)
 
     def begin(self, task: str) -> None:
-        """Start to count a task's calls from 0."""
         with self._lock:
             listen()
             self._tasks[task] = {}
@@ -96,20 +86,17 @@ class HookTotals:
             yield {"model": model, **{name: models[model][name] for name in ("calls", *FIELDS)}}
 
 
-class LedgerHooks(Hooks):
+class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
-        """Say whether there is anything to do: other evals of the process are not slowed."""
         here = current()
         return COUNTED.on or here.paying is not None or here.announced is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
-        """Count a finished call."""
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        """Let an attempt of the call in flight go out, once it is paid for and written down."""
         here = current()
         if here.paying:
             try:
@@ -123,7 +110,6 @@ class LedgerHooks(Hooks):
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        """Count and write down that an attempt of the call in flight failed and another follows."""
         here = current()
         if here.paying:
             here.paying.failed(data.status_code)
@@ -131,7 +117,7 @@ class LedgerHooks(Hooks):
             here.announced.retried(data.attempt, data.exception_type, data.status_code)
 
 
-COUNTED = HookTotals()
+COUNTED = _HookTotals()
 """Of this process, as Inspect has one instance of each hooks class per process."""
 
 
@@ -141,13 +127,12 @@ def listen() -> None:
     # Not through an entry point: Inspect would then greet every command of a user with a count of
     # hooks, podium's own included, where nothing is counted.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
-    register(LedgerHooks)
+    register(_LedgerHooks)
 
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
-NOTHING: Json = {}
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
 MERGED = "combined_from"
@@ -156,12 +141,15 @@ MERGED = "combined_from"
 
 def sent_digest(messages: Iterable[object]) -> str:
     """Return the digest of a request; `request_digest` where it is nothing but roles and texts."""
-    return _of_turns(_turn(message, _same) for message in messages)
+    return _of_turns(_turn(message, str) for message in messages)
 
 
-def reply_digest(output: object) -> str:
+def reply_digest(output: object, told: Told = str) -> str:
     """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
-    return _of_reply(output, _same)
+    said = storable(told(str(_part(output, "completion") or "")))
+    choices = cast(Sequence[object], _part(output, "choices") or ())
+    parts = [_content(_part(choice, "message"), told) for choice in choices]
+    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
 
 
 def text_digest(text: str) -> str:
@@ -193,18 +181,16 @@ class CallTexts:
     reply: str | None
 
 
-class SampleTexts:
+class _SampleTexts:
     """The texts of one sample of a raw log; messages that many calls share are read once."""
 
     def __init__(self, sample: Json) -> None:
-        """Note where a sample keeps what its events refer to."""
         self._sample = sample
         self._pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
         self._turns: dict[int, str] = {}
         self._merged = {at for at, one in enumerate(self._pool) if _is_merged(one)}
 
     def of(self, event: Json) -> CallTexts:
-        """Return the texts of one ModelEvent."""
         inline: Sequence[Json] = event.get("input") or ()
         most = len(self._pool)  # whatever a log refers to, no more than it has is read
         refs = [
@@ -219,7 +205,7 @@ class SampleTexts:
             _of_turns(turns),
             any(map(_is_merged, inline)) or not self._merged.isdisjoint(refs),
             text_digest(self.told(output.get("completion") or "")) if came else None,
-            _of_reply(output, self.told) if came else None,
+            reply_digest(output, self.told) if came else None,
         )
 
     def _pooled(self, at: int) -> str:
@@ -229,7 +215,6 @@ class SampleTexts:
         return found
 
     def told(self, text: str) -> str:
-        """Return what a text refers to."""
         return attached(text, self._sample)
 
 
@@ -247,7 +232,7 @@ class SampleDigests:
 
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
-        texts = SampleTexts(sample)
+        texts = _SampleTexts(sample)
         failed = (one.get("events") or () for one in sample.get("error_retries") or ())
         events = chain(sample.get("events") or (), *failed)
         self.calls = {
@@ -258,31 +243,23 @@ class SampleDigests:
         answer = texts.told((sample.get("output") or NOTHING).get("completion") or "")
         self.answer = text_digest(answer)
         self.elsewhere = tuple(_elsewhere(sample, answer, texts.told))
-        shape: Json = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
-        self.shape = facts_digest(*(shape.get(name) for name in SHAPE))
+        self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 
 
 def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
     choices: Sequence[Json] = (sample.get("output") or NOTHING).get("choices") or ()
-    if choices and _content(choices[0].get("message"), told)[0] != storable(answer):
-        yield "its output"
     turns: Sequence[Json] = sample.get("messages") or ()
-    last = turns[-1] if turns else NOTHING
-    if last.get("role") == "assistant" and _content(last, told)[0] != storable(answer):
-        yield "its last message"
+    shown = [("its output", one.get("message")) for one in choices[:1]]
+    shown += [("its last message", one) for one in turns[-1:] if one.get("role") == "assistant"]
+    return (where for where, one in shown if _content(one, told)[0] != storable(answer))
 
 
 def _graded(sample: Json) -> str:
-    score: Json = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
     target, asked = sample.get("target"), sample.get("input")
     parts = cast(Sequence[object], target if isinstance(target, list) else (target or "",))
     text = asked if isinstance(asked, str) else ""
-    return facts_digest(text, "".join(map(str, parts)), score.get("answer"))
-
-
-def _same(text: str) -> str:
-    return text
+    return facts_digest(text, "".join(map(str, parts)), score_in(sample).get("answer"))
 
 
 def _of_turns(turns: Iterable[str]) -> str:
@@ -293,13 +270,6 @@ def _turn(message: object, told: Told) -> str:
     text, others = _content(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
-
-
-def _of_reply(output: object, told: Told) -> str:
-    said = storable(told(str(_part(output, "completion") or "")))
-    choices = cast(Sequence[object], _part(output, "choices") or ())
-    parts = [_content(_part(choice, "message"), told) for choice in choices]
-    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
 
 
 def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:
@@ -362,7 +332,6 @@ WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
 """Exceptions that only carry another one: the kind of failure is the other's."""
 
 NO_CHOICES = "NoChoices"
-"""The kind of failure of a call that was answered without a reply: nobody said anything."""
 
 DEEPEST_USAGE = 4
 """Levels of a provider's own usage that are kept; theirs have two."""

@@ -1,15 +1,14 @@
 """Which line of a journal and which event of a log are one call, and the rows they make.
 
-A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one
-event per HTTP attempt. Where the two say different things, the journal stands in the row and the
-audit names the difference. What only a journal has was lost by the log; what only a log has is
-older than journals, or escaped them, which the audit names.
+A call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one event per
+HTTP attempt. Where the two say different things, the journal stands in the row. What only a journal
+has was lost by the log; what only a log has is older than journals, or escaped them.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,22 @@ from harness.ledger.call import (
     Billable,
     Cache,
     Call,
-    UsageSource,
     billable_failure,
     billable_reply,
     canonical,
     is_refusal,
     money,
+    token_columns,
 )
 from harness.ledger.journal import usage_of
-from harness.ledger.logs import IN_FLIGHT, UNWRITTEN, CallEvent, Json, seconds_between
+from harness.ledger.logs import (
+    IN_FLIGHT,
+    NOTHING,
+    UNWRITTEN,
+    CallEvent,
+    Json,
+    seconds_between,
+)
 from harness.ledger.runs import (
     CallRecord,
     Gathered,
@@ -44,15 +50,10 @@ from harness.prices.cost import Price
 from harness.records import Usage
 from harness.suite import failure_kind
 
-SOURCES: Mapping[str, UsageSource] = {
-    "live": "provider",
-    "recorded": "recorded",
-    "rehearsal": "rehearsal",
-}
-
-
+REPLAYS = ("recorded", "rehearsal")
+"""Labels that are also the source of what their calls used."""
 Base = dict[str, Any]
-"""What all attempts of a call have in common: fields of `Call`."""
+"""Fields of `Call` that all attempts of a call have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +78,18 @@ class AttemptEnd:
     raw_usage: Mapping[str, Any] | None = None
 
 
-def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
-    """Return an HTTP attempt that failed and was followed by another."""
-    said: Json = retry or {}
-    status = said.get("http_status") or (status_of(event) if event else None)
-    error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
+def _after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
+    said: Json = retry or NOTHING
+    status = said.get("http_status") or _status_of(event)
     return AttemptEnd(
         attempt=attempt,
         event=event,
         billable=billable_failure(status),
         started=event.started if event else "",
         http_status=status,
-        error=error,
-        request_id=request_id_of(event) if event else None,
-        latency_s=seconds(event) if event else None,
+        error=said.get("error") or (failure_kind(event.error or "") if event else "failed"),
+        request_id=_request_id_of(event),
+        latency_s=event.latency_s if event else None,
     )
 
 
@@ -98,8 +97,7 @@ CLIENT_RETRY = "ClientRetry"
 """The kind of failure of a try after which a provider's own client tried again by itself."""
 
 
-def tries_within(event: CallEvent) -> int:
-    """Return how many HTTP tries were made inside one event before its last."""
+def _tries_within(event: CallEvent) -> int:
     return max(event.retries, len(event.request_ids) - 1)
 
 
@@ -110,12 +108,11 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
     if event is None:
         return
     answered = [*event.request_ids]
-    tries = tries_within(event)
+    tries = _tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
-    nothing: Json = {}
     for number in range(tries):
-        said = answered[number] if number < len(answered) else nothing
+        said = answered[number] if number < len(answered) else NOTHING
         status, id = said.get("status"), said.get("id")
         refused = status if is_refusal(status) else None
         yield AttemptEnd(
@@ -137,125 +134,87 @@ def ended(
         if event is None or event.pending:
             return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=why)
         return of_event(event, attempt)
-    usage = usage_of(outcome)
+    usage, raw = usage_of(outcome), outcome.get("raw_usage")
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
-    refused = bool(outcome.get("refused"))
-    doubtful = error is not None or outcome.get("raw_usage") is not None
+    doubtful = error is not None or raw is not None
+    billable = billable_reply(cache, usage, status, doubtful=doubtful)
     return AttemptEnd(
         attempt=attempt,
         event=event,
-        billable="no" if refused else billable_reply(cache, usage, status, doubtful=doubtful),
+        billable="no" if outcome.get("refused") else billable,
         usage=usage,
         cache=cache,
         from_store=bool(outcome.get("from_store")),
         started=event.started if event else "",
-        served_model=outcome.get("served_model"),
-        request_id=outcome.get("request_id"),
         http_status=status,
         error=error,
-        stop=outcome.get("stop"),
-        latency_s=outcome.get("latency_s"),
-        output_sha256=outcome.get("output_sha256"),
-        raw_usage=_raw(outcome, event),
+        raw_usage=event.raw_usage if raw is None and event else raw,
+        **{name: outcome.get(name) for name in COPIED},
     )
 
 
-def _raw(outcome: Json, event: CallEvent | None) -> Mapping[str, Any] | None:
-    """Return a provider's own usage, of the journal if that has it."""
-    written = outcome.get("raw_usage")
-    return event.raw_usage if written is None and event else written
+COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256")
+"""Fields of an outcome line that an `AttemptEnd` has as they are."""
 
 
 def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
     """Return an attempt that only a log knows the end of."""
     if event.pending:
         return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
-    usage = event.usage
-    status = status_of(event)
+    status = _status_of(event)
     doubtful = bool(event.error) or event.raw_usage is not None
+    billable = billable_reply(event.cache, event.usage, status, doubtful=doubtful)
     return AttemptEnd(
         attempt=attempt,
         event=event,
-        billable="no"
-        if event.refused
-        else billable_reply(event.cache, usage, status, doubtful=doubtful),
-        usage=usage,
+        billable="no" if event.refused else billable,
+        usage=event.usage,
         cache=event.cache,
         started=event.started,
         served_model=None if event.error else event.served_model,
-        request_id=request_id_of(event),
+        request_id=_request_id_of(event),
         http_status=status,
         error=failure_kind(event.error) if event.error else None,
         stop=None if event.error else event.stop,
-        latency_s=seconds(event),
+        latency_s=event.latency_s,
         raw_usage=event.raw_usage,
     )
 
 
-def status_of(event: CallEvent) -> int | None:
-    """Return the HTTP status with which a provider refused; None when it did not."""
-    status = event.request_ids[-1].get("status") if event.request_ids and event.error else None
-    return status if is_refusal(status) else None
+def _status_of(event: CallEvent | None) -> int | None:
+    said = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
+    return said["status"] if is_refusal(said.get("status")) else None
 
 
-def request_id_of(event: CallEvent) -> str | None:
-    """Return the provider's id of the last HTTP request."""
-    found = event.request_ids[-1].get("id") if event.request_ids else None
+def _request_id_of(event: CallEvent | None) -> str | None:
+    found = event.request_ids[-1].get("id") if event and event.request_ids else None
     return found if isinstance(found, str) else None
 
 
-def seconds(event: CallEvent) -> float | None:
-    """Return how long an event took, by its own clock; None when nobody knows."""
-    took = event.latency_s if event.completed else event.working_s
-    return None if took is None or isnan(took) else took
+TOLD = (
+    *("attempt", "served_model", "request_id", "http_status", "error", "stop", "cache"),
+    *("from_store", "billable", "latency_s", "output_sha256"),
+)
+"""Fields of an `AttemptEnd` that a row has as they are."""
 
 
 def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
     """Return the row of one attempt; it began when its event says, else when its call began."""
     sizes = base["prompt_bytes"], base["max_tokens"]
     attempted = Attempted(told.billable, told.cache, told.usage, base["service"], *sizes)
+    source = base["label"] if base["label"] in REPLAYS else "provider"
     parts: dict[str, Any] = {
         **base,
-        "attempt": told.attempt,
+        **{name: getattr(told, name) for name in TOLD},
         "event": told.event.id if told.event else None,
-        "served_model": told.served_model,
-        "request_id": told.request_id,
-        "http_status": told.http_status,
-        "error": told.error,
-        "stop": told.stop,
-        "cache": told.cache,
-        "from_store": told.from_store,
-        "billable": told.billable,
-        "usage_source": SOURCES.get(base["label"], "provider") if told.usage else "missing",
+        "usage_source": source if told.usage else "missing",
         "started": told.started or base["started"],
-        "latency_s": told.latency_s,
-        "output_sha256": told.output_sha256,
         "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
-        **_tokens(told.usage),
+        **token_columns(told.usage),
         **money(attempted, price),
     }
     return Call(**parts)
-
-
-def _tokens(usage: Usage | None) -> dict[str, int | None]:
-    if usage is None:
-        return NO_TOKENS
-    return {
-        "input_uncached": usage.input,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "cache_write_1h": usage.cache_write_1h,
-        "output": usage.output,
-        "reasoning": usage.reasoning,
-        "orchestration_in": usage.orchestration_in,
-        "orchestration_in_cached": usage.orchestration_in_cached,
-        "orchestration_out": usage.orchestration_out,
-        "total_reported": usage.total_reported,
-    }
-
-
-NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
@@ -283,25 +242,20 @@ class Merged:
     gathered: Gathered
     rows: list[Call]
     seen: dict[str, LoggedEvent]
-    """Every event once, by uuid, as its newest log has it."""
     events_of: dict[str, list[LoggedEvent]]
     escaped: list[str]
     copies: list[str]
     """uuids that one sample lists twice."""
     books: dict[str, Book]
-    heads: dict[str, Json]
     whole: frozenset[str]
     """uuids of samples that were graded at the first attempt: all their calls count."""
-    closed: frozenset[str]
-    """Names of journals whose process lived to close them."""
 
 
 def merged(gathered: Gathered) -> Merged:
     """Join what the files of a system run say."""
-    heads = {journal.name: journal.head for journal in gathered.journals}
-    closed = frozenset(journal.name for journal in gathered.journals if journal.closed)
-    known = _books(gathered), heads, _whole(gathered), closed
-    found = Merged(gathered, [], {}, {}, [], [], *known)
+    samples = (sample for log in gathered.logs for sample in log.samples)
+    whole = (one.uuid for one in samples if one.newest and one.graded and not one.retried)
+    found = Merged(gathered, [], {}, {}, [], [], _books(gathered), frozenset(whole))
     _list_events(found)
     claimed = _claims(found)
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
@@ -316,31 +270,21 @@ def merged(gathered: Gathered) -> Merged:
 def _books(gathered: Gathered) -> dict[str, Book]:
     found: dict[str, Book] = {}
     for log in gathered.logs:
-        if log.facts is not None and _says_more(log.facts.prices, found):
-            book = book_from_json(log.facts.prices)
-            found[book.sha256] = book
+        if log.facts is not None:
+            prices = log.facts.prices
+            known = found.get(str(prices.get("sha256")))
+            # A run that an older version began embeds no built-in prices in its first logs.
+            if known is None or (prices.get("built_in") and not known.built_in):
+                book = book_from_json(prices)
+                found[book.sha256] = book
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
         if wanted and wanted not in found:
-            try:
+            with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
-            except UserError:
-                continue
-            if book.sha256 == wanted:
-                found[wanted] = book
+                if book.sha256 == wanted:
+                    found[wanted] = book
     return found
-
-
-def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
-    """Say whether a log embeds a book that is not known yet, or its built-in prices."""
-    # A run that an older version began embeds none in its first logs.
-    known = found.get(str(prices.get("sha256")))
-    return known is None or (bool(prices.get("built_in")) and not known.built_in)
-
-
-def _whole(gathered: Gathered) -> frozenset[str]:
-    samples = (sample for log in gathered.logs for sample in log.samples)
-    return frozenset(one.uuid for one in samples if one.newest and one.graded and not one.retried)
 
 
 def _list_events(found: Merged) -> None:
@@ -362,7 +306,7 @@ def _claims(found: Merged) -> set[str]:
             by_span[seen.event.span].append(seen)
     claimed: set[str] = set()
     for call, record in found.gathered.calls.items():
-        outcome: Json = record.outcome or {}
+        outcome: Json = record.outcome or NOTHING
         uuid = outcome.get("event")
         last = found.seen.get(uuid) if uuid else None
         mine = by_span.get(record.intent.get("span") or "", [])
@@ -384,14 +328,13 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
     seen = found.events_of[call]
-    head = found.heads[record.journal]
-    base = _base(record, head)
+    base = _base(record)
     base["log"] = seen[-1].log.name if seen else None
     base["counted"] = _counts(seen[-1]) if seen else base["sample"] in found.whole
-    book = found.books.get(str(head.get("book_sha256", "")))
+    book = found.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
     # A process that closed its journal was not ended: the end of its call was not written.
-    why = UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+    why = UNWRITTEN if record.journal.closed else IN_FLIGHT
     events = [one.event for one in seen]
     yield from (write(base, price, told) for told in _attempts(record, events, why))
 
@@ -399,16 +342,16 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
 def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[AttemptEnd]:
     """Yield how each HTTP attempt of a call ended: its lines beside its event, where it has one."""
     last = events[-1] if events else None
-    if not record.retries and len(events) < 2 and not (last and tries_within(last)):
+    if not record.retries and len(events) < 2 and not (last and _tries_within(last)):
         yield ended(1, record.outcome, last, why)  # nearly all calls
         return
-    earlier = events if record.tries.waited else events[:-1]
+    earlier = events if record.waited else events[:-1]
     tries: list[AttemptEnd] = []
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
         event = earlier[at] if at < len(earlier) else None
-        tries += (*within(event, 0), after_retry(0, retry, event))
-    if not record.tries.waited:  # else what was to follow never went out
+        tries += (*within(event, 0), _after_retry(0, retry, event))
+    if not record.waited:  # else what was to follow never went out
         rest = (*within(last, 0), ended(0, record.outcome, last, why))
         tries += (_since_retry(told, record) for told in rest)
     for number, told in enumerate(tries, 1):
@@ -419,25 +362,22 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
     """Return an attempt from when it went out: journals time whole calls."""
     if not record.retries:
         return told
-    after = record.tries.last.get("after_s")
+    after = record.last.get("after_s")
     if told.latency_s is not None and isinstance(after, float):
         took = max(told.latency_s - after, 0.0)
-        return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
-    begun, ended = (
-        str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
-    )
-    if told.latency_s is None or record.outcome is None:
-        return replace(told, started=begun)
-    try:
-        return replace(told, started=begun, latency_s=seconds_between(begun, ended))
-    except ValueError:  # no times; the audit names lines that were changed
-        return replace(told, started=begun, latency_s=None)
+        return replace(told, started=str(record.last["at"]), latency_s=round(took, 6))
+    begun, took = str(record.retries[-1].get("at", "")), told.latency_s
+    if took is not None and record.outcome is not None:
+        try:
+            took = seconds_between(begun, str(record.outcome.get("at", "")))
+        except ValueError:  # no times; the audit names lines that were changed
+            took = None
+    return replace(told, started=begun, latency_s=took)
 
 
-def _base(record: CallRecord, head: Json) -> Base:
-    """Return what a journal says of a call."""
-    intent = record.intent
-    asked: Json = intent.get("sample") or {}
+def _base(record: CallRecord) -> Base:
+    intent, head = record.intent, record.journal.head
+    asked: Json = intent.get("sample") or NOTHING
     return {
         **{name: str(head.get(name, "")) for name in ("task", "suite", "system")},
         "label": str(head.get("label", "live")),
@@ -446,7 +386,7 @@ def _base(record: CallRecord, head: Json) -> Base:
         "sample": str(asked.get("uuid", "")),
         "call": str(intent.get("call", "")),
         "log": None,
-        "journal": record.journal,
+        "journal": record.journal.name,
         "counted": True,
         **{name: intent[name] for name in ("scope", "role", "model", "price_ref")},
         **{name: intent.get(name) for name in ("step", "prompt_bytes", "max_tokens")},
@@ -458,9 +398,8 @@ def _base(record: CallRecord, head: Json) -> Base:
 
 def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Call]]]:
     """Yield the calls of one journal, each with its attempts at a book, without any log."""
-    head: Json = {}
-    for record in calls_of(path, head):
-        base = _base(record, head)
+    for record in calls_of(path):
+        base = _base(record)
         price = book.price(base["price_ref"])
         yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
 
@@ -472,7 +411,6 @@ class LogFacts:
     name: str
     task: str
     facts: RunFacts | None
-    """None for logs that `podium run` did not write."""
     book: Book | None
 
 

@@ -88,7 +88,6 @@ class Intent:
     prompt_bytes: int
     max_tokens: int | None
     span: str | None
-    """Inspect's span around the call: the log's events name it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +95,6 @@ class CallOutcome:
     """How a call has ended."""
 
     event: str | None
-    """uuid of the ModelEvent of the last attempt."""
     usage: Usage | None
     cache: Cache = "none"
     served_model: str | None = None
@@ -109,7 +107,6 @@ class CallOutcome:
     """True when nothing was generated or billed: the provider refused the request, or a limit of
     ours ended it before it was sent (then there is an error and no event)."""
     from_store: bool = False
-    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     latency_s: float | None = None
     output_sha256: str | None = None
     """Of the completion alone: all that older journals have of a reply."""
@@ -119,8 +116,7 @@ class CallOutcome:
     """Of the whole reply: its text, its reasoning and its calls of tools."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
-    """What it cost at the run's book, in plain notation, for the audit to recompute; None when that
-    is unknown."""
+    """At the run's book, in plain notation, for the audit to recompute; None when unknown."""
 
     @property
     def unbelieved(self) -> bool:
@@ -136,7 +132,6 @@ class Journal:
     _handle: int
     _last: str = BEGINNING
     _whole: int = 0
-    """Bytes of whole lines."""
     _torn: bool = False
     """Whether part of a line lies behind them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -162,11 +157,7 @@ class Journal:
         self.write("outcome", {"call": call, **_values(outcome)})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line in one system call: a process that is killed leaves whole lines.
-
-        Raises OSError, which names the file, when it cannot be written whole: a call that nobody
-        will remember is not made.
-        """
+        """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
         with self._lock:
             line, digest = _linked({"kind": kind, "at": _now(), **fields}, self._last)
             try:
@@ -289,29 +280,6 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
                 unreadable.append(number)
 
 
-@dataclass(slots=True)
-class AttemptLines:
-    """The HTTP attempts of a call that failed with another to follow, and how many did follow."""
-
-    retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    followed: int = 0
-    last: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The last `again` line."""
-
-    def add(self, line: Mapping[str, Any], schema: object) -> None:
-        """Take a `retry` or an `again` line of a journal of some schema."""
-        if line.get("kind") == "retry":
-            self.retries.append(dict(line))
-        else:
-            self.last = dict(line)
-        self.followed += (line.get("kind") == "again") != (schema == OLDER)
-
-    @property
-    def waited(self) -> bool:
-        """Whether the call ended, or its process did, while it waited to try again."""
-        return len(self.retries) > self.followed
-
-
 def usage_of(line: Mapping[str, Any]) -> Usage | None:
     """Return the usage of an outcome line."""
     stored = line.get("usage")
@@ -353,7 +321,6 @@ class JournalChain:
     lines: int
     """Whole lines; one that was cut short is none."""
     last: str
-    """Digest of the last line, `BEGINNING` without one."""
     faults: tuple[ChainFault, ...]
 
 
@@ -367,26 +334,18 @@ def read_chain(path: Path) -> JournalChain:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 link = _link(line[:-1])
-                if link.own and names_torn(line, before):
-                    links.pop()
+                torn = json.loads(line).get("sha256") if link.own and TORN in line else None
+                if torn and torn == hashlib.sha256(before.removesuffix(b"\n")).hexdigest():
+                    links.pop()  # the line before, which this one names (`mend`)
                 links.append(link)
                 before = line
             else:
                 cut.append(ChainFault(number, "truncated", "it ends in the middle of a line"))
     last = next((link.own for link in reversed(links) if link.own), BEGINNING)
-    return JournalChain(len(links), last, (*faults_of(links), *cut))
+    return JournalChain(len(links), last, (*_faults_of(links), *cut))
 
 
-def names_torn(line: bytes, before: bytes) -> bool:
-    """Say whether a line names the one before it as torn (`harness.ledger.journal.mend`)."""
-    if TORN not in line:
-        return False
-    named: object = json.loads(line).get("sha256")
-    return named == hashlib.sha256(before.removesuffix(b"\n")).hexdigest()
-
-
-def faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
-    """Return what is wrong with a chain, by its lines."""
+def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
     # A line that names another one than its predecessor is where lines are missing, unless both are
     # here in another order, or the lines between them were put in.
     places = {link.own: at for at, link in enumerate(links) if link.own}

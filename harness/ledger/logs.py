@@ -1,9 +1,5 @@
 """An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
 
-    with open_log(path) as log:
-        for sample in log.samples():
-            calls, lost = [*events_of(sample)], [*lost_in(sample)]
-
 The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
 changes a log goes through Inspect.
 """
@@ -12,11 +8,11 @@ import json
 import re
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import nan
+from math import isnan
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -72,23 +68,19 @@ class RawLog:
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
     """Open an `.eval` file; UserError names one that is damaged or no Inspect log."""
-    try:
-        size = regular_size(path)
-        file = path.open("rb")
-    except OSError as error:
-        raise damaged(path, str(error)) from error
-    with file:
+    with ExitStack() as stack:
         try:
-            archive = zipfile.ZipFile(file)
+            size = regular_size(path)
+            file = stack.enter_context(path.open("rb"))
+            archive = stack.enter_context(zipfile.ZipFile(file))
             refuse_bomb(archive, size)
         except UNREADABLE as error:
             raise damaged(path, str(error)) from error
-        with archive:
-            names = archive.NameToInfo
-            found = next((names[name] for name in HEADERS if name in names), None)
-            if found is None:
-                raise damaged(path, "it has no header")
-            yield RawLog(path, _parsed(path, file, found), archive, file)
+        names = archive.NameToInfo
+        found = next((names[name] for name in HEADERS if name in names), None)
+        if found is None:
+            raise damaged(path, "it has no header")
+        yield RawLog(path, _parsed(path, file, found), archive, file)
 
 
 @contextmanager
@@ -147,26 +139,18 @@ ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correla
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
 """The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
-Span = tuple[str | None, str | None, str]
-"""Parent, type and name."""
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 
 
 @dataclass(slots=True)
 class CallEvent:
-    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times as long.
-
-    Words of a provider (`error`) are as the log has them: `redacted_message` before showing.
-    """
+    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times longer."""
 
     id: str
-    """uuid of the event."""
     span: str | None
-    """Inspect's span around the call; the journal's intent names it too."""
     phase: Phase
     step: str | None
-    """Name of the innermost workflow step, e.g. `step 2: sage`."""
     role: str
     """Worker name, `conductor` or `grader`; the model's name where the call had no role."""
     model: str
@@ -177,8 +161,8 @@ class CallEvent:
     """As Inspect counted it: what is in Inspect's totals."""
     cache: Cache
     pending: bool
-    """Begun and never ended: the run was stopped."""
     error: str | None
+    """As the log has it: `redacted_message` before showing."""
     stop: str | None
     started: str
     completed: str | None
@@ -189,9 +173,8 @@ class CallEvent:
     """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
     max_tokens: int | None
     raw_usage: Json | None
-    """The provider's own usage, where the log kept its response."""
     longest_s: float | None
-    """How long its whole sample took by a steady clock, where the log says."""
+    """Of its whole sample, by a steady clock, where the log says."""
 
     @property
     def refused(self) -> bool:
@@ -199,12 +182,11 @@ class CallEvent:
         return self.stop == "model_length" and not (self.usage and self.usage.output)
 
     @property
-    def latency_s(self) -> float:
-        """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
+    def latency_s(self) -> float | None:
+        """Seconds from begin to end, waiting included; None when nobody knows."""
         if self.completed:
-            took = _steady(seconds_between(self.started, self.completed), self.longest_s)
-            return nan if took is None else took
-        return nan if self.working_s is None else self.working_s
+            return _steady(seconds_between(self.started, self.completed), self.longest_s)
+        return self.working_s
 
 
 def events_of(sample: Json) -> Iterator[CallEvent]:
@@ -301,40 +283,40 @@ class Places:
     """
 
     def __init__(self, events: Iterable[Json]) -> None:
-        """Note the spans that begin in some events."""
-        self._spans: dict[str, Span] = {
-            event["id"]: (event.get("parent_id"), event.get("type"), event["name"])
-            for event in events
-            if event["event"] == "span_begin"
-        }
-        self._known: dict[str, Place] = {}
+        """Note the spans that begin in some events, each after the one that it lies in."""
+        self._known: dict[str | None, Place] = {}
+        for event in events:
+            if event["event"] == "span_begin":
+                phase, step = self.of(event.get("parent_id"))
+                is_step = event.get("type") == "workflow_step"
+                inner: Phase = "score" if event["name"] == "scorers" else phase
+                self._known[event["id"]] = inner, event["name"] if is_step else step
 
     def of(self, span: str | None) -> Place:
         """Return the phase and the innermost workflow step of what lies in a span."""
-        if span is None or span not in self._spans:
-            return "solve", None
-        found = self._known.get(span)
-        if found is None:
-            found = self._known[span] = self._found(span)
-        return found
+        return self._known.get(span, ("solve", None))
 
     def is_root(self, event: Json) -> bool:
         """Say whether a span lies in no other."""
-        return event.get("parent_id") not in self._spans
+        return event.get("parent_id") not in self._known
 
-    def _found(self, span: str) -> Place:
-        phase: Phase = "solve"
-        step: str | None = None
-        here: str | None = span
-        seen: set[str] = set()
-        while here in self._spans and here not in seen:
-            seen.add(here)
-            here, kind, name = self._spans[here]
-            if step is None and kind == "workflow_step":
-                step = name
-            if name == "scorers":
-                phase = "score"
-        return phase, step
+
+def score_in(sample: Json) -> Json:
+    """Return what podium's scorer wrote of a sample; empty where it wrote nothing."""
+    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+
+
+def verdict(sample: Json) -> float | None:
+    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    value = score_in(sample).get("value")
+    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def shape_in(sample: Json) -> Json:
+    """Return the shape of the work as podium's solver wrote it: steps, depth, plan."""
+    return (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
 
 
 def solver_seconds(sample: Json) -> float | None:
@@ -342,8 +324,7 @@ def solver_seconds(sample: Json) -> float | None:
     # Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies
     # were read from the store. Older logs have only times of day: what is longer than the whole
     # sample, by Inspect's steady clock, is a clock that was set.
-    shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
-    if SECONDS in shape:
+    if SECONDS in (shape := shape_in(sample)):
         return shape[SECONDS]
     return _steady(_solver_span(sample), sample.get("total_time"))
 
@@ -407,22 +388,26 @@ class ScoredSample(Protocol):
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
     """Yield what is wrong with the members of an archive, by their names."""
-    often = Counter(one.filename for one in log.zip.infolist())
+    members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
+    for one in log.zip.infolist():
+        members[one.filename].append(one)
     stopped = log.header.get("status", "started") != "success"
-    for name, count in often.items():
-        if count > 1 and not (stopped and _was_tried_again(log.zip, name)):
-            yield _twice(log.zip, name, count)
+    for name, copies in members.items():
+        if len(copies) > 1 and not (stopped and _was_tried_again(log.zip, copies)):
+            alike = len({(one.CRC, one.file_size) for one in copies}) == 1
+            how = ", always the same" if alike else ": readers take different ones"
+            said = f"it stands in the archive {len(copies)} times{how}"
+            yield Oddity(name, said, grave=not alike)
         if not INSPECTS.fullmatch(name):
             yield Oddity(name, "Inspect writes no such member", grave=False)
 
 
-def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
+def _was_tried_again(archive: zipfile.ZipFile, copies: Sequence[zipfile.ZipInfo]) -> bool:
     """Say whether all copies of a sample but the last ended in an error."""
     # A run that goes on copies those, and Inspect packs the log anew only if it ends well.
-    earlier = [one for one in archive.infolist() if one.filename == name][:-1]
-    copies = [_read(archive, one) for one in earlier]
-    return name.startswith(SAMPLES) and all(
-        isinstance(one, dict) and cast(Json, one).get("error") for one in copies
+    earlier = [_read(archive, one) for one in copies[:-1]]
+    return copies[0].filename.startswith(SAMPLES) and all(
+        isinstance(one, dict) and cast(Json, one).get("error") for one in earlier
     )
 
 
@@ -432,14 +417,6 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
         return json.loads(archive.read(member))
     except Exception:  # a damaged member may fail anywhere in zip, zstd or JSON
         return None
-
-
-def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
-    members = [one for one in archive.infolist() if one.filename == name]
-    alike = len({(one.CRC, one.file_size) for one in members}) == 1
-    if alike:
-        return Oddity(name, f"it stands in the archive {count} times, always the same", grave=False)
-    return Oddity(name, f"it stands in the archive {count} times: readers take different ones")
 
 
 def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
@@ -476,7 +453,7 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
 
 
 def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    results: Json = header.get("results") or {}
+    results: Json = header.get("results") or NOTHING
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):
         yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
@@ -502,8 +479,6 @@ def _stated(results: Json) -> float | None:
     return None
 
 
-def _value(summary: Mapping[str, Any]) -> float | None:
-    scores: Json = summary.get("scores") or {}
-    score: Json = scores.get(PODIUM) or {}
-    value = score.get("value")
+def _value(summary: Json) -> float | None:
+    value = score_in(summary).get("value")
     return value if isinstance(value, int | float) and value == value else None

@@ -1,9 +1,8 @@
 """MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
 
-Covered is what `podium run` writes and later commands read, not what is made from it. The root is a
-Merkle root (RFC 6962, section 2.1): first the head (versions, books, history), then each file by
-path, each log followed by its samples. So one line of hex fixes a whole run, and a log that is
-shared in part, or redacted, can still be checked sample by sample.
+Covered is what `podium run` writes and later commands read. The root is a Merkle root (RFC 6962,
+section 2.1): first the head (versions, books, history), then each file by path, each log followed
+by its samples, so that a log that is shared in part, or redacted, can be checked sample by sample.
 """
 
 import hashlib
@@ -30,7 +29,6 @@ from harness.reply_cache import FOLDER as STORE
 from harness.text import pluralise
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
-"""The root of a tree without leaves."""
 
 
 def leaf(data: bytes) -> bytes:
@@ -78,52 +76,37 @@ class FileEntry:
     kind: FileKind
     sha256: str
     size: int
-    """In bytes."""
     rows: int | None = None
     """Lines of a journal, samples of a log; None where it could not be read."""
     last: str | None = None
-    """Digest of a journal's last line."""
     faults: tuple[str, ...] = ()
     """What was wrong with a journal's chain already when it was taken in."""
     samples: tuple[tuple[str, str], ...] = ()
     """A log's samples in file order: member, sha256 of its bytes unpacked. Of a record in JSON, its
     parts by name, so that one that took something in is told from one that was changed."""
     rest: str | None = None
-    """One digest over a log's other members."""
     about: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a log says of suite, prices and versions."""
 
     def facts(self) -> dict[str, Any]:
         """Return all but the samples, as plain JSON values."""
-        return {
-            "path": self.path,
-            "kind": self.kind,
-            "sha256": self.sha256,
-            "bytes": self.size,
-            "rows": self.rows,
-            "last": self.last,
-            "faults": list(self.faults),
-            "rest": self.rest,
-            "about": dict(self.about),
-        }
+        names = ("path", "kind", "sha256", "size", "rows", "last", "faults", "rest", "about")
+        facts = {"bytes" if name == "size" else name: getattr(self, name) for name in names}
+        return {**facts, "faults": list(self.faults), "about": dict(self.about)}
 
     def leaves(self) -> Iterator[bytes]:
         """Yield what the tree holds of the file: itself, then each sample, in file order."""
         yield canonical(self.facts())
-        for member, digest in self.samples:
-            yield canonical([self.path, member, digest])
+        yield from (canonical([self.path, *one]) for one in self.samples)
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
     """Return the files that a manifest is about, in the order of their paths."""
+    patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
+    patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     found: dict[str, FileKind] = {}
-    for path in log_dir.rglob("*.eval"):
-        found[path.relative_to(log_dir).as_posix()] = "log"
-    for path in log_dir.glob(f"{FOLDER}/**/*.jsonl"):
-        found[path.relative_to(log_dir).as_posix()] = "journal"
-    for pattern in RECORDS:
-        for path in log_dir.rglob(pattern):
-            found.setdefault(path.relative_to(log_dir).as_posix(), "record")
+    for pattern, kind in patterns.items():
+        for path in log_dir.glob(pattern):
+            found[path.relative_to(log_dir).as_posix()] = kind
     # A pipe in the place of a file would be waited for, and a device has no end.
     return {path: found[path] for path in sorted(found) if (log_dir / path).is_file()}
 
@@ -136,17 +119,6 @@ def uncovered(log_dir: Path) -> list[str]:
     kept = (path for path in files if not path.startswith(f"{STORE}/"))
     outside = {*kept} - covered(log_dir).keys() - set(OWN)
     return sorted(outside, key=lambda path: (path.startswith("."), path))
-
-
-def inventory(log_dir: Path, known: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
-    """Return every covered file; one whose bytes are those of a `known` entry is not unpacked."""
-    made: list[FileEntry] = []
-    for path, kind in covered(log_dir).items():
-        file = log_dir / path
-        digest, before = file_digest(file), known.get(path)
-        same = before is not None and before.sha256 == digest and before.kind == kind
-        made.append(before if before is not None and same else _read(file, path, kind, digest))
-    return tuple(made)
 
 
 def file_digest(path: Path, first: int | None = None) -> str:
@@ -163,8 +135,7 @@ def file_digest(path: Path, first: int | None = None) -> str:
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
     """Return one file as it is now."""
-    file = log_dir / path
-    return _read(file, path, kind, file_digest(file))
+    return _read(log_dir / path, path, kind, file_digest(log_dir / path))
 
 
 def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
@@ -174,32 +145,30 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
         return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if path.endswith(".json"):
-        return replace(plain, samples=tuple(_parts(file)))
+        return replace(plain, samples=_parts(file))
     return _read_log(file, plain) if kind == "log" else plain
 
 
-def _parts(file: Path) -> Iterator[tuple[str, str]]:
+def _parts(file: Path) -> tuple[tuple[str, str], ...]:
     try:
         parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
-        texts = {name: canonical(parts[name]) for name in sorted(parts)}
+        texts = [(name, canonical(parts[name])) for name in sorted(parts)]
     except (OSError, ValueError, RecursionError):
-        return
-    for name, text in texts.items():
-        yield name, hashlib.sha256(text).hexdigest()
+        return ()
+    return tuple((name, hashlib.sha256(text).hexdigest()) for name, text in texts)
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
     """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
     # What is empty holds nothing that could be changed later, only added to.
-    inside: Mapping[str, object] = EMPTY
-    if isinstance(value, dict):
-        inside = cast(Mapping[str, object], value)
-    elif isinstance(value, list):
-        rows = cast(Sequence[object], value)
-        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
     if not levels or not isinstance(value, dict | list):
         yield name, value
         return
+    if isinstance(value, dict):
+        inside = cast(Mapping[str, object], value)
+    else:
+        rows = cast(Sequence[object], value)
+        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
     for key, one in inside.items():
         yield from _named(f"{name}/{key}" if name else key, one, levels - 1)
 
@@ -215,21 +184,17 @@ def _row_name(at: int, row: object) -> str:
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
     try:
         with open_log(file) as log:
-            members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
+            members = [(one.filename, _member_digest(log.zip, one)) for one in log.zip.infolist()]
             about = _about(log.header)
     except UserError:
         return plain
     samples = tuple(one for one in members if one[0].startswith(SAMPLES))
-    others = [one for one in members if not one[0].startswith(SAMPLES)]
-    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest(others), about=about)
+    others = [[*one] for one in members if not one[0].startswith(SAMPLES)]
+    rest = hashlib.sha256(canonical(others)).hexdigest()
+    return replace(plain, rows=len(samples), samples=samples, rest=rest, about=about)
 
 
-def rest_digest(members: Sequence[tuple[str, str]]) -> str:
-    """Return one digest over members that hold no sample."""
-    return hashlib.sha256(canonical([list(one) for one in members])).hexdigest()
-
-
-def member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+def _member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     """Return the sha256 of a member's bytes, unpacked; `damaged` when they cannot be unpacked."""
     try:
         return hashlib.sha256(archive.read(member)).hexdigest()
@@ -312,7 +277,6 @@ class Manifest:
 
     schema: Literal["podium-manifest-1"] = SCHEMA
     podium: str
-    """Version that wrote the manifest."""
     inspect: str
     order: str = ORDER
     written: str
@@ -325,12 +289,8 @@ class Manifest:
 
     def head(self) -> dict[str, Any]:
         """Return what the first leaf says: all but the files and the root."""
-        return {
-            "schema": self.schema,
-            "podium": self.podium,
-            "inspect": self.inspect,
-            "order": self.order,
-            "written": self.written,
+        names = ("schema", "podium", "inspect", "order", "written")
+        return {name: getattr(self, name) for name in names} | {
             "books": [dict(one) for one in self.books],
             "suites": [dict(one) for one in self.suites],
             "history": [one.facts() for one in self.history],
@@ -365,7 +325,13 @@ def write_manifest(log_dir: Path) -> Manifest:
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
-    files = inventory(log_dir, known)
+    made: list[FileEntry] = []
+    for path, kind in covered(log_dir).items():
+        digest, entry = file_digest(log_dir / path), known.get(path)
+        if entry is None or (entry.sha256, entry.kind) != (digest, kind):
+            entry = _read(log_dir / path, path, kind, digest)  # else it is not unpacked again
+        made.append(entry)
+    files = tuple(made)
     if before is not None and before.files == files and not damaged:
         return before
     history = before.history if before else ()
@@ -373,19 +339,19 @@ def write_manifest(log_dir: Path) -> Manifest:
         history += (_earlier(before, log_dir, files),)
     if damaged:
         history += (EarlierRoot("", "", 0, 0, (damaged,)),)
-    made = Manifest(
+    manifest = Manifest(
         podium=version("podium"),
         inspect=version("inspect-ai"),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
         books=_distinct(files, ("book", "book_date", "book_sha256")),
-        suites=_distinct(files, ("suite", "suite_version", "data_revision")),
+        suites=_distinct(files, ABOUT),
         history=history,
         files=files,
     )
-    made = replace(made, root=made.computed())
-    replace_file(log_dir / FILE, made.as_bytes())
+    manifest = replace(manifest, root=manifest.computed())
+    replace_file(log_dir / FILE, manifest.as_bytes())
     replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
-    return made
+    return manifest
 
 
 @contextmanager
@@ -468,7 +434,7 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
     known = {one.path: one for one in before.files}
-    here = [one for one in files if one.path in known]
+    pairs = [(known[one.path], one) for one in files if one.path in known]
     return EarlierRoot(
         root=before.root,
         written=before.written,
@@ -477,9 +443,9 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
         changed=changed(log_dir, before.files, files),
         added=tuple(one.path for one in files if one.path not in known),
         grown=tuple(
-            one.path
-            for one in here
-            if one.sha256 != known[one.path].sha256 and is_expected(log_dir, known[one.path], one)
+            now.path
+            for old, now in pairs
+            if now.sha256 != old.sha256 and is_expected(log_dir, old, now)
         ),
     )
 

@@ -2,16 +2,9 @@
 
 Which journal a call is written to is known by the running task (a context variable that the
 adapters of solvers and scorers set). Without a journal (`inspect eval` on a suite) only the
-spending limit is kept. A reply that an earlier attempt of the run has paid for is read back:
-
-    draw = next_draw(request)
-    if draw and (event := draw.replayed(request)):
-        ...                     # the transcript has it now, as if it was read from a cache
-    else:
-        draw.keep(output)       # before anything is made of it, and before its outcome is written
-
-So a reply whose outcome is in a journal is in the store: it is billed once. One that came and was
-not stored when its process died has no outcome, and is named as in flight.
+spending limit is kept. A reply is kept before its outcome is written: so one whose outcome is in a
+journal is in the store, and is billed once. One that came and was not stored when its process died
+has no outcome, and is named as in flight.
 """
 
 import json
@@ -35,7 +28,6 @@ from harness.context import current, run_context
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
-    Billable,
     Scope,
     billable_reply,
     is_refusal,
@@ -129,21 +121,11 @@ class CallInFlight:
 
     output: ModelOutput | None = None
     usage: Usage | None = None
-    """What the provider counted; None when it counted nothing."""
     price: CallPrice | None = None
     """What its reply cost, for whoever pays; None where nobody counts dollars."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
-
-    @property
-    def billable(self) -> Billable | None:
-        """Say whether its last attempt is billed; None where nothing was dispatched."""
-        ended = self.ended
-        if ended is None or ended.refused:
-            return "no" if ended else None
-        doubtful = ended.error is not None or ended.raw_usage is not None
-        return billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
 
     @property
     def too_long(self) -> bool:
@@ -160,7 +142,7 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     """Let one call be made, in a span of its own: written down before and after, and paid for.
 
     Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
-    cannot be written down. A request that was refused as too long is not billed.
+    cannot be written down.
     """
     listen()
     asked = CallInFlight()
@@ -177,14 +159,13 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
 
 
 @dataclass(frozen=True, slots=True)
-class Payment:
+class _Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
     span: str | None
 
     async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
         await self.allowance.take()
 
     def failed(self, status: int | None) -> None:
@@ -193,12 +174,13 @@ class Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
-        # One that got no answer may have been billed; one that was refused as too long costs
-        # nothing.
-        if asked.ended is None:
+        # One that got no answer may have been billed; one refused as too long costs nothing.
+        ended = asked.ended
+        if ended is None:  # nothing was dispatched
             return
-        billable, cached = asked.billable, asked.ended.cache == "read"
+        doubtful = ended.error is not None or ended.raw_usage is not None
+        told = billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
+        billable, cached = "no" if ended.refused else told, ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
         if asked.price and (billable == "yes" or cached):
             asked.usd = self.allowance.paid(asked.price, cached=cached)
@@ -224,12 +206,11 @@ def _unanswered(event: ModelEvent | None) -> int:
 
 
 @dataclass(slots=True)
-class JournalledCall:
+class _JournalledCall:
     """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
 
-    Its intent is written when Inspect announces the dispatch (harness/ledger/hooks.py). Written
-    any sooner, all questions that wait for a connection would count as calls that a killed run may
-    have to pay for.
+    Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
+    questions that wait for a connection would count as calls that a killed run may have to pay for.
     """
 
     request: Request
@@ -241,7 +222,6 @@ class JournalledCall:
     """Whether an attempt has failed and the next has not gone out."""
 
     def goes_out(self) -> None:
-        """Write down that an attempt goes out; OSError when it cannot be written."""
         if self.waits:
             self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
@@ -260,13 +240,11 @@ class JournalledCall:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
         self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
 
     @property
     def took_s(self) -> float:
-        """Seconds since it went out."""
         return monotonic() - self.began if self.call else 0.0
 
 
@@ -274,7 +252,7 @@ class JournalledCall:
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = current().recorder, current_span_id()
-    flight = JournalledCall(request, recorder, span) if recorder else None
+    flight = _JournalledCall(request, recorder, span) if recorder else None
     try:
         with run_context(announced=flight):
             yield
@@ -296,7 +274,7 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
 def _end(
     asked: CallInFlight,
     event: ModelEvent | None,
-    flight: JournalledCall | None,
+    flight: _JournalledCall | None,
     error: BaseException | None = None,
 ) -> None:
     """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
@@ -315,7 +293,7 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
+def _write(asked: CallInFlight, flight: _JournalledCall | None) -> None:
     if flight and asked.ended:
         flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
@@ -338,14 +316,12 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     return asked
 
 
-def _payment(request: Request, spend: Spend) -> Payment:
-    most = None
-    if request.is_bounded:
-        sizes = request.prompt_bytes, request.max_tokens
-        attempted = Attempted("unknown", "none", None, request.service, *sizes)
-        most = upper_bound(attempted, spend.book.price(request.price_ref))
-    allowance = Allowance(spend, request.price_ref, most, request.requests)
-    return Payment(allowance, current_span_id())
+def _payment(request: Request, spend: Spend) -> _Payment:
+    sizes = request.prompt_bytes, request.max_tokens
+    attempted = Attempted("unknown", "none", None, request.service, *sizes)
+    price = spend.book.price(request.price_ref) if request.is_bounded else None
+    allowance = Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
+    return _Payment(allowance, current_span_id())
 
 
 def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
@@ -391,14 +367,7 @@ def recording(
 
 @contextmanager
 def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
-    """Write down the calls that pools make within, outside any eval: training, serving.
-
-    >>> from tempfile import mkdtemp
-    >>> head = Head(task="", suite="", system="served", label="live", book="", book_sha256="")
-    >>> with recording_calls(Path(mkdtemp()), "serving", head) as journal:
-    ...     journal.head.system
-    'served'
-    """
+    """Write down the calls that pools make within, outside any eval: training, serving."""
     journal = TaskJournal(log_dir, head)
     try:
         with recording(journal, scope):
@@ -427,8 +396,18 @@ class ReplyDraw:
         if said is None:
             return None
         output, usage = json.loads(said)
-        call = ModelCall.create({}, usage) if usage else None
-        return _recorded(request, ModelOutput.model_validate(output), call)
+        # Put there as Inspect does with a reply that it reads from its cache.
+        model, offered = request.model, request.offered
+        _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
+            input=list(request.messages),
+            tools=list(offered.tools),
+            tool_choice=offered.tool_choice or "none",
+            config=model.config.merge(request.config),
+            cache="read",
+            output=ModelOutput.model_validate(output),
+            call=ModelCall.create({}, usage) if usage else None,
+        )
+        return cast(ModelEvent, event)
 
     def keep(self, output: ModelOutput) -> None:
         """Keep a reply that has just come; OSError when it cannot be written."""
@@ -450,9 +429,8 @@ def next_draw(request: Request) -> ReplyDraw | None:
     recorder = current().recorder
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
         return None
-    sample = sample_name(
-        recorder.journal.head.task, recorder.sample.question, recorder.sample.epoch
-    )
+    asked, task = recorder.sample, recorder.journal.head.task
+    sample = sample_name(task, asked.question, asked.epoch)
     whole = key_of(sample, recorder.scope, request.role, *_asked(request))
     number = recorder.draws[whole]
     recorder.draws[whole] += 1
@@ -481,18 +459,3 @@ def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
         return [message.role, message.content]  # as nearly all
     return message.model_dump(exclude=UNSAID, exclude_none=True)
-
-
-def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:
-    """Put a reply into the transcript as Inspect does with one that it reads from its cache."""
-    model, offered = request.model, request.offered
-    _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
-        input=list(request.messages),
-        tools=list(offered.tools),
-        tool_choice=offered.tool_choice or "none",
-        config=model.config.merge(request.config),
-        cache="read",
-        output=output,
-        call=call,
-    )
-    return cast(ModelEvent, event)

@@ -5,7 +5,7 @@ validated here. Files are read one run at a time: that bounds memory, and two pr
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,20 +19,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.boxes import BoxRecord
 from harness.errors import UserError
 from harness.files import first_line
-from harness.ledger.answers import AnswerRecord, answered, exam_of
+from harness.ledger.answers import AnswerRecord, answered, log_header
 from harness.ledger.journal import (
     FOLDER,
-    AttemptLines,
+    OLDER,
     JournalChain,
     folder_of,
     read_chain,
     read_lines,
 )
 from harness.ledger.logs import (
+    NOTHING,
     UNFOUNDED,
     CallEvent,
     Json,
     Oddity,
+    damaged,
     disagreements,
     events_of,
     lost_in,
@@ -40,6 +42,8 @@ from harness.ledger.logs import (
     oddities,
     open_log,
     refuse_oversized,
+    score_in,
+    shape_in,
 )
 from harness.pool_config import Label
 from harness.prices.cost import Service
@@ -125,10 +129,7 @@ class RunFacts(BaseModel):
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the `.eval` files of several directories, each once, in a fixed order.
-
-    A path may also be one `.eval` file. UserError when a path does not exist or nothing is found.
-    """
+    """Return the `.eval` files of directories, or files, each once; UserError where none is."""
     found: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():
@@ -137,7 +138,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
         for log in [path] if path.is_file() else sorted(path.glob(pattern)):
             found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
     if not found:
-        places = ", ".join(str(path) for path in dirs)
+        places = ", ".join(map(str, dirs))
         raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
     return tuple(found.values())
 
@@ -146,33 +147,22 @@ def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...
     """Return the newest log of every task; a resumed or regraded task has several."""
     newest: dict[str, tuple[tuple[str, str], Path]] = {}
     for path in find_logs(dirs, recursive):
-        header = _read(path, header_only=True)
-        rank = age(header, path)
-        if rank >= newest.get(header.eval.task_id, (rank, path))[0]:
-            newest[header.eval.task_id] = (rank, path)
+        about = _read(path, header_only=True).eval
+        # A regraded log repeats the old one's creation time, and has a later time in its name.
+        rank = (about.created, path.name)
+        if rank >= newest.get(about.task_id, (rank, path))[0]:
+            newest[about.task_id] = (rank, path)
     return tuple(path for _, path in newest.values())
 
 
 def read_log(path: Path) -> EvalLog | None:
-    """Read one log whole; None when it carries nothing of podium's.
-
-    UserError names a file that is truncated or no log at all.
-    """
+    """Read one log whole; None when it has nothing of podium's, UserError when it is damaged."""
     log = _read(path, header_only=False)
     return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
 
 
-def age(log: EvalLog, path: Path) -> tuple[str, str]:
-    """Return a sort key: of two logs of one task the greater one is the newer."""
-    # A regraded log repeats the old one's creation time, and has a later time in its name.
-    return (log.eval.created, path.name)
-
-
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return what the log says about its run; None when `podium run` did not write it.
-
-    UserError when it did, but says something this version does not understand.
-    """
+    """Return what a log says of its run; None for a foreign log, UserError for a newer one."""
     return facts_in(log.eval.metadata, path)
 
 
@@ -197,10 +187,7 @@ def _read(path: Path, *, header_only: bool) -> EvalLog:
     try:
         return read_eval_log(str(path), header_only=header_only)
     except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(
-            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
-        ) from error
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
 UP = 4
@@ -216,11 +203,9 @@ class RunFiles:
     folder: str
     """Where its logs lie, below the directory that was named; empty for that directory."""
     task: str
-    """Inspect's task name; that of the journals' folder where there is no log."""
     logs: tuple[Path, ...]
     """Newest first."""
     journals: tuple[Path, ...]
-    """By name, which is by time."""
 
     @property
     def size(self) -> int:
@@ -234,10 +219,7 @@ def has_system_runs(folder: Path) -> bool:
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the system runs below a directory, sorted; journals without a log are system runs too.
-
-    UserError when there is neither a log nor a journal, and for a damaged log.
-    """
+    """Return the system runs below a directory, sorted, also of journals alone; UserError: none."""
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
@@ -248,16 +230,18 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
             eval_ = log.header["eval"]
         key = (path.parent, str(eval_.get("task", "")))
         groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
-    found: list[RunFiles] = []
-    used: set[Path] = set()
-    for (parent, task), logs in groups.items():
-        place = _journals_of(parent, task)
-        used.add(place)
-        newest = tuple(path for _, path in sorted(logs, reverse=True))
-        found.append(RunFiles(_below(parent, folder), task, newest, _jsonl(place)))
-    for place in sorted(journals - used):
-        parent = place.parent.parent
-        found.append(RunFiles(_below(parent, folder), place.name, (), _jsonl(place)))
+    found = [
+        RunFiles(
+            _below(parent, folder),
+            task,
+            tuple(path for _, path in sorted(logs, reverse=True)),
+            journals_of(parent, task),
+        )
+        for (parent, task), logs in groups.items()
+    ]
+    for place in sorted(journals - {_journals_of(*group) for group in groups}):
+        here = _below(place.parent.parent, folder)
+        found.append(RunFiles(here, place.name, (), _jsonl(place)))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
 
 
@@ -282,10 +266,6 @@ def _jsonl(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(place.glob("*.jsonl")))
 
 
-NOTHING: Json = {}
-NONE: list[Any] = []
-
-
 @dataclass(slots=True)
 class SampleRecord:
     """One sample of one log."""
@@ -302,14 +282,11 @@ class SampleRecord:
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     plan: Mapping[str, Any]
-    """Shape of the work as podium's solver wrote it: steps, depth, plan."""
     started: str
     completed: str
     retried: int
-    """Attempts within this run that failed before this one."""
     events: list[CallEvent]
     lost: list[CallEvent]
-    """What is left of those attempts."""
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
     digests: "SampleDigests | None" = None
@@ -329,9 +306,7 @@ class LogRecord:
     role_usage: Mapping[str, Json]
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
-    """One per sample, where they were asked for: they hold texts."""
     oddities: tuple[Oddity, ...] = ()
-    """What no log of Inspect's is like, where digests were asked for."""
 
 
 def read_log_record(
@@ -341,10 +316,7 @@ def read_log_record(
     answers: bool = False,
     digests: "Digester | None" = None,
 ) -> LogRecord:
-    """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
-
-    UserError for a damaged log, and one of another version of podium.
-    """
+    """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
         header = log.header
         eval_, stats = header["eval"], header.get("stats") or NOTHING
@@ -359,12 +331,12 @@ def read_log_record(
             role_usage=stats.get("role_usage") or NOTHING,
         )
         with naming(path):
-            exam = exam_of(header) if answers else None
+            whose = log_header(header) if answers else None
             for sample in log.samples():
                 made = _sample(sample, path.name, seen)
                 record.samples.append(made)
-                if exam:
-                    record.answers.append(answered(sample, exam))
+                if whose:
+                    record.answers.append(answered(sample, whose))
                 if digests:
                     made.digests = digests(sample)
             if digests:
@@ -374,12 +346,14 @@ def read_log_record(
 
 
 def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
-    score = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
-    value = score.get("value")
+    value = score_in(sample).get("value")
     number = isinstance(value, int | float) and value == value
     failed = sample.get("error") is not None
+    models = (one for one in sample.get("events") or () if one["event"] == "model")
+    said = (
+        (one.get("uuid") or "", (one.get("output") or NOTHING).get("completion")) for one in models
+    )
     pair = (str(sample["id"]), int(sample["epoch"]))
-    retries: list[Any] = sample.get("error_retries") or NONE
     return SampleRecord(
         question=pair[0],
         epoch=pair[1],
@@ -391,39 +365,14 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         newest=pair not in seen,
         model_usage=sample.get("model_usage") or NOTHING,
         role_usage=sample.get("role_usage") or NOTHING,
-        plan=(sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING,
+        plan=shape_in(sample),
         started=str(sample.get("started_at") or ""),
         completed=str(sample.get("completed_at") or ""),
-        retried=len(retries),
+        retried=len(sample.get("error_retries") or ()),
         events=list(events_of(sample)),
         lost=list(lost_in(sample)),
-        chars=_lengths(sample.get("events") or NONE),
+        chars={one: len(text) for one, text in said if isinstance(text, str)},
     )
-
-
-def _lengths(events: Sequence[Json]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for event in events:
-        if event["event"] == "model":
-            said = (event.get("output") or NOTHING).get("completion")
-            if isinstance(said, str):
-                found[event.get("uuid") or ""] = len(said)
-    return found
-
-
-@dataclass(slots=True)
-class CallRecord:
-    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
-
-    journal: str
-    intent: Json
-    tries: AttemptLines = field(default_factory=AttemptLines)
-    outcome: Json | None = None
-
-    @property
-    def retries(self) -> list[Json]:
-        """Its failed HTTP attempts that another was to follow."""
-        return self.tries.retries
 
 
 @dataclass(slots=True)
@@ -434,7 +383,6 @@ class JournalRecord:
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
     torn: int = 0
-    """Lines of which a machine that went down, say, has left a part."""
     calls: int = 0
     closed: bool = False
     """Whether its process ended in good order: the last line says so, in older ones the totals."""
@@ -448,6 +396,34 @@ class JournalRecord:
     def chain(self) -> JournalChain:
         """Whether its digests hold: read when it is asked for, since no row needs it."""
         return read_chain(self.path)
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
+
+    journal: JournalRecord
+    intent: Json
+    retries: list[Json] = field(default_factory=list[Json])
+    """Its failed HTTP attempts that another was to follow."""
+    followed: int = 0
+    last: Json = field(default_factory=dict[str, Any])
+    """The last `again` line."""
+    outcome: Json | None = None
+
+    def tried(self, line: Json) -> None:
+        """Take a `retry` or an `again` line."""
+        if line.get("kind") == "retry":
+            self.retries.append(line)
+        else:
+            self.last = line
+        older = self.journal.head.get("schema") == OLDER
+        self.followed += (line.get("kind") == "again") != older
+
+    @property
+    def waited(self) -> bool:
+        """Whether the call ended, or its process did, while it waited to try again."""
+        return len(self.retries) > self.followed
 
 
 @dataclass(slots=True)
@@ -468,13 +444,13 @@ class Gathered:
 def gather(
     files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
 ) -> Gathered:
-    """Read a system run's files, with each answer, and the digests of texts, where asked for.
-
-    UserError for a damaged file.
-    """
+    """Read a system run's files, with answers and digests where asked for; UserError for damage."""
     found = Gathered(files, [], [], {})
     for path in files.journals:
-        _read_journal(path, found)
+        journal = JournalRecord(path, {})
+        found.journals.append(journal)
+        for entry in read_lines(path):
+            _keep(journal, entry, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
         found.logs.append(read_log_record(path, seen, answers=answers, digests=digests))
@@ -493,13 +469,6 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
             f"A log or journal of {files.task!r} in {where} says what no run writes "
             f"({type(error).__name__}: {first_line(error)}); restore it."
         ) from error
-
-
-def _read_journal(path: Path, found: Gathered) -> None:
-    journal = JournalRecord(path, {})
-    found.journals.append(journal)
-    for entry in read_lines(path):
-        _keep(journal, entry, found)
 
 
 def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
@@ -528,31 +497,17 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     if kind == "intent":
         if known:
             found.twice.append(f"call {call} has two intents")
-        found.calls[call] = CallRecord(journal.name, entry)
+        found.calls[call] = CallRecord(journal, entry)
     elif known is None:
         found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
     elif kind in ("retry", "again"):
-        known.tries.add(entry, journal.head.get("schema"))
+        known.tried(entry)
     elif known.outcome is not None:
         found.twice.append(f"call {call} has two outcomes")
     else:
         known.outcome = entry
 
 
-def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
-    """Yield a journal's calls, in the order of their intents; its first line goes to `head`."""
-    # Lines that are damaged, or belong to no call, are for the audit to name; here they are
-    # nothing.
-    calls: dict[str, CallRecord] = {}
-    first: dict[str, Any] = {} if head is None else head
-    for line in read_lines(path):
-        kind, call = line.get("kind"), str(line.get("call", ""))
-        if kind == "head":
-            first.update(line)
-        elif kind == "intent":
-            calls[call] = CallRecord(path.name, line)
-        elif call in calls and kind in ("retry", "again"):
-            calls[call].tries.add(line, first.get("schema"))
-        elif call in calls and kind == "outcome":
-            calls[call].outcome = line
-    yield from calls.values()
+def calls_of(path: Path) -> Collection[CallRecord]:
+    """Return the calls of one journal, in the order of their intents."""
+    return gather(RunFiles("", "", (), (path,))).calls.values()

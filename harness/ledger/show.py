@@ -16,17 +16,17 @@ from harness.errors import UserError
 from harness.ledger.answers import (
     SECRET,
     AnswerRecord,
-    ExamHeader,
+    LogHeader,
     answered,
     critical_path,
-    exam_of,
+    log_header,
     step_number,
     workflow_of,
 )
 from harness.ledger.call import Call
 from harness.ledger.columns import QueryRow, shortest
 from harness.ledger.join import rows_of
-from harness.ledger.logs import Json, RawLog, attached, naming, open_log
+from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
@@ -42,31 +42,43 @@ Pair = tuple[str, str, str, int]
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
     """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
     # Rows outside a question (training, serving) belong to no query.
-    last = {_pair(one.exam, one): one for one in answers}
+    last = {_pair(one.header, one): one for one in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
     for row in rows:
         if row.question and row.scope in ("inference", "scoring"):
             groups.setdefault(_pair(row, row), []).append(row)
     order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
-    return [query_row(groups[pair], last.get(pair)) for pair in order]
+    return [_query_row(groups[pair], last.get(pair)) for pair in order]
 
 
-def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    """Add up one question's rows, beside what its log says of it; one of the two must be there."""
+def _query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     solving = answering(rows, answer)
     kept = {id(row) for row in solving}
     scoring = [row for row in rows if row.scope == "scoring"]
     discarded = [row for row in rows if row.scope == "inference" and id(row) not in kept]
+    replayed = any(
+        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
+    )
+    timed = None if replayed else answer
     parts: dict[str, Any] = {
-        **_answer(answer),
-        **(_identity(answer.exam, answer) if answer else _identity(rows[0], rows[0])),
-        **_counts(solving, scoring, discarded),
+        **{name: getattr(answer, name) if answer else UNANSWERED.get(name) for name in SAID},
+        **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_figures(solving, scoring, discarded),
-        **_times(solving, answer),
+        "latency_s": timed.latency_s if timed else None,
+        "critical_path_s": critical_path(solving, timed.plan) if timed else None,
+        "started": min((row.started for row in solving), default=None),
         "logs": _names(row.log for row in rows),
         "journals": _names(row.journal for row in rows),
     }
     return QueryRow(**parts)
+
+
+UNANSWERED: Mapping[str, Any] = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
+SAID = (
+    *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
+    *UNANSWERED,
+)
+"""What a row has of its answer; what stands there without one is in `UNANSWERED`, or None."""
 
 
 def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
@@ -78,41 +90,18 @@ def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
     return counted or [row for row in solving if row.sample == answer.sample]
 
 
-def _pair(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Pair:
-    return exam.suite, exam.system, asked.question, asked.epoch
+def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
+    return of.suite, of.system, asked.question, asked.epoch
 
 
-def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
+def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
     # What a run without a log was for, its task's name says (harness/run/lessons.py).
-    choosing = exam.task.endswith("(selection)")
+    choosing = of.task.endswith("(selection)")
     return {
-        **{name: getattr(exam, name) for name in ("task", "suite", "system", "label")},
-        "purpose": getattr(exam, "purpose", "selection" if choosing else "eval"),
+        **{name: getattr(of, name) for name in ("task", "suite", "system", "label")},
+        "purpose": getattr(of, "purpose", "selection" if choosing else "eval"),
         "question": asked.question,
         "epoch": asked.epoch,
-    }
-
-
-def _answer(answer: AnswerRecord | None) -> Mapping[str, Any]:
-    names = ("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan")
-    more = ("plan_sha256", "reason", "parsed", "verdict")
-    if answer is None:
-        nothing = dict.fromkeys((*names, "plan_sha256"))
-        return {**nothing, "reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
-    return {name: getattr(answer, name) for name in (*names, *more)}
-
-
-def _counts(
-    solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
-) -> Mapping[str, Any]:
-    calls = _calls(solving)
-    return {
-        "calls": calls,
-        "attempts": len(solving),
-        "retries": len(solving) - calls,
-        "cached_calls": _calls(row for row in solving if row.cache == "read"),
-        "discarded_calls": _calls(discarded),
-        "grader_calls": _calls(scoring),
     }
 
 
@@ -123,12 +112,18 @@ def _calls(rows: Iterable[Call]) -> int:
 def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    """Return tokens and list prices of each call once, and dollars of every attempt."""
+    """Return counts, tokens and list prices of each call once, and dollars of every attempt."""
     by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
     workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
     once, every = workers.plus(conductor), add_up(solving)
-    graders, paid = add_up(last_attempts(scoring)), every.paid
+    graders, paid, calls = add_up(last_attempts(scoring)), every.paid, _calls(solving)
     return {
+        "calls": calls,
+        "attempts": len(solving),
+        "retries": len(solving) - calls,
+        "cached_calls": _calls(row for row in solving if row.cache == "read"),
+        "discarded_calls": _calls(discarded),
+        "grader_calls": _calls(scoring),
         "conductor_in": conductor.tokens_in,
         "conductor_out": conductor.tokens_out,
         "worker_in": workers.tokens_in,
@@ -153,23 +148,10 @@ def _figures(
     }
 
 
-def _times(solving: Sequence[Call], answer: AnswerRecord | None) -> Mapping[str, Any]:
-    replayed = any(
-        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
-    )
-    timed = answer is not None and not replayed
-    return {
-        "latency_s": answer.latency_s if answer and timed else None,
-        "critical_path_s": critical_path(solving, answer.plan) if answer and timed else None,
-        "started": min((row.started for row in solving), default=None),
-    }
-
-
 def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
 
 
-NOTHING: tuple[None, Json] = (None, {})
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
 WHO = 3
@@ -196,10 +178,8 @@ class StepDetail:
 
     name: str
     step: Step | None
-    """As planned; None where the plan is not known."""
     reads: tuple[int, ...]
     rows: tuple[Call, ...]
-    """Its attempts, in time; empty for a step that was not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +191,6 @@ class QueryDetail:
     steps: tuple[StepDetail, ...]
     graders: tuple[Call, ...]
     discarded: tuple[Call, ...]
-    """Attempts at the question that were not graded."""
     replies: Mapping[str, str]
     """First words of each reply, by event, `…` where cut; empty where texts are withheld."""
 
@@ -234,14 +213,13 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
         with open_log(path) as log:
             dataset: Json = log.header["eval"].get("dataset") or {}
             asked = [str(one) for one in dataset.get("sample_ids") or ()]
-            exam = exam_of(log.header)
-            suite = exam.suite
+            header = log_header(log.header)
             for one in asked:
-                known.setdefault(one, set()).add((suite, exam.system))
-            if not any(wanted.fits(suite, one) for one in asked):
+                known.setdefault(one, set()).add((header.suite, header.system))
+            if not any(wanted.fits(header.suite, one) for one in asked):
                 continue
             here = True
-            samples.update(_samples(log, wanted))
+            samples.update(_samples(log, header, wanted))
     if not here:
         return
     rows = [row for row in rows_of(files) if wanted.fits(row.suite, row.question)]
@@ -249,19 +227,18 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
     for row in rows:
         groups.setdefault((row.question, row.epoch), []).append(row)
     for pair, own in sorted(groups.items()):
-        found = _detail(own, *samples.get(pair, NOTHING))
+        found = _detail(own, *samples.get(pair, (None, NOTHING)))
         if wanted.system in (None, found.row.system) and wanted.epoch in (None, pair[1]):
             yield found
 
 
 def _samples(
-    log: RawLog, wanted: QuestionFilter
+    log: RawLog, header: LogHeader, wanted: QuestionFilter
 ) -> Iterator[tuple[tuple[str, int], tuple[AnswerRecord, Json]]]:
-    exam = exam_of(log.header)
     for sample in log.samples():
         with naming(log.path):
-            fits = wanted.fits(exam.suite, str(sample["id"]))
-            answer = answered(sample, exam) if fits else None
+            fits = wanted.fits(header.suite, str(sample["id"]))
+            answer = answered(sample, header) if fits else None
         if answer is not None:
             yield (answer.question, answer.epoch), (answer, sample)
 
@@ -269,16 +246,14 @@ def _samples(
 def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> QueryDetail:
     solving = answering(rows, answer)
     kept = {id(row) for row in solving}
-    conductor = [row for row in solving if row.role == CONDUCTOR]
     workers = [row for row in solving if row.role != CONDUCTOR]
-    shown = answer is not None and answer.exam.shown
     return QueryDetail(
-        row=query_row(rows, answer),
-        conductor=tuple(_unplanned(conductor)),
+        row=_query_row(rows, answer),
+        conductor=tuple(_unplanned(row for row in solving if row.role == CONDUCTOR)),
         steps=tuple(_steps(workers, answer.plan if answer else None)),
         graders=tuple(row for row in rows if row.scope == "scoring"),
         discarded=tuple(row for row in rows if row.scope != "scoring" and id(row) not in kept),
-        replies=_replies(sample) if shown else {},
+        replies=_replies(sample) if answer and answer.header.shown else {},
     )
 
 
@@ -289,14 +264,14 @@ def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
         own = tuple(row for row in rows if step_number(row) == index + 1)
         reads = tuple(read + 1 for read in workflow.reads(index)) if workflow else ()
         yield StepDetail(f"step {index + 1}: {step.worker}", step, reads, own)
-    yield from _unplanned([row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned)])
+    yield from _unplanned(row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned))
 
 
-def _unplanned(rows: Sequence[Call]) -> Iterator[StepDetail]:
-    names = dict.fromkeys(row.step or row.role for row in rows)
-    for name in names:
-        own = tuple(row for row in rows if (row.step or row.role) == name)
-        yield StepDetail(name, None, (), own)
+def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
+    groups: dict[str, list[Call]] = {}
+    for row in rows:
+        groups.setdefault(row.step or row.role, []).append(row)
+    yield from (StepDetail(name, None, (), tuple(own)) for name, own in groups.items())
 
 
 def _replies(sample: Json) -> Mapping[str, str]:
@@ -347,22 +322,20 @@ PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it w
 
 def query_text(folder: Path, wanted: QuestionFilter) -> str:
     """Return every query that fits, a block each; UserError with near matches when none does."""
-    return "\n\n".join(detail_text(one) for one in details(folder, wanted))
+    return "\n\n".join(map(_detail_text, details(folder, wanted)))
 
 
-def detail_text(detail: QueryDetail) -> str:
-    """Return one query as lines of text, free of control characters."""
+def _detail_text(detail: QueryDetail) -> str:
     lines = [
         *_head(detail.row),
         *_section("conductor", detail.conductor, detail),
         *_section("workflow", detail.steps, detail),
     ]
-    for title, rows in (
-        ("graders (scoring, in no figure above)", detail.graders),
-        ("not graded (in no figure above)", detail.discarded),
-    ):
+    apart = {"graders (scoring, in no": detail.graders, "not graded (in no": detail.discarded}
+    for title, rows in apart.items():
         if rows:
-            lines += [f"  {title}", *(f"    {line}" for row in rows for line in _call(row, ""))]
+            lines.append(f"  {title} figure above)")
+            lines += [f"    {line}" for row in rows for line in _call(row, "")]
     lines += _verdict(detail.row)
     return "\n".join("".join(one if one.isprintable() else " " for one in line) for line in lines)
 
@@ -371,8 +344,8 @@ def _head(row: QueryRow) -> Iterator[str]:
     purpose = "" if row.purpose == "eval" else f", {row.purpose}"
     name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
     yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'unlabelled'}{purpose})"
-    more = ((row.retries, "retries"), (row.failed, "failed attempts"))
-    more = (*more, (row.cached_calls, "from the local cache"))
+    more = [(row.retries, "retries"), (row.failed, "failed attempts")]
+    more.append((row.cached_calls, "from the local cache"))
     said = "".join(f", {count} {name}" for count, name in more if count)
     yield f"  calls {row.calls}{said}; steps {_or(row.steps)}, depth {_or(row.depth)}"
     if row.stopped:
@@ -384,7 +357,9 @@ def _head(row: QueryRow) -> Iterator[str]:
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
     paid = PAID.get(row.label, " (would be; nothing was paid)")
-    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}{paid}"
+    unknown = f"{_bounds(row)} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+    billed = unknown if row.n_unknown else _usd(row.usd)
+    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {billed}{paid}"
     if row.grader_calls:
         yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"
     if row.discarded_calls:
@@ -394,11 +369,8 @@ def _head(row: QueryRow) -> Iterator[str]:
     yield f"  latency {_seconds(row.latency_s)}, critical path {_seconds(row.critical_path_s)}"
 
 
-def _billed(row: QueryRow) -> str:
-    if not row.n_unknown:
-        return _usd(row.usd)
-    bounds = f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
-    return f"{bounds} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+def _bounds(row: QueryRow | Call) -> str:
+    return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
 
 
 def _section(title: str, steps: tuple[StepDetail, ...], detail: QueryDetail) -> Iterator[str]:
@@ -424,7 +396,8 @@ def _call(row: Call, reply: str) -> Iterator[str]:
     ended = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
     yield f"{row.role} attempt {row.attempt}: {row.model}, {ended}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
-    yield f"  {tokens}; list {_usd(row.usd_list)}, billed {_attempt_usd(row)}{cache}"
+    billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
+    yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
     yield "  " + ", ".join(f"{name} {one}" for name, one in ids if one)
     if reply:
@@ -433,20 +406,13 @@ def _call(row: Call, reply: str) -> Iterator[str]:
         yield f"  reply sha256 {row.output_sha256}"
 
 
-def _attempt_usd(row: Call) -> str:
-    if row.billable == "unknown":
-        return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
-    return _usd(row.usd)
-
-
 def _verdict(row: QueryRow) -> Iterator[str]:
     said = f": {row.reason}" if row.reason else ""
     score = "" if row.score is None else f" {row.score:g}"
     yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{said}"
-    answer = (
-        row.answer if row.answer is not None else "none found" if row.score is not None else "-"
-    )
-    yield f"    answer {answer}; target {row.target if row.target is not None else '-'}"
+    missing = "-" if row.score is None else "none found"
+    answer, target = row.answer, "-" if row.target is None else row.target
+    yield f"    answer {missing if answer is None else answer}; target {target}"
     if row.plan is not None and not row.plan.startswith("["):
         yield f"    plan {row.plan}"
     if row.target == SECRET:

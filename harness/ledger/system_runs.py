@@ -1,32 +1,34 @@
 """Runs of systems, read from logs: what each question got, and what all their calls come to.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, spend is counted from all of them, and a call that several logs repeat (told by its
-event's uuid) counts once. Logs are read raw and one sample at a time, newest log first, and calls
-are added up (totals.py) as they pass; the logs of many runs are read in several processes.
+log that has it, and a call that several repeat (told by its event's uuid) counts once. Logs are
+read raw, newest first, one sample at a time, those of many runs in several processes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
-from math import isnan
 from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of
+from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of, why_unscored
 from harness.ledger.call import Call, Scope
 from harness.ledger.join import LogFacts, journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import (
+    NOTHING,
     CallEvent,
     Json,
     events_of,
     lost_in,
     naming,
     open_log,
+    score_in,
+    shape_in,
     solver_seconds,
+    verdict,
 )
 from harness.ledger.runs import RunFacts, facts_in, find_logs, journals_of
 from harness.ledger.totals import (
@@ -34,11 +36,11 @@ from harness.ledger.totals import (
     CallKind,
     CallSum,
     CallSums,
+    InspectTokens,
     QueryTotals,
     QuestionResult,
     SpentSoFar,
     SystemRun,
-    Tokens,
     query_totals,
     spent_by,
     sums_by,
@@ -50,16 +52,12 @@ from harness.suite import redacted_message
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks a suite down, in this order."""
-NOTHING: Json = {}
 
 
 def load_runs(
     dirs: Sequence[Path], recursive: bool = True
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs in some directories, and the foreign logs that were passed over.
-
-    UserError for a damaged file, and when no log of podium's is left.
-    """
+    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
     groups: dict[object, list[_Head]] = {}
     foreign: list[Path] = []
     for path in find_logs(dirs, recursive):
@@ -70,45 +68,31 @@ def load_runs(
             _join(groups, head)
     if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    once = {
-        id(group): sorted(group, key=lambda head: head.age, reverse=True)
-        for group in groups.values()
-    }
-    sat = list(once.values())
-    sums = map_in_processes(_sums, [[head.path for head in group] for group in sat])
-    found = (_run(group, *each) for group, each in zip(sat, sums, strict=True))
-    return tuple(found), tuple(foreign)
+    once = {id(group): group for group in groups.values()}
+    found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
+    sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
+    runs = (
+        replace(
+            group[0].run,
+            paths=tuple(head.path for head in group),
+            asked=max(group[0].run.asked, len(attempts)),
+            attempts=attempts,
+            spend=spend,
+            paid=paid,
+        )
+        for group, (attempts, spend, paid) in zip(found, sums, strict=True)
+    )
+    return tuple(runs), tuple(foreign)
 
 
 def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
     return *read_figures(paths), read_paid(paths)
 
 
-def _run(
-    newest_first: Sequence["_Head"],
-    attempts: tuple[QuestionResult, ...],
-    spend: CallSums,
-    paid: ByScope | None,
-) -> SystemRun:
-    newest = newest_first[0]
-    return SystemRun(
-        facts=newest.facts,
-        paths=tuple(head.path for head in newest_first),
-        asked=max(newest.asked, len(attempts)),
-        epochs=newest.epochs,
-        attempts=attempts,
-        spend=spend,
-        told=newest.told,
-        paid=paid,
-    )
-
-
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
     """Put a log to those of its task and to those of its experiment, which become one group."""
-    same_task = groups.get(head.task, [])
-    same_run = groups.get(head.identity, [])
-    together = same_task if same_task is same_run else [*same_task, *same_run]
-    group = [*together, head]
+    same_task, same_run = groups.get(head.task, []), groups.get(head.identity, [])
+    group = [*same_task, *(() if same_task is same_run else same_run), head]
     for member in group:
         groups[member.task] = groups[member.identity] = group
 
@@ -120,10 +104,8 @@ class _Head:
     task: str
     identity: tuple[str, ...]
     """An experiment that grew (a larger limit) may have a new task id, and is the same one."""
-    facts: RunFacts
-    asked: int
-    epochs: int
-    told: Mapping[str, Tokens] | None
+    run: SystemRun
+    """As the log's header has it."""
 
 
 def _read_head(path: Path) -> _Head | None:
@@ -132,54 +114,39 @@ def _read_head(path: Path) -> _Head | None:
         facts = facts_in(about.get("metadata"), path)
         if facts is None:
             return None
-        epochs = _part(about, "config").get("epochs") or 1
+        epochs = (about.get("config") or NOTHING).get("epochs") or 1
+        asked = len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs
         return _Head(
             path=path,
             # A regraded log repeats the old one's creation time, and has a later one in its name.
             age=(about["created"], path.name),
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
-            facts=facts,
-            asked=len(_part(about, "dataset").get("sample_ids") or ()) * epochs,
-            epochs=epochs,
-            told=_told(log.header),
+            run=SystemRun(facts, (path,), asked, epochs, (), {}, _told(log.header)),
         )
 
 
-def _told(header: Json) -> Mapping[str, Tokens] | None:
-    totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
+def _told(header: Json) -> Mapping[str, InspectTokens] | None:
+    totals: Mapping[str, Json] = (header.get("stats") or NOTHING).get("model_usage") or NOTHING
     if header.get("status", "started") == "started" and not totals:
         return None
-    return {
-        model: (
-            usage.get("input_tokens") or 0,
-            usage.get("input_tokens_cache_read") or 0,
-            usage.get("input_tokens_cache_write") or 0,
-            usage.get("output_tokens") or 0,
-        )
-        for model, usage in totals.items()
-    }
+    return {model: _counted(usage) for model, usage in totals.items()}
 
 
-def _part(data: Json, name: str) -> Json:
-    found: Json | None = data.get(name)
-    return found or {}
+def _counted(usage: Json) -> InspectTokens:
+    read, write = (usage.get(f"input_tokens_cache_{way}") or 0 for way in ("read", "write"))
+    return usage.get("input_tokens") or 0, read, write, usage.get("output_tokens") or 0
 
 
 def _identity(facts: RunFacts) -> tuple[str, ...]:
     image = facts.box_facts.image_id if facts.box_facts else None
-    data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
-    exam = (*data, facts.box, image)
+    suite = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
     system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
-    return tuple(str(part) for part in (*exam, *system, facts.purpose))
+    return tuple(map(str, (*suite, facts.box, image, *system, facts.purpose)))
 
 
 def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Read the logs of one run, newest first; each pair counts as the newest log has it.
-
-    Returns one result for each pair that was begun, sorted, and every call once, by kind.
-    UserError for a damaged log, and for one that `podium run` did not write.
-    """
+    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     seen: set[str] = set()
@@ -189,9 +156,9 @@ def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], Cal
             counted = attempt is not None and attempt.graded
             for event in entry.calls:
                 if event.id not in seen:
-                    billable = event.cache != "read"
-                    phase = event.phase
-                    kind = CallKind(entry.newest, event.role, event.model, phase, counted, billable)
+                    paid = event.cache != "read"
+                    called = event.role, event.model, event.phase
+                    kind = CallKind(entry.newest, *called, counted, paid)
                     spend.setdefault(kind, CallSum()).add(entry.call(event))
                     if event.id:  # events of very old logs have no uuid, and are no copies
                         seen.add(event.id)
@@ -211,9 +178,7 @@ class SampleCalls:
     """Of an attempt that was made again, its names alone."""
     calls: tuple[CallEvent, ...]
     current: bool
-    """True in the newest log that has the pair."""
     newest: bool
-    """True for the newest log of all."""
 
     def call(self, event: CallEvent) -> Call:
         """Return a call as its log alone tells it, at the book in the log."""
@@ -255,13 +220,10 @@ def _about(header: Json, path: Path) -> tuple[LogFacts, RunFacts]:
 
 def _totals(entry: SampleCalls) -> QueryTotals:
     solving = [event for event in _last_tries(entry.calls) if event.phase == "solve"]
-    times = [
-        event.working_s
-        for event in solving
-        if event.role == CONDUCTOR and event.model.startswith(EMBEDDED)
-    ]
+    planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
+    times = [event.working_s for event in planned]
     known = [one for one in times if one is not None]
-    seconds = sum(known) if times and len(known) == len(times) else None
+    seconds = sum(known) if known and len(known) == len(times) else None
     return query_totals(map(entry.call, solving), seconds)
 
 
@@ -284,10 +246,10 @@ def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
 
 def _attempt(entry: SampleCalls) -> QuestionResult:
     sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
-    score = _score(sample)
+    score, shape = score_in(sample), shape_in(sample)
     found: Json = score.get("metadata") or NOTHING
-    shape: Json = metadata.get(PODIUM) or NOTHING
     value = verdict(sample)
+    reason = redacted_message(why_unscored(sample), entry.facts.publishable)
     planned = any(
         call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
     )
@@ -296,9 +258,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         epoch=sample["epoch"],
         sample=sample.get("uuid") or "",
         value=value,
-        reason=""
-        if value is not None
-        else redacted_message(_why_unscored(sample), entry.facts.publishable),
+        reason=reason if value is None else "",
         parsed=bool(found.get("parsed", True)),
         kind=str(metadata.get("kind", "")),
         topic=str(metadata.get("topic", "")),
@@ -325,18 +285,6 @@ def _plan_fault(shape: Json) -> str | None:
     return SECRET if hidden else fault_of(plan)
 
 
-def _score(sample: Json) -> Json:
-    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
-
-
-def verdict(sample: Json) -> float | None:
-    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
-    value = _score(sample).get("value")
-    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
-        return None
-    return float(value)
-
-
 def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
     question: object = metadata.get("question")
     own = cast(Json, question) if isinstance(question, dict) else NOTHING
@@ -344,20 +292,10 @@ def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
     return {name: str(value) for name, value in named.items() if value}
 
 
-def _why_unscored(sample: Json) -> str:
-    if sample.get("error"):
-        return sample["error"]["message"]
-    score = _score(sample)
-    if not score:
-        return "no score in the log"
-    return score.get("explanation") or str(score.get("reason") or "unscored")
-
-
 def read_paid(logs: Sequence[Path]) -> ByScope | None:
-    """Return what a run paid by scope, by the journals of the task that its logs are of.
+    """Return what a run paid by scope, by its task's journals: only they have every call.
 
-    Only journals have every call. None for what cost nothing, because its workers are not live, and
-    for logs older than journals. UserError as `read_figures`.
+    None for what cost nothing, because its workers are not live, and for logs older than journals.
     """
     with open_log(logs[0]) as log:
         about, facts = _about(log.header, logs[0])
@@ -390,11 +328,6 @@ def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
     return spent_by(chain(_journalled(journals, book, known), _logged(logs, known)))
 
 
-def spent_in_logs(logs: Iterable[Path]) -> Decimal:
-    """Return the would-be dollars of all attempts in some logs."""
-    return spent_by(_logged(logs, frozenset())).usd
-
-
 def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[Call]:
     """Yield the attempts of journals; spans and uuids of their events go to `known`."""
     for path in paths:
@@ -405,7 +338,6 @@ def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[
 
 
 def _logged(logs: Iterable[Path], known: Set[str]) -> Iterator[Call]:
-    """Yield every call of some logs that was not read from a local cache, each once."""
     seen: set[str] = set()
     for path in logs:
         with open_log(path) as log, naming(path):

@@ -1,17 +1,16 @@
-"""THE sum: calls added up, per question and per system.
+"""THE sum: calls added up, per question and per system, for all that shows or limits spend.
 
-The report's table, the audit, limits, `reprice` and the export all add up calls here, and nowhere
-else. No file is read here: calls come joined from journals and logs (join.py), or from logs alone
-(system_runs.py). Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at
-the list price in the log's book, as if nothing had been cached anywhere, so that systems can be
-compared. *Paid*: the calls of all attempts that a provider billed, by the journals where there are
-any; nothing for recorded and rehearsal workers. Calls that grade are in neither.
+Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the list price in
+the log's book, as if nothing had been cached anywhere, so that systems can be compared. *Paid*: the
+calls of all attempts that a provider billed, by the journals where there are any; nothing for
+recorded and rehearsal workers. Calls that grade are in neither.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,7 +22,7 @@ from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 
 Key = TypeVar("Key")
-Tokens = tuple[int, int, int, int]
+InspectTokens = tuple[int, int, int, int]
 """Input, cache reads, cache writes, output."""
 
 
@@ -31,8 +30,7 @@ Tokens = tuple[int, int, int, int]
 class CallSum:
     """Sums over some calls, of what is known, and how many calls each of them lacks.
 
-    Whoever shows a sum decides whether a part that is missing makes it unknown. Added up one call
-    at a time, so that no million calls are ever held at once.
+    Whoever shows a sum decides whether a part that is missing makes it unknown.
     """
 
     calls: int = 0
@@ -47,24 +45,19 @@ class CallSum:
     output: int = 0
     reasoning: int = 0
     orchestration: int = 0
-    """Tokens that products spent on models of their own, in and out; in no other count."""
     usd: Decimal = ZERO
-    """At the rates that a provider bills."""
     unbilled: int = 0
     usd_list: Decimal = ZERO
     unlisted: int = 0
     high: Decimal = ZERO
-    """The most that the calls with a bound can have cost."""
     unbounded: int = 0
     """Calls that nothing bounds, or whose price is unknown."""
     unpriced: int = 0
     """Calls that were answered, and lack a price: the reason where there is no dollar figure."""
     unknown: int = 0
-    """Calls of which nobody knows whether they were billed."""
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
     usd_gpu: Decimal = ZERO
-    """The same in dollars; beside `usd`, never added to it."""
 
     def add(self, call: Call) -> None:
         """Count one call, or one attempt at it."""
@@ -109,7 +102,7 @@ class CallSum:
 
     def plus(self, other: "CallSum") -> "CallSum":
         """Return both together."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in NAMES)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in SUMMED)
         return CallSum(*(one + two for one, two in pairs))
 
     @property
@@ -144,7 +137,7 @@ class CallSum:
         return Paid(self.usd, high, self.unknown, self.unbilled - self.unknown)
 
 
-NAMES = tuple(CallSum.__dataclass_fields__)
+SUMMED = tuple(CallSum.__dataclass_fields__)
 
 
 def add_up(calls: Iterable[Call]) -> CallSum:
@@ -157,28 +150,21 @@ def add_up(calls: Iterable[Call]) -> CallSum:
 
 def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:
     """Return the sums of groups of calls."""
-    found: dict[Key, CallSum] = {}
+    found: dict[Key, CallSum] = defaultdict(CallSum)
     for call in calls:
-        name = key(call)
-        if name not in found:
-            found[name] = CallSum()
-        found[name].add(call)
-    return found
+        found[key(call)].add(call)
+    return dict(found)
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
     """Return the sum of some sums."""
-    found = CallSum()
-    for one in sums:
-        found = found.plus(one)
-    return found
+    return reduce(CallSum.plus, sums, CallSum())
 
 
 class CallKind(NamedTuple):
     """What calls have in common that are added up."""
 
     newest: bool
-    """True for calls that were read from the newest log of a run."""
     role: str
     model: str
     phase: Phase
@@ -220,9 +206,7 @@ class Paid:
     high: Decimal | None = ZERO
     """None: nothing bounds a call whose end is unknown, or a billed call has no price."""
     unknown: int = 0
-    """Attempts of which nobody knows whether they were billed."""
     unpriced: int = 0
-    """Attempts that were billed and have no price."""
 
     @property
     def exact(self) -> Decimal | None:
@@ -250,20 +234,16 @@ class QueryTotals:
 
     calls: int
     tokens_in: int | None
-    """Cached input included."""
     tokens_out: int | None
     tokens_reasoning: int | None
-    """Part of `tokens_out`."""
     worker_tokens_out: int | None
     """Output of workers alone: the token count of the Conductor paper (reference for Table 6)."""
     conductor_tokens: int | None
-    """Input and output of the model that plans."""
     usd: Decimal | None
     worker_calls: int
     """Those of workers that had a reply: what a manifest says beforehand."""
     conductor_s: float | None
-    """Seconds in which a model that plans in this process worked; None where none did, or where
-    they are unknown."""
+    """Seconds of a model that plans in this process; None where none did, or unknown."""
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
@@ -297,7 +277,6 @@ class QuestionResult:
     value: float | None
     """None when unscored: we failed, or the run has not got there."""
     reason: str
-    """Why it is unscored; empty when it was graded."""
     parsed: bool
     """False when it was graded wrong because no answer could be found in the reply."""
     kind: str
@@ -306,7 +285,6 @@ class QuestionResult:
     depth: int | None
     stopped: str | None
     latency_s: float | None
-    """Wall time of the solver, as measured in this run."""
     totals: QueryTotals
     official: float | None = None
     """The published evaluator's verdict, where the suite gives one beside its own."""
@@ -314,8 +292,7 @@ class QuestionResult:
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
     vote: str | None = None
-    """Digest of the answer that was found, the same for what means the same in another order of
-    options; None where none was. For counting votes alone: it shows no text."""
+    """Digest of the answer that was found, in any order of options; it shows no text."""
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
     planned: bool = False
@@ -339,10 +316,8 @@ class SystemRun:
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int
     attempts: tuple[QuestionResult, ...]
-    """One for each pair that was begun, sorted by question and epoch."""
     spend: CallSums
-    """Every call of all attempts, each once, added up by kind."""
-    told: Mapping[str, Tokens] | None
+    told: Mapping[str, InspectTokens] | None
     """Inspect's own totals in the newest log, by model; None for a log without totals."""
     paid: ByScope | None = None
     """What left a purse, by the journals; None where nothing did, and for runs without journals."""
@@ -369,12 +344,10 @@ class SystemTotals:
     conductor_tokens: float | None
     usd: Decimal | None
     paid: Paid
-    """All that was paid for answers, failed attempts included."""
     usd_paid: Decimal | None
     """The same over the pairs begun so far, and not divided; None when it is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
-    """Paid to graders that are models; in no figure per query."""
     steps: float | None
     depth: float | None
     latency_s: float | None
@@ -387,7 +360,6 @@ class SystemTotals:
     conductor_s: float | None
     """Of a model that plans in this process, on this machine's processor; None without one."""
     n_failed: int
-    """Calls that ended in an error; what a provider billed for them is unknown."""
 
     @property
     def usd_at_least(self) -> Decimal:
@@ -407,7 +379,10 @@ def system_totals(run: SystemRun) -> SystemTotals:
     rows = [attempt.totals for attempt in graded]
     begun, whole = len(run.attempts), total(run.spend.values())
     answering, scoring = _paid(run, "inference", "solve"), _paid(run, "scoring", "score")
-    spent = answering.exact
+    spent, facts = answering.exact, run.facts
+    replayed = facts.label == "recorded" or any(
+        worker.model.startswith(f"{REPLAYING}/") for worker in facts.workers.values()
+    )
     return SystemTotals(
         n_asked=run.asked,
         n_graded=len(graded),
@@ -421,7 +396,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         steps=_mean([attempt.steps for attempt in graded]),
         depth=_mean([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
-        latency_s=None if _replayed(run) else _mean([one.latency_s for one in graded]),
+        latency_s=None if replayed else _mean([one.latency_s for one in graded]),
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
@@ -445,13 +420,6 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
 
 
-def _replayed(run: SystemRun) -> bool:
-    models = [worker.model for worker in run.facts.workers.values()]
-    return run.facts.label == "recorded" or any(
-        model.startswith(f"{REPLAYING}/") for model in models
-    )
-
-
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(values) if values and len(known) == len(values) else None
@@ -473,11 +441,10 @@ class SpentSoFar:
 
 
 def spent_by(calls: Iterable[Call]) -> SpentSoFar:
-    """Add up what some calls have spent, for a limit.
+    """Add up what some calls have spent, for a limit; UserError names a worker without a price.
 
     An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
-    where nothing bounds that, as the dearest call of its price. UserError names a worker whose
-    replies have no price.
+    where nothing bounds that, as the dearest call of its price.
     """
     known = ZERO
     dearest: dict[str, Decimal] = {}
