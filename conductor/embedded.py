@@ -30,7 +30,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from tokenizers import Tokenizer
 
 from conductor.checkpoint import checkpoint_folder
-from conductor.guided_decoding import Guides
+from conductor.guided_decoding import Guide, guide_maker
 from conductor.qwen2 import (
     CONFIG,
     WEIGHTS,
@@ -122,7 +122,7 @@ class Checkpoint:
 
     model: Qwen2
     words: CheckpointTokenizer
-    guides: Guides  # what it may write where it is held to an expression
+    guide: Callable[[str], Guide]  # what it may write where it is held to an expression
 
 
 def open_checkpoint(name: str) -> Checkpoint:
@@ -138,8 +138,8 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     weights = read_weights(folder)
     shape = weights.shape
     words = read_tokenizer(folder, shape.vocabulary)
-    guides = Guides(lambda: words.texts(shape.vocabulary), shape.ends)
-    return Checkpoint(build_qwen2(weights), words, guides)
+    guide = guide_maker(lambda: words.texts(shape.vocabulary), shape.ends)
+    return Checkpoint(build_qwen2(weights), words, guide)
 
 
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
@@ -194,7 +194,7 @@ class EmbeddedAPI(ModelAPI):
         model, words = self.checkpoint.model, self.checkpoint.words
         prompt = words.tokens("".join(message.text for message in input))
         expression = _regex_of(config)
-        guide = self.checkpoint.guides.of(expression) if expression else None
+        guide = self.checkpoint.guide(expression) if expression else None
         seed = self._drawn(input, config)
         how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
         if model.weights.parameters <= QUICK:

@@ -7,7 +7,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
@@ -320,27 +320,7 @@ _OPENED_BY = {"]": "[", ")": "("}
 _WORDS = {"all": "all", "none": None, "null": None}
 
 
-@dataclass(frozen=True, slots=True)
-class _LooseValue:
-    content: object  # str, int, None, or a list of these and of lists
-    end: int
-    forgave: tuple[str, ...]
-
-
 _LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
-
-
-def _loose_value(text: str, start: int) -> _LooseValue | None:
-    """Return the value that begins at `start`; None where there is none, or none that ends."""
-    tokens, forgave = _loose_tokens(text, start), dict[str, None]()
-    first = next(tokens, None)
-    if first is None:
-        return None
-    try:
-        content, end = _loose(first, tokens, forgave)
-    except _Refused:
-        return None
-    return _LooseValue(content, end, tuple(forgave))
 
 
 def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
@@ -428,44 +408,47 @@ def parse_leniently(
     other = readers[1](text, workers, max_steps)
     if isinstance(other, Workflow):
         return other, (OTHER_FORM,)
-    found = _loose_lists(text.encode(errors="replace").decode())
-    if found is None:
+    lists, forgave = _loose_lists(text.encode(errors="replace").decode())
+    if not lists:
         return strict, ()
-    plan = workflow_of(found.lists, workers, max_steps)
-    emptied = isinstance(plan, Malformed) and not any(found.lists)
-    return (plan, tuple(found.forgave)) if isinstance(plan, Workflow) or emptied else (strict, ())
-
-
-@dataclass(slots=True)
-class _LooseLists:
-    """Three lists as they were meant, and what was forgiven on the way, each once."""
-
-    lists: list[list[object]] = field(default_factory=list[list[object]])
-    forgave: dict[str, None] = field(default_factory=dict[str, None])
-
-    def forgive(self, *said: str) -> None:
-        self.forgave.update(dict.fromkeys(said))
+    plan = workflow_of(lists, workers, max_steps)
+    emptied = isinstance(plan, Malformed) and not any(lists)
+    return (plan, tuple(forgave)) if isinstance(plan, Workflow) or emptied else (strict, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedValue:
     name: str  # as it is called in the strict form
-    as_is: bool  # whether it was called so
-    value: _LooseValue | None  # None where it cannot be read
+    content: object  # str, int, None, or a list of these and of lists
+    end: int  # 0 where it cannot be read
+    forgave: dict[str, None]  # on the way, each once, in order
 
 
-def _loose_lists(text: str) -> _LooseLists | None:
-    """Return the lists that stand together at the end, in any order; None where they do not.
+def _loose_lists(text: str) -> tuple[list[list[object]], dict[str, None]]:
+    """Return the lists that stand together at the end, in any order, and what was forgiven.
 
-    Never an earlier draft: which one was meant would be a guess.
+    No lists where they do not. Never an earlier draft: which one was meant would be a guess.
     """
     named = list(_named_values(text))
     last = {one.name: one for one in named[-3:]}
     if len(last) < len(NAMES) and not any(one.name == NAMES[2] for one in named[-3:]):
         last = {one.name: one for one in named[-2:]}
-    if not {*NAMES[:2]} <= {*last} or any(one.value is None for one in last.values()):
-        return None
-    return _lists_in(last, len(named) > len(last))
+    forgave = dict[str, None]()
+    if not {*NAMES[:2]} <= {*last} or not all(one.end for one in last.values()):
+        return [], forgave
+    in_order = [name for name in NAMES if name in last]
+    if [*last] != in_order:
+        forgave[ORDER] = None
+    for one in last.values():
+        forgave |= one.forgave
+    lists = list[list[object]]()
+    for name in NAMES:
+        entries = _entries(name, last, len(lists[0]) if lists else 0, forgave)
+        if entries is None:
+            return [], forgave
+        lists.append(entries)
+    drafts = len(named) > len(last)  # then nobody can tell which ones belong together
+    return ([] if drafts and {SCALAR, ORDER} & forgave.keys() else lists), forgave
 
 
 def _named_values(text: str) -> Iterator[_NamedValue]:
@@ -474,82 +457,69 @@ def _named_values(text: str) -> Iterator[_NamedValue]:
     for found in list(_LOOSE_NAME.finditer(text))[-MAX_DRAFTS:]:
         if found.start() < end:
             continue
-        value = _loose_value(text, found.end())
-        end = value.end if value else end
+        tokens, forgave = _loose_tokens(text, found.end()), dict[str, None]()
+        try:
+            content, closed = _loose(next(tokens), tokens, forgave)
+        except (_Refused, StopIteration):
+            content, closed = None, 0
+        end = max(end, closed)
         stem = found.group(1).lower().removesuffix("s")
         name = next(one for one in NAMES if one.removesuffix("s") == stem)
-        as_is = re.fullmatch(rf"{name}\s*=\s*", found.group()) is not None
-        yield _NamedValue(name, as_is, value)
+        if not re.fullmatch(rf"{name}\s*=\s*", found.group()):
+            forgave[NAME] = None
+        yield _NamedValue(name, content, closed, forgave)
 
 
-def _lists_in(window: dict[str, _NamedValue], drafts: bool) -> _LooseLists | None:
-    """Return what these lists mean; after drafts nobody can tell which ones belong together."""
-    found = _LooseLists()
-    if tuple(name for name in window if name in NAMES[:2]) != NAMES[:2] or (
-        len(window) == len(NAMES) and tuple(window) != NAMES
-    ):
-        found.forgive(ORDER)
-    for one in window.values():
-        assert one.value is not None, "unreadable values are no lists"
-        found.forgive(*one.value.forgave, *([] if one.as_is else [NAME]))
-    for name in NAMES:
-        values = _entries(name, window, found)
-        if values is None:
-            return None
-        found.lists.append(values)
-    return None if drafts and {SCALAR, ORDER} & found.forgave.keys() else found
-
-
-def _entries(name: str, window: dict[str, _NamedValue], found: _LooseLists) -> list[object] | None:
+def _entries(
+    name: str, named: Mapping[str, _NamedValue], steps: int, forgave: dict[str, None]
+) -> list[object] | None:
     """Return the entries of one list; a scalar is a list of one, where no other plan is near."""
-    one = window.get(name)
-    content = one.value.content if one and one.value else None
+    content = named[name].content if name in named else None
     if name == "access_list" and content in (None, []):
-        steps = len(found.lists[0])
         if steps > 1:
             return None
-        found.forgive(*[NO_ACCESS] * steps)
+        forgave |= dict.fromkeys([NO_ACCESS] * steps)
         return [list[object]() for _ in range(steps)]
     if not isinstance(content, list):
-        found.forgive(SCALAR)
+        forgave[SCALAR] = None
         content = [content]
     entries = cast("list[object]", content)
     mend = {"model_id": _loose_model, "access_list": _loose_access}.get(name)
-    return [mend(entry, found) for entry in entries] if mend else entries
+    return [mend(entry, forgave) for entry in entries] if mend else entries
 
 
-def _loose_model(entry: object, found: _LooseLists) -> object:
+def _loose_model(entry: object, forgave: dict[str, None]) -> object:
     """Return the number in `"Model 2"`, `"#2"` or `"2"`; anything else stays as it is."""
     number = _LOOSE_MODEL.fullmatch(entry.strip()) if isinstance(entry, str) else None
     if number is None:
         return entry
-    found.forgive(ID_TEXT)
+    forgave[ID_TEXT] = None
     return int(number.group(1))
 
 
-def _loose_access(entry: object, found: _LooseLists) -> object:
+def _loose_access(entry: object, forgave: dict[str, None]) -> object:
     if entry is None or (isinstance(entry, str) and entry.strip().lower() in ("", "none")):
-        found.forgive(NOTHING)
+        forgave[NOTHING] = None
         return []
     if isinstance(entry, list):
-        return [_loose_step(one, found) for one in cast("list[object]", entry)]
-    single = _loose_step(entry, found)
+        return [_loose_step(one, forgave) for one in cast("list[object]", entry)]
+    single = _loose_step(entry, forgave)
     if isinstance(single, int):
-        found.forgive(STEP_TEXT)
+        forgave[STEP_TEXT] = None
         return [single]
     return single
 
 
-def _loose_step(entry: object, found: _LooseLists) -> object:
+def _loose_step(entry: object, forgave: dict[str, None]) -> object:
     """Return what may be read: a number, `"all"`, or whatever it was (`"step 1"` is a guess)."""
     if not isinstance(entry, str):
         return entry
     said = entry.strip()
     if said.lower() == "all":
         if entry != "all":
-            found.forgive(CASE)
+            forgave[CASE] = None
         return "all"
     if _DIGITS.fullmatch(said):
-        found.forgive(STEP_TEXT)
+        forgave[STEP_TEXT] = None
         return int(said)
     return entry

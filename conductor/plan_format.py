@@ -31,13 +31,7 @@ class Keep:
     """The conductor keeps the answer that there is."""
 
 
-def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
-    """Return a later round's plan with three empty lists understood."""
-    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
-
-
 KEEP = Keep()
-
 
 COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
 
@@ -70,13 +64,6 @@ class PlanFormat:
     worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
 
 
-def read_later_plan(
-    form: PlanFormat, text: str, workers: Sequence[str]
-) -> Workflow | Malformed | Keep:
-    """Return what a conductor says in a later round: a new plan, or that the answer stands."""
-    return plan_or_keep(read_plan(form, text, workers))
-
-
 SOLVE = "Solve the question."
 """What a step that reads others is asked where the form has no subtasks; a step that reads nothing
 is sent the question alone, as a single worker is."""
@@ -97,19 +84,24 @@ def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow |
 
 def examine_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> PlanReading:
     """Return the same with what was forgiven."""
-    plan, forgave = _parse_text(form, text, workers)
-    if isinstance(plan, Malformed):
-        return PlanReading(plan, forgave)
-    return PlanReading(restrict_plan(form, plan), forgave)
-
-
-def _parse_text(
-    form: PlanFormat, text: str, workers: Sequence[str]
-) -> tuple[Workflow | Malformed, tuple[str, ...]]:
     if form.lenient:
-        return parse_leniently(text, workers, form.max_steps, form.reply)
-    strict = parse_json if form.reply == "json" else parse_lists
-    return strict(text, workers, form.max_steps), ()
+        plan, forgave = parse_leniently(text, workers, form.max_steps, form.reply)
+    else:
+        strict = parse_json if form.reply == "json" else parse_lists
+        plan, forgave = strict(text, workers, form.max_steps), ()
+    return PlanReading(plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave)
+
+
+def read_later_plan(
+    form: PlanFormat, text: str, workers: Sequence[str]
+) -> Workflow | Malformed | Keep:
+    """Return what a conductor says in a later round: a new plan, or that the answer stands."""
+    return plan_or_keep(read_plan(form, text, workers))
+
+
+def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
+    """Return a later round's plan with three empty lists understood."""
+    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> Workflow | Malformed:

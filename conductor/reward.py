@@ -2,22 +2,20 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 from weakref import finalize
 
-from inspect_ai.model import ChatMessage, Model
+import anyio
+from anyio.lowlevel import RunVar
+from inspect_ai.model import Model
+from pydantic import BaseModel, ConfigDict, Field
 
-from conductor.cached_pool import (
-    CachedPool,
-    PoolLimits,
-    RateLimiter,
-    WorkerAccess,
-    worker_identities,
-)
 from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from conductor.prompt import plan_prompt
 from harness.budget import Spend
@@ -28,11 +26,12 @@ from harness.ledger.journal import Head, SampleRef
 from harness.ledger.recorder import TaskJournal, recording
 from harness.ledger.system_runs import spent_so_far
 from harness.ledger.totals import SpentSoFar
-from harness.pool import pool_models
+from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.records import Answer, Question, Usage
-from harness.reply_cache import PaidReplies
+from harness.records import Answer, Question, Reply, Usage
+from harness.reply_cache import PaidReplies, key_of
+from harness.request import Request, SampleIndex, request_digest
 from harness.rewards.outcome import (
     NO_EFFORT,
     PAPER,
@@ -47,7 +46,6 @@ from harness.rewards.outcome import (
 )
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import SuiteSplit
-from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
@@ -119,6 +117,26 @@ class Discounted:
         return value if value is None or effort.again else self.discount * value
 
 
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """Limits on worker calls; None is no limit of ours."""
+
+    at_once: int | None = None  # calls of all workers in flight in one event loop, so per process
+    per_minute: float | None = None  # begun in a minute by one worker, evenly; may be less than 1
+
+    def __post_init__(self) -> None:
+        for name, limit in (("calls at once", self.at_once), ("per minute", self.per_minute)):
+            if limit is not None and limit <= 0:
+                raise UserError(f"A limit of {limit} {name} asks nobody: it must be above 0.")
+
+    def slowest_s(self, calls: int) -> float:
+        """Return the seconds that so many calls of one worker may wait for their turn."""
+        return calls * MINUTE_S / self.per_minute if self.per_minute else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     """How workflows are carried out."""
@@ -137,6 +155,88 @@ class PlanSettings:
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0  # which process of a training this is
     processes: int = 1  # how many there are: each may spend an equal part of what is left
+
+
+@dataclass(slots=True)
+class RateLimiter:
+    """Lets calls begin when their turn comes; `clock` and `sleep` are the machine's own."""
+
+    rates: PoolLimits
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    _next: dict[str, float] = field(default_factory=dict[str, float])
+    """By worker: when its next call may begin."""
+    _limiters: RunVar[anyio.CapacityLimiter] = field(
+        default_factory=lambda: RunVar[anyio.CapacityLimiter]("podium calls at once")
+    )
+
+    @asynccontextmanager
+    async def turn(self, worker: str) -> AsyncGenerator[None]:
+        """Wait for a worker's turn, then for a place among the calls in flight; hold the place."""
+        await self._spaced(worker)
+        async with self._limiter() or nullcontext():
+            yield
+
+    async def _spaced(self, worker: str) -> None:
+        if self.rates.per_minute is None:
+            return
+        now = self.clock()
+        begins = max(now, self._next.get(worker, now))
+        self._next[worker] = begins + MINUTE_S / self.rates.per_minute
+        if begins > now:
+            await self.sleep(begins - now)
+
+    def _limiter(self) -> anyio.CapacityLimiter | None:
+        if self.rates.at_once is None:
+            return None
+        limiter = self._limiters.get(None)
+        if limiter is None:
+            limiter = anyio.CapacityLimiter(self.rates.at_once)
+            self._limiters.set(limiter)
+        return limiter
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAccess:
+    """How the workers of a training are asked; all its items share one."""
+
+    identities: dict[str, str]  # by worker: all that its replies depend on beside the request
+    pace: RateLimiter
+    paid: PaidReplies | None  # None: nothing is kept, and every request is a call
+
+
+@dataclass(slots=True)
+class CachedPool(Pool):
+    """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
+
+    access: WorkerAccess | None = None
+    lasting: bool = True  # whether its replies may be written to a file
+    replies: list[Reply] = field(default_factory=list[Reply])
+    cached: int = 0  # replies that were not asked for: they had been paid for
+
+    async def _reply(self, request: Request, number: SampleIndex) -> Reply:
+        access, role = self.access, request.role
+        assert access is not None, "PlanAnswerer gives every pool the same"
+
+        async def ask() -> Reply:
+            async with access.pace.turn(role):
+                return await Pool._reply(self, request, number)
+
+        if access.paid is None:
+            reply, known = await ask(), False
+        else:
+            key = key_of(
+                role,
+                access.identities.get(role, role),
+                request_digest(request.messages),
+                request.config.model_dump_json(exclude_none=True),
+                number.epoch,
+                number.occurrence,
+            )
+            reply, known = await access.paid.reply(key, ask, lasting=self.lasting)
+        self.cached += known
+        self.replies.append(reply)
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +277,12 @@ class PlanAnswerer:
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
         paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
-        self._asking = WorkerAccess(
-            worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
-        )
+        told_apart_by = {"model", "config", "args"}
+        identities = {
+            slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
+            for slot in spec.slots
+        }
+        self._access = WorkerAccess(identities, RateLimiter(settings.rates), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
@@ -199,8 +302,8 @@ class PlanAnswerer:
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there."""
-        if self._asking.paid:
-            self._asking.paid.open()
+        if self._access.paid:
+            self._access.paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(
@@ -292,7 +395,7 @@ class PlanAnswerer:
             self._spec,
             epoch=item.epoch + item.replicate,
             spend=self._spend.for_question(),
-            asking=self._asking,
+            access=self._access,
             lasting=item.suite in (self._settings.kept or ()),
         )
 
@@ -309,53 +412,52 @@ def shown_to_policy(
     spec: PoolSpec, form: PlanFormat | None = None
 ) -> Callable[[Question], list[dict[str, str]]]:
     """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
-    asked_by = form or PlanFormat()
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
-        turns: list[ChatMessage] = plan_prompt(asked_by, question.text, cards)
+        turns = plan_prompt(form or PlanFormat(), question.text, cards)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     return shown
 
 
-@dataclass(frozen=True, slots=True)
-class RewardConfig:
-    """What a plan is worth, and how workers are asked for it."""
+class RewardConfig(BaseModel):
+    """What a plan is worth, and how fast and how long workers are asked for it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see `CostAware`
-    cost_scale: float = 0.0
+    cost_weight: float = Field(default=0.0, ge=0, le=1)
+    """`cost-aware` only: what the dearest right answer loses (`CostAware`)."""
+    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
     cost_by: CostBy = "usd"
-    recursive: bool = False  # whether it has later rounds: first ones are discounted
-    discount: float = DISCOUNT
-    concurrency: int = 64  # plans that this process carries out at once
-    timeout_s: float = 120.0  # seconds for one plan, on top of what rates may make it wait
-    max_masked: float = 0.3
-    deduplicate: bool = False  # carry out equal completions of one step once, for all
-    plans: PlanSettings = field(default_factory=PlanSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReward:
-    """The parts that a trainer needs; all of them are one reward."""
-
-    reward: Reward
-    answerer: PlanAnswerer
-    trl: TrlReward
+    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
+    max_usd: Decimal | None = Field(default=None, gt=0)
+    """Of all processes; what is left is divided among them anew at every step."""
+    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, beside what rates make it wait
+    max_masked: float = Field(default=0.3, ge=0, le=1)
+    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
+    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
 
 
 def training_reward(
     config: RewardConfig,
+    plans: PlanSettings,
     spec: PoolSpec,
     book: Book,
-    exams: Mapping[str, SuiteSplit],
+    splits: Mapping[str, SuiteSplit],
+    *,
+    discount: float | None = None,
     box: Any = None,
-) -> TrainingReward:
-    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
-    values = reward_values(config)
+) -> tuple[Reward, PlanAnswerer]:
+    """Return a reward for the suites' questions; UserError for what cannot be valued or paid.
+
+    `config.concurrency` is that of this process; limits of dollars and rates are the plans' own.
+    """
+    values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
-    if in_dollars or config.plans.max_usd is not None:
+    if in_dollars or plans.max_usd is not None:
         what = "a cost term in dollars" if in_dollars else "--max-usd"
         for name in spec.names:
             if book.price(spec.worker(name).price_ref) is None:
@@ -363,9 +465,8 @@ def training_reward(
                     f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
                     f"so {what} cannot hold: complete the book."
                 )
-    kept = frozenset(name for name, exam in exams.items() if exam.suite.publishable)
-    plans = replace(config.plans, kept=kept)
-    answerer = PlanAnswerer(spec, book, plans)
+    kept = frozenset(name for name, split in splits.items() if split.suite.publishable)
+    answerer = PlanAnswerer(spec, book, replace(plans, kept=kept))
     waits = plans.rates.slowest_s(config.concurrency * plans.form.max_steps)
     settings = RewardSettings(
         most=config.concurrency,
@@ -374,14 +475,15 @@ def training_reward(
         values=values,
         budget_masks=False,  # the answerer watches dollars: it knows what is cached
     )
-    reward = Reward(exams, answerer, settings, box)
-    again = not config.deduplicate
-    return TrainingReward(reward, answerer, TrlReward(reward, names=spec.names, again=again))
+    return Reward(splits, answerer, settings, box), answerer
 
 
-def reward_values(config: RewardConfig) -> RewardRule:
-    """Return what outcomes are worth; UserError for a cost term that would outweigh being right."""
+def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
+    """Return what outcomes are worth; UserError for a cost term that would outweigh being right.
+
+    With a `discount` there are later rounds, and first ones are discounted.
+    """
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
-    return Discounted(worth, config.discount) if config.recursive else worth
+    return worth if discount is None else Discounted(worth, discount)

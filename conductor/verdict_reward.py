@@ -41,16 +41,16 @@ VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a 
 
 
 @dataclass(frozen=True, slots=True)
-class StudySource:
-    """What a study says of itself before anything is trained."""
+class VerdictSource:
+    """Where verdicts are from, and how what is judged was split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
-    exam: str  # the suite that asks these questions: a checkpoint of the study may not sit it
-    split: str  # how what is judged was split off, as `podium route --split` names it
+    suite: str  # which asks these questions: a checkpoint that they taught may not be asked it
+    split: str  # as `podium route --split` names it
     split_seed: int = 0
 
     @property
-    def suite(self) -> str:
+    def name(self) -> str:
         """What rows and rewards call it; no suite has such a name."""
         return f"verdicts:{self.source}"
 
@@ -59,22 +59,17 @@ class StudySource:
 class VerdictDataset:
     """What a trainer may see of a source."""
 
-    declared: StudySource
+    declared: VerdictSource
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
     """Where its own texts must not be published: others, for a tokenizer to be trained on."""
 
-    @property
-    def publishable(self) -> bool:
-        """False where its texts may stand in no file."""
-        return self.teaches.publishable
-
 
 def split_verdicts(
-    declared: StudySource, may_teach: Matrix, public: Sequence[str] = ()
+    declared: VerdictSource, may_teach: Matrix, public: Sequence[str] = ()
 ) -> VerdictDataset:
-    """Return the study of the questions that may teach; UserError when they are too few to split.
+    """Return the verdicts that may teach; UserError when they are too few to split.
 
     The checkpoint is picked on the latest of them where all have a date, as the judged are later
     still; else on some drawn by the split's seed. Equal questions stay together.
@@ -113,18 +108,18 @@ def verdict_questions(part: Matrix) -> Mapping[str, Question]:
     return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
 
 
-def study_info(study: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
-    """Return what a checkpoint says of the study it comes from."""
-    said = study.declared
+def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
+    """Return what a checkpoint says of the verdicts that taught it."""
+    declared, teaches = verdicts.declared, verdicts.teaches
     return StudyInfo(
-        source=said.source,
-        pinned=study.teaches.source,
-        exam=said.exam,
-        split=said.split,
-        split_seed=said.split_seed,
-        workers=study.teaches.workers,
-        taught=tuple(asked.id for asked in study.teaches.questions),
-        validated=tuple(asked.id for asked in study.validates.questions),
+        source=declared.source,
+        pinned=teaches.source,
+        exam=declared.suite,
+        split=declared.split,
+        split_seed=declared.split_seed,
+        workers=teaches.workers,
+        taught=tuple(asked.id for asked in teaches.questions),
+        validated=tuple(asked.id for asked in verdicts.validates.questions),
         form=form,
         seed=seed,
     )
@@ -150,7 +145,7 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class VerdictSuite:
-    """The questions of a study as a suite; verdicts are recorded, so it grades nothing."""
+    """Questions with recorded verdicts as a suite, which grades nothing."""
 
     name: str
     data_revision: str
@@ -163,7 +158,7 @@ class VerdictSuite:
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """Return what there is: what is judged is no part of a study."""
+        """Return what there is: what is judged is in none of them."""
         return tuple(self.parts)
 
     @property
@@ -188,13 +183,13 @@ class VerdictSuite:
         raise UserError(f"{self.name} has verdicts already, and grades no reply.")
 
 
-def verdict_exams(study: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
+def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
     """Return what teaches, and what picks the checkpoint."""
-    teaches, validates = verdict_questions(study.teaches), verdict_questions(study.validates)
+    teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = VerdictSuite(
-        name=study.declared.suite,
-        data_revision=study.teaches.source,
-        publishable=study.publishable,
+        name=verdicts.declared.name,
+        data_revision=verdicts.teaches.source,
+        publishable=verdicts.teaches.publishable,
         parts={"train": teaches, "validation": validates},
     )
     return SuiteSplit(suite, teaches), SuiteSplit(suite, validates)
@@ -228,7 +223,7 @@ learns of a worker comes from rewards, not from a name."""
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdicts:
-    """The verdicts of one suite's questions, without their texts."""
+    """What a reward needs of a matrix: the verdicts, without the questions' texts."""
 
     suite: str
     workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
@@ -236,7 +231,7 @@ class RecordedVerdicts:
 
 
 def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
-    """Return what a reward needs of a matrix; `suite` is what rows call it."""
+    """Return a matrix as a reward reads it; `suite` is what rows call it."""
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
@@ -270,7 +265,7 @@ class VerdictReward:
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
-        rows = [self._row(item) for item in items]
+        rows = [self._row(item) for item in items]  # all are refused before one is noted
         made = [self._outcome(item, row) for item, row in zip(items, rows, strict=True)]
         for outcome in made:
             self.tally.note(outcome)
@@ -294,22 +289,20 @@ class VerdictReward:
         plan = read_plan(self.form, item.completion, item.workers or self.verdicts.workers)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
-            return self._valued(Status.INVALID_ACTION, 0.0, parsed=0.0, reason=said)
+            return self._valued(Status.INVALID_ACTION, 0.0, 0.0, said)
         asked = plan.steps[0].worker
         grade = row[asked]
         if grade is None:
             said = f"Nobody recorded a verdict of {asked} on question {item.question}."
-            return self._valued(Status.SCORER_ERROR, None, parsed=None, reason=said)
-        return self._valued(Status.SCORED, grade, parsed=1.0)
+            return self._valued(Status.SCORER_ERROR, None, None, said)
+        return self._valued(Status.SCORED, grade, 1.0)
 
     def _valued(
-        self, status: Status, grade: float | None, *, parsed: float | None, reason: str = ""
+        self, status: Status, grade: float | None, parsed: float | None, why: str = ""
     ) -> RewardOutcome:
         value = None if grade is None else self.values.of(status, grade)
-        components = {"correct": grade, "parsed": parsed}
-        return RewardOutcome(
-            value, status, components, usage=Usage(), usd=Decimal(0), reason=reason
-        )
+        parts = {"correct": grade, "parsed": parsed}
+        return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=why)
 
 
 NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong

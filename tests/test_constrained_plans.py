@@ -93,7 +93,7 @@ def walked(guide: Guide, rng: Random, most: int) -> str:
 def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: PlanFormat) -> None:
     rng = Random("walks")
     for workers in (1, 2, 5, 12):
-        guide = ADAPTIVE.guides.of(plan_regex(form, workers))
+        guide = ADAPTIVE.guide(plan_regex(form, workers))
         for _ in range(12):
             text = walked(guide, rng, rng.choice((80, 120, 250)))
             assert isinstance(read_plan(form, text, names(workers)), Workflow), text
@@ -101,7 +101,7 @@ def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: PlanFor
 
 def test_a_later_round_may_also_keep_the_answer() -> None:
     rng, kept = Random("later"), 0
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3, later=True))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3, later=True))
     for _ in range(60):
         found = read_later_plan(FORM, walked(guide, rng, 120), names(3))
         assert isinstance(found, Keep | Workflow)
@@ -122,7 +122,7 @@ def test_the_warm_starts_plans_are_in_the_language() -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_the_expression_means_the_same_to_python(form: PlanFormat) -> None:
     expression, rng = plan_regex(form, 11), Random("python")
-    guide = ADAPTIVE.guides.of(expression)
+    guide = ADAPTIVE.guide(expression)
     for _ in range(20):
         text = walked(guide, rng, 120)
         assert re.fullmatch(expression, text)
@@ -164,7 +164,7 @@ def test_an_expression_that_would_take_a_machine_is_refused() -> None:
 
 
 def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3))
     prompt = ADAPTIVE.words.tokens(plan_prompt(FORM, "How many?", ["", "", ""])[0].text)
     for most in (52, 60, 64, 70, 90, 300):
         for temperature in (0.0, 1.5):
@@ -177,7 +177,7 @@ def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
 
 
 def test_a_limit_that_no_plan_fits_into_ends_the_reply_as_any_limit_does() -> None:
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3))
     made = decode(ADAPTIVE.model, [40, 50], DecodeOptions(max_tokens=4, guide=guide))
     assert (made.stop, made.written) == ("max_tokens", 4)
 
@@ -193,7 +193,7 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
     asked, equal = practice(2), 0
     for pool in ("rehearsal", "drawn-5"):
         spec = read_pool(pool)
-        guide = ADAPTIVE.guides.of(plan_regex(FORM, len(spec.names)))
+        guide = ADAPTIVE.guide(plan_regex(FORM, len(spec.names)))
         for question in asked:
             first = plan_prompt(FORM, question.text, [one.card for one in spec.workers])
             prompt = ADAPTIVE.words.tokens(first[0].text)

@@ -20,8 +20,7 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.cached_pool import PoolLimits, RateLimiter
-from conductor.reward import PlanAnswerer, PlanSettings
+from conductor.reward import PlanAnswerer, PlanSettings, PoolLimits, RateLimiter
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
 from harness.ledger.system_runs import spent

@@ -119,7 +119,7 @@ def test_adapters_keep_states_of_their_own_few_weights_only(training: TrainingJo
 def test_calls_and_dollars_are_those_of_every_plan(training: TrainingJob) -> None:
     calls, plans = calls_of(training), 4 * 16 + 3 * 6
     assert (calls.plans, calls.least, calls.most) == (plans, plans, 5 * plans)
-    texts = [q.text.encode() for q in training.exams["practice-integer"].questions.values()]
+    texts = [q.text.encode() for q in training.splits["practice-integer"].questions.values()]
     asked = sum(map(len, texts)) // len(texts) // 4
     found = dollars_of(training, calls)
     assert found.least == plans * Decimal(asked + 100 * 2) / 10**6

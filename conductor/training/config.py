@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,6 +12,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from conductor.plan_format import PlanFormat
+from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError
 from harness.files import parse_toml, read_toml
 from harness.records import SEED
@@ -138,7 +138,7 @@ class SuitesPart(ConfigSection):
 
 
 class VerdictsPart(ConfigSection):
-    """A study: recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
+    """Recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
     source: str  # as `podium route` names it
     split: str  # what is judged and never seen here: `date:0.3` or `share:0.5`
@@ -162,7 +162,7 @@ class RecursionPart(ConfigSection):
     """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)  # of the rows; their first plans are the start's
-    discount: float = Field(default=0.25, gt=0, le=1)  # of a first round's reward (appendix A.3)
+    discount: float = Field(default=DISCOUNT, gt=0, le=1)  # of a first round's reward
 
 
 class Lora(ConfigSection):
@@ -172,24 +172,6 @@ class Lora(ConfigSection):
     alpha: int = Field(default=32, ge=1)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
-
-
-class RewardPart(ConfigSection):
-    """What a plan is worth, and how fast and how long workers are asked for it."""
-
-    name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: what the dearest right answer loses (`CostAware` in reward.py)."""
-    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
-    cost_by: Literal["usd", "calls"] = "usd"
-    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
-    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
-    max_usd: Decimal | None = Field(default=None, gt=0)
-    """Of all processes; what is left is divided among them anew at every step."""
-    timeout_s: float = Field(default=120.0, gt=0)
-    max_masked: float = Field(default=0.3, ge=0, le=1)
-    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
-    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
 
 
 class ValidationPart(ConfigSection):
@@ -225,14 +207,19 @@ class TrainingConfig(ConfigSection):
     grpo: dict[str, Any] = Field(default_factory=dict[str, Any])
     lora: Lora | None = None
     recursion: RecursionPart | None = None
-    reward: RewardPart = RewardPart()
+    reward: RewardConfig = RewardConfig()
     validation: ValidationPart = ValidationPart()
     run: RunPart = RunPart()
     name: str = ""  # the file's stem; filled in by `read_config`
 
+    @property
+    def discount(self) -> float | None:
+        """Of a first round's reward; None where there are no later rounds."""
+        return self.recursion.discount if self.recursion else None
+
     @model_validator(mode="before")
     @classmethod
-    def _study_has_its_own_workers(cls, data: Any) -> Any:
+    def _verdicts_have_their_own_workers(cls, data: Any) -> Any:
         found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         verdicts = found.get("verdicts")
         if not isinstance(verdicts, dict):

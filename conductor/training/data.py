@@ -75,7 +75,7 @@ class ShownRow:
 class RowDraw:
     """How rows are drawn: suites, their weights, and which workers a row shows."""
 
-    exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
+    questions: Mapping[str, Sequence[str]]  # ids by suite
     weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
     workers: tuple[str, ...]
     shown: ShownWorkers  # drawn anew for every row; its own seed does not count
@@ -85,9 +85,9 @@ class RowDraw:
 def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     """Return `count` rows: each suite's questions are all used before one of them comes again."""
     rng = Random(f"podium rows {draw.seed}")
-    names = list(draw.exams)
-    weights = [draw.weights.get(name, float(len(draw.exams[name]))) for name in names]
-    ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
+    names = list(draw.questions)
+    weights = [draw.weights.get(name, float(len(draw.questions[name]))) for name in names]
+    ids = {name: _shuffled(draw.questions[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
     rows = (TrainingRow(name, next(ids[name])) for name in which)
     if draw.shown.whole:

@@ -227,10 +227,10 @@ def work_of(training: TrainingJob, batch: DeviceBatch, assumed: SpeedAssumptions
     """Return the work of a training on plans and prompts of a batch's lengths."""
     config, sizes = training.config, batch_sizes(training.config)
     plans = sizes["rows"] * sizes["group"]
-    held_out = sum(len(exam.questions) for exam in training.held_out.values())
+    held_out = sum(len(split.questions) for split in training.held_out.values())
     checked = (1 + -(-sizes["steps"] // config.validation.every)) * held_out
     said = batch.completion * assumed.share
-    asks = training.study is None and training.spec.label == "live"
+    asks = training.verdicts is None and training.spec.label == "live"
     again = 2 if config.grpo.get("gradient_checkpointing", True) else 0
     return TrainingWork(
         written=(plans + checked) * said,
@@ -370,20 +370,20 @@ def calls_of(training: TrainingJob) -> PlanCalls:
     """Return how many plans are carried out, and the least and the most calls that they make."""
     config, sizes = training.config, batch_sizes(training.config)
     generations = sizes["rows"] // sizes["questions"]
-    held_out = sum(len(exam.questions) for exam in training.held_out.values())
+    held_out = sum(len(split.questions) for split in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
     plans = generations * sizes["whole"] + validations * held_out
     if config.recursion:  # first plans, and a later round of each question that is held out
         plans += round(config.recursion.share * sizes["rows"]) + (1 + validations) * held_out
     others = generations * sizes["whole"] * config.reward.resample
-    if training.study:
+    if training.verdicts:
         return PlanCalls(plans, 0, 0, others)
     return PlanCalls(plans, plans, (plans + others) * config.form.max_steps, others)
 
 
 def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
     """Return what those plans would cost at the pool's price book."""
-    texts = [q.text for exam in training.exams.values() for q in exam.questions.values()]
+    texts = [q.text for split in training.splits.values() for q in split.questions.values()]
     asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
     names, steps = training.spec.names, training.config.form.max_steps
     cheap = [_call(training, name, asked, SHORT) for name in names]
@@ -430,8 +430,8 @@ def estimate_text(training: TrainingJob) -> str:
     weight_dtype(config)  # refuses what a training would, and so does the next one
     refuse_missing_folder(config)
     data = ", ".join(
-        f"{name} {len(exam.questions)} + {len(training.held_out[name].questions)} held out"
-        for name, exam in training.exams.items()
+        f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"
+        for name, split in training.splits.items()
     )
     others = f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
     said = [
@@ -447,7 +447,7 @@ def estimate_text(training: TrainingJob) -> str:
 
 
 def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
-    if training.study:
+    if training.verdicts:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
     steps, dollars = training.config.form.max_steps, dollars_of(training, calls)
@@ -478,7 +478,7 @@ def _hours(training: TrainingJob) -> Iterator[str]:
     fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
     yield f"hours: {hours_text(training, fits)}"
     rpm = training.config.reward.rpm
-    if rpm is not None and not training.study:
+    if rpm is not None and not training.verdicts:
         least = calls_of(training).least / (rpm * len(training.spec.names)) / 60
         yield f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each"
 

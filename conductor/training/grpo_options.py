@@ -17,7 +17,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Protocol, TypeVar
 
-from conductor.cached_pool import PoolLimits
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
 from harness.errors import PodiumError, UserError
@@ -101,12 +100,6 @@ def from_all_processes(value: ResultT) -> list[ResultT]:
 def plans_at_once(config: TrainingConfig, processes: int) -> int:
     """Return how many plans one process carries out at once: its part, and at least one."""
     return max(1, config.reward.concurrency // processes)
-
-
-def worker_limits(config: TrainingConfig, processes: int) -> PoolLimits:
-    """Return how often one process may ask a worker: its part of `rpm`, also below one a minute."""
-    rpm = config.reward.rpm
-    return PoolLimits(per_minute=None if rpm is None else rpm / processes)
 
 
 def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) -> str:

@@ -229,15 +229,15 @@ def describe_checkpoint(
     training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
 ) -> None:
     """Write podium.json and README.md into a checkpoint's folder."""
-    said, study = checkpoint_info(training, step), training.study
-    if study:
-        declared = study.declared
-        write_study(study_info(study, training.config.form, said.seed), folder)
+    said, verdicts = checkpoint_info(training, step), training.verdicts
+    if verdicts:
+        declared = verdicts.declared
+        write_study(study_info(verdicts, training.config.form, said.seed), folder)
         said = replace(
             said,
             role="study",
             graders={},  # its verdicts were recorded
-            suites=(declared.exam,) if declared.exam else said.suites,
+            suites=(declared.suite,) if declared.suite else said.suites,
             split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
             taught=(),  # of cut texts, digests would say nothing; study.json has the ids
         )
@@ -250,16 +250,16 @@ def checkpoint_info(training: TrainingJob, step: int) -> CheckpointInfo:
     config, spec = training.config, training.spec
     cards = [worker.card for worker in spec.workers]
     bare = training.parts.bare
-    asked = [one for exam in training.exams.values() for one in exam.questions.values()]
+    asked = [one for split in training.splits.values() for one in split.questions.values()]
     return CheckpointInfo(
         form=config.form,
         pool=spec.name,
         workers=spec.names,
         cards_sha256=cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted({first_word(card) for card in cards})) if config.form.cards else (),
-        suites=tuple(training.exams),
-        data={name: exam.suite.data_revision for name, exam in training.exams.items()},
-        graders={name: exam.suite.version for name, exam in training.exams.items()},
+        suites=tuple(training.splits),
+        data={name: split.suite.data_revision for name, split in training.splits.items()},
+        graders={name: split.suite.version for name, split in training.splits.items()},
         taught=taught_digests(asked, bare),
         seed=config.run.seed,
         reward=config.reward.name,

@@ -125,7 +125,7 @@ def with_later_rounds(
     training, answerer = asked.training, asked.answerer
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
-    assert answerer is not None, "a study has no plans to go on from (config.py)"
+    assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
     wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
     found = load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))

@@ -61,7 +61,7 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
             "cards_sha256": sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
-        "data": {name: _data(training, name) for name in training.exams},
+        "data": {name: _data(training, name) for name in training.splits},
         "questions_left_out": training.left_out,
         "versions": {name: version for name in PINNED if (version := _version(name))},
         "code_revision": code_revision(),
@@ -69,8 +69,8 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
 
 
 def _data(training: TrainingJob, name: str) -> dict[str, Any]:
-    suite = training.exams[name].suite
-    ids, held = list(training.exams[name].questions), list(training.held_out[name].questions)
+    suite = training.splits[name].suite
+    ids, held = list(training.splits[name].questions), list(training.held_out[name].questions)
     return {
         "version": suite.version,
         "data_revision": suite.data_revision,
