@@ -14,7 +14,6 @@ from serving import train
 from toy import Toy, toy_pool
 
 from conductor.reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
-from conductor.training.metrics import RewardRecorder
 from harness.errors import TooManyMasked
 from harness.pool_config import read_pool
 from harness.prices import read_book
@@ -37,7 +36,7 @@ def made(config: RewardConfig | None = None) -> TrlReward:
     ASKED.clear()
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
     reward, _ = training_reward(config, PlanSettings(), spec, BOOK, train(Toy()))
-    return TrlReward(RewardRecorder(reward, config.deduplicate), names=spec.names)
+    return TrlReward(reward, names=spec.names, again=not config.deduplicate)
 
 
 def step(

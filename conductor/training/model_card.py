@@ -147,18 +147,15 @@ def said_by(system_runs: Iterable[SystemRun]) -> list[SaidPlan]:
         metadata: dict[str, Any] = sample.get("metadata") or {}
         shape: dict[str, Any] = metadata.get(PODIUM) or {}
         plan = workflow_of(shape.get("plan")) if entry.current else None
-        if plan is not None:
-            found.append(_said(plan, verdict(sample), _leaked(sample, metadata, plan)))
+        if plan is None:
+            continue
+        text, target, leaked = sample.get("input"), sample.get("target"), None
+        if isinstance(text, str) and isinstance(target, str):
+            kind: Any = metadata.get("kind", "text")
+            question = Question(str(sample["id"]), text, kind, target=target)
+            leaked = leaks_answer(question, [step.subtask for step in plan.steps])
+        found.append(_said(plan, verdict(sample), leaked))
     return found
-
-
-def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) -> bool | None:
-    text, target = sample.get("input"), sample.get("target")
-    if not isinstance(text, str) or not isinstance(target, str):
-        return None
-    kind: Any = metadata.get("kind", "text")
-    question = Question(str(sample["id"]), text, kind, target=target)
-    return leaks_answer(question, [step.subtask for step in plan.steps])
 
 
 def _said(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
@@ -229,38 +226,19 @@ def describe_checkpoint(
     training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
 ) -> None:
     """Write podium.json and README.md into a checkpoint's folder."""
-    said, verdicts = checkpoint_info(training, step), training.verdicts
-    if verdicts:
-        declared = verdicts.declared
-        write_study(study_info(verdicts, training.config.form, said.seed), folder)
-        said = replace(
-            said,
-            role="study",
-            graders={},  # its verdicts were recorded
-            suites=(declared.suite,) if declared.suite else said.suites,
-            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
-            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
-        )
-    write_info(said, folder)
-    (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
-
-
-def checkpoint_info(training: TrainingJob, step: int) -> CheckpointInfo:
-    """Return what a checkpoint says about itself."""
-    config, spec = training.config, training.spec
-    cards = [worker.card for worker in spec.workers]
-    bare = training.parts.bare
-    asked = [one for split in training.splits.values() for one in split.questions.values()]
-    return CheckpointInfo(
+    config, spec, splits = training.config, training.spec, training.splits
+    cards = [worker.card for worker in spec.workers] if config.form.cards else []
+    asked = [one for split in splits.values() for one in split.questions.values()]
+    info = CheckpointInfo(
         form=config.form,
         pool=spec.name,
         workers=spec.names,
         cards_sha256=cards_digest(cards) if config.form.cards else "",
-        openings=tuple(sorted({first_word(card) for card in cards})) if config.form.cards else (),
-        suites=tuple(training.splits),
-        data={name: split.suite.data_revision for name, split in training.splits.items()},
-        graders={name: split.suite.version for name, split in training.splits.items()},
-        taught=taught_digests(asked, bare),
+        openings=tuple(sorted(set(map(first_word, cards)))),
+        suites=tuple(splits),
+        data={name: split.suite.data_revision for name, split in splits.items()},
+        graders={name: split.suite.version for name, split in splits.items()},
+        taught=taught_digests(asked, training.parts.bare),
         seed=config.run.seed,
         reward=config.reward.name,
         code=code_revision(),
@@ -270,51 +248,60 @@ def checkpoint_info(training: TrainingJob, step: int) -> CheckpointInfo:
         summary=config.title,
         drawn=config.pool.shown is not None or config.pool.order == "random",
     )
+    if training.verdicts:
+        declared = training.verdicts.declared
+        write_study(study_info(training.verdicts, config.form, info.seed), folder)
+        info = replace(
+            info,
+            role="study",
+            graders={},  # its verdicts were recorded
+            suites=(declared.suite,) if declared.suite else info.suites,
+            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
+            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+        )
+    write_info(info, folder)
+    (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
 
 
 def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
     """Return the model card: provenance only, no question's text."""
-    said = job_manifest(training)
-    config = training.config
+    manifest, config, spec = job_manifest(training), training.config, training.spec
     rows = [
         f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
         f"`{one['train_ids_sha256'][:16]}` |"
-        for name, one in said["data"].items()
+        for name, one in manifest["data"].items()
     ]
-    label = "" if training.spec.label != "rehearsal" else "Its workers are rehearsal programs."
-    label = " ".join(filter(None, (label, HELD if config.form.cards else "")))
+    rehearsed = "Its workers are rehearsal programs." if spec.label == "rehearsal" else ""
+    told = "Not kept: its questions may not be published."
     return CARD.format(
-        pool=training.spec.name,
-        label=label,
+        pool=spec.name,
+        label=" ".join(filter(None, (rehearsed, HELD if config.form.cards else ""))),
         model=config.model.path or "random weights (Qwen2 architecture)",
         steps=step,
         seed=config.run.seed,
         reward=config.reward.name,
         worth=WORTH[config.reward.name],
-        pool_sha=training.spec.sha256[:16],
-        workers=", ".join(training.spec.names),
+        pool_sha=spec.sha256[:16],
+        workers=", ".join(spec.names),
         prices=training.book.name,
         prices_sha=training.book.sha256[:16],
-        code=said["code_revision"] or "not a checkout",
+        code=manifest["code_revision"] or "not a checkout",
         data="\n".join(rows),
         left_out=training.left_out,
-        validation=_validation(training, validation),
-        said=said_text(training.request.out)
-        if training.publishable
-        else "Not kept: its questions may not be published.",
-        config=json.dumps(said["config"], indent=1, default=str),
-        versions=", ".join(f"{name} {version}" for name, version in said["versions"].items()),
+        validation=_validation(spec.label, validation),
+        said=said_text(training.request.out) if training.publishable else told,
+        config=json.dumps(manifest["config"], indent=1, default=str),
+        versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
     )
 
 
-def _validation(training: TrainingJob, found: Mapping[str, Any] | None) -> str:
+def _validation(label: str, found: Mapping[str, Any] | None) -> str:
     if not found:
         return "Not made at this step."
     grade = "unknown" if found["correct"] is None else f"{found['correct']:.3f}"
     return (
-        f"Greedy, {found['questions']} held-out questions, {training.spec.label} workers: right "
-        f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
-        f"{OPTIMISTIC}"
+        f"Greedy, {found['questions']} held-out questions, {label} workers: right {grade}, worker "
+        f"calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}.{OPTIMISTIC}"
     )
 
 
@@ -398,32 +385,26 @@ def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | 
     Returns a sentence. UserError for a run that has not ended, two trainings, or two runs of a
     seed. What stands there is replaced, whole or not at all.
     """
-    seeds = sorted((read_seed(run) for run in runs), key=lambda one: one.seed)
+    seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
     _refuse_strangers(seeds)
-    chosen = median_seed(seeds)
-    asked = prompts(chosen.folder)
-    said = _write(chosen.folder / BEST, to, asked, seeds)
+    chosen = median_seed(seeds).folder
+    asked = prompts(chosen)
+    said = _write(chosen / BEST, to, asked, seeds)
     if untrained is not None:
-        said += " " + _write(chosen.folder / START, untrained, asked, seeds)
+        said += " " + _write(chosen / START, untrained, asked, seeds)
     return said
 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
-    numbers = [one.seed for one in seeds]
-    if len(set(numbers)) < len(numbers):
+    if len({one.seed for one in seeds}) < len(seeds):
         raise UserError("Two of these runs have the same seed: name each seed once.")
-    kinds: set[str] = set()
-    graders: set[str] = set()
-    for one in seeds:
-        manifest = json.loads((one.folder / MANIFEST).read_text())
-        graders.add(json.dumps(graders_in(manifest), sort_keys=True))
-        config = manifest["config"]
-        config["run"].pop("seed")
-        config["model"].pop("path")  # a later training begins with the checkpoint of its own seed
-        kinds.add(json.dumps(config, sort_keys=True))
-    if len(kinds) > 1:
+    manifests = [json.loads((one.folder / MANIFEST).read_text()) for one in seeds]
+    for manifest in manifests:
+        manifest["config"]["run"].pop("seed")
+        manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
+    if len({json.dumps(one["config"], sort_keys=True) for one in manifests}) > 1:
         raise UserError("These runs were trained by different configurations: release each alone.")
-    if len(graders) > 1:
+    if len({json.dumps(graders_in(one), sort_keys=True) for one in manifests}) > 1:
         raise UserError(
             "These runs were rewarded by graders of other versions: release each alone."
         )
@@ -432,32 +413,31 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
     part = to.with_name(f"{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    for name in KEPT:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, part / name)
+    _copy(source, part, KEPT)
     equal, kind = _weights(source, part, prompts)
-    about = read_info(source)
-    trained = source.name == BEST
-    seed = median_seed(seeds)
-    which = f"seed {seed.seed} of {pluralise(len(seeds), 'seed')}"
-    what = f"{about.summary}, {about.reward} reward" if trained else "its warm start, no reward yet"
-    changed = replace(about, summary=f"{what}, {which}", reward=about.reward if trained else "")
-    write_info(changed, part)
+    about, seed = read_info(source), median_seed(seeds).seed
+    which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
+    what, reward = f"{about.summary}, {about.reward} reward", about.reward
+    if source.name != BEST:
+        what, reward = "its warm start, no reward yet", ""
+    write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
     values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
-    facts: dict[str, Any] = {"seed": seed.seed, "seeds": len(seeds), "values": values}
+    facts: dict[str, Any] = {"seed": seed, "seeds": len(seeds), "values": values}
     with (part / "README.md").open("a") as card:
         card.write(RELEASE_NOTE.format(**facts, kind=kind, equal=equal, asked=len(prompts)))
     for one in seeds:
-        place = part / "log" / f"seed-{one.seed}"
-        place.mkdir(parents=True)
-        for name in LOGS:
-            if (one.folder / name).is_file():
-                shutil.copyfile(one.folder / name, place / name)
+        _copy(one.folder, part / "log" / f"seed-{one.seed}", LOGS)
     shutil.rmtree(to, ignore_errors=True)
     part.rename(to)
     size = sum(one.stat().st_size for one in to.rglob("*") if one.is_file()) / 1e6
     return f"{to}: {which} ({values}), {kind}, {size:.1f} MB."
+
+
+def _copy(source: Path, to: Path, names: Sequence[str]) -> None:
+    to.mkdir(parents=True)
+    for name in names:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, to / name)
 
 
 def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
@@ -465,8 +445,8 @@ def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str
     tensors = _load_file(source / WEIGHTS)
     half = {name: held.astype(np.float16) for name, held in tensors.items()}
     _save_file(half, part / WEIGHTS, metadata={"format": "pt"})
-    before, after = (greedy_plans(folder, prompts) for folder in (source, part))
-    equal = sum(one == other for one, other in zip(before, after, strict=True))
+    both = zip(greedy_plans(source, prompts), greedy_plans(part, prompts), strict=True)
+    equal = sum(before == after for before, after in both)
     if equal == len(prompts):
         return equal, "float16"
     shutil.copyfile(source / WEIGHTS, part / WEIGHTS)
