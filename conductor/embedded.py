@@ -1,9 +1,7 @@
-"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch.
+"""Inspect's provider `embedded/`: a small Qwen2 checkpoint, by name or path, without torch.
 
-`embedded/NAME` is a folder of conductor/released/, `embedded/PATH` any with a Qwen2 checkpoint.
-Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed,
-request, epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the
-contents of all messages stand one behind the other.
+Greedy unless a temperature is set; draws depend on seed, request, epoch and occurrence alone. The
+contents of all messages stand one behind the other: such a conductor knows no turns.
 """
 
 import hashlib

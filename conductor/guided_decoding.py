@@ -1,9 +1,7 @@
 """A regular expression as an automaton over characters, and the tokens that each state allows.
 
-As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv 2307.09702):
-a token may be written where its text keeps the whole inside the language. States are made when they
-are met, and kept. Expressions are matched as a whole and have what every structured-output engine
-reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`.
+After Willard and Louf (arXiv 2307.09702). Expressions are matched as a whole and have what every
+structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
 """
 
 from collections import deque
@@ -319,10 +317,6 @@ class Guide:
 
 
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
-    """Return what makes a tokenizer's guide of an expression; the latest ones are kept.
-
-    `texts` returns the text of each token, `ends` are those that end a reply. UserError for an
-    expression that cannot be read.
-    """
+    """Return what makes a tokenizer's guides of expressions, with the texts of its tokens."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
     return lru_cache(MOST_GUIDES)(lambda said: Guide(Automaton(said), vocabulary()))

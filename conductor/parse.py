@@ -425,9 +425,9 @@ class _NamedValue:
 
 
 def _loose_lists(text: str) -> tuple[list[list[object]], dict[str, None]]:
-    """Return the lists that stand together at the end, in any order, and what was forgiven.
+    """Return the lists that stand together at the end, if any, and what was forgiven.
 
-    No lists where they do not. Never an earlier draft: which one was meant would be a guess.
+    Never an earlier draft: which one was meant would be a guess.
     """
     named = list(_named_values(text))
     last = {one.name: one for one in named[-3:]}

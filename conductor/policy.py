@@ -1,9 +1,7 @@
 """A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name.
 
-Every attempt is a call of the role `conductor`: billed, and never a step. A plan that stays
-malformed is the model's failure, so it is graded, and wrong. All rounds are one workflow:
-`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had, so that a
-log alone says who read what, and how deep the work was: the sum over rounds.
+Every attempt is a billed call of the role `conductor`, never a step. All rounds are one workflow:
+`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had.
 """
 
 from collections.abc import Sequence
@@ -94,28 +92,28 @@ class PlanReply:
 
 
 async def ask_for_plan(
-    seat: Conductor, request: Sequence[ChatMessage], number: int = 1
+    conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
     """Return the conductor's plan of round `number`, or why its last attempt could not be read."""
-    if CONDUCTOR not in seat.pool.models:
+    if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
             "with --model-role conductor=PROVIDER/MODEL."
         )
     chat, replies, sampling = list(request), list[Reply](), None
-    if seat.constrained:
-        regex = plan_regex(seat.form, len(seat.workers), later=number > 1)
+    if conductor.constrained:
+        regex = plan_regex(conductor.form, len(conductor.workers), later=number > 1)
         sampling = Sampling(regex=regex)
     round = f"{PLANNING} again, round {number}" if number > 1 else PLANNING
     while True:
         called = f"{round}, retry {len(replies)}" if replies else round
-        reply = await seat.pool.ask(CONDUCTOR, chat, called, sampling)
+        reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
-        found = examine_plan(seat.form, reply.text, seat.workers)
+        found = examine_plan(conductor.form, reply.text, conductor.workers)
         keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
-        if not isinstance(found.plan, Malformed) or keeps or len(replies) > seat.retries:
+        if not isinstance(found.plan, Malformed) or keeps or len(replies) > conductor.retries:
             return PlanReply(reply.text, found, tuple(replies))
-        chat += retry_prompt(seat.form, reply.text, found.plan)
+        chat += retry_prompt(conductor.form, reply.text, found.plan)
 
 
 def total_usd(replies: Sequence[Reply]) -> Decimal:
@@ -135,7 +133,7 @@ ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
 class ConductorRun:
     """What a conductor has done on one question so far."""
 
-    seat: Conductor
+    conductor: Conductor
     question: Question
     rounds: RoundLimits
     plan: Workflow = field(default_factory=lambda: Workflow(()))
@@ -156,7 +154,7 @@ class ConductorRun:
         begun = Begun(whole, self.answer.replies, self.answer.depth)
         usd = self.rounds.max_usd
         budget = Budget(usd=None if usd is None else usd - total_usd(self.spent))
-        self.answer = await execute_more(begun, self.question, self.seat.pool, budget)
+        self.answer = await execute_more(begun, self.question, self.conductor.pool, budget)
         self.plan = whole
         self.sizes.append(len(plan.steps))
 
@@ -172,7 +170,7 @@ class ConductorRun:
 
     def steps_left(self) -> int:
         """Return how many steps the next round may have."""
-        form = self.seat.form
+        form = self.conductor.form
         return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
 
     def noted(self) -> dict[str, Any]:
@@ -186,15 +184,14 @@ class ConductorRun:
 
 async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
     """Ask the conductor again until it keeps the answer, or its rounds or their limits end."""
-    seat = work.seat
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
         if limit:
             work.ended = limit
             return
-        form = replace(seat.form, max_steps=work.steps_left())
+        form = replace(work.conductor.form, max_steps=work.steps_left())
         request = later_prompt(form, request, said, work.answer.text)
-        planned = await ask_for_plan(replace(seat, form=form), request, number)
+        planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.heard(planned)
         plan, said = plan_or_keep(planned.reading.plan), planned.said
         if not isinstance(plan, Workflow):
@@ -223,36 +220,25 @@ def conductor_system(
         if form.worker and form.worker not in pool.workers:
             known = ", ".join(pool.workers)
             raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
-        asked = first_request(form, shown, question, pool)
-        work = ConductorRun(replace(asked.seat, retries=retries), question, rounds)
-        planned = await ask_for_plan(work.seat, asked.chat)
+        conductor, chat, noted = first_request(form, shown, question, pool)
+        work = ConductorRun(replace(conductor, retries=retries), question, rounds)
+        planned = await ask_for_plan(work.conductor, chat)
         work.heard(planned)
         plan = planned.reading.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await run_later_rounds(work, asked.chat, planned.said)
-        return replace(work.answer, noted={**work.noted(), **asked.noted})
+            await run_later_rounds(work, chat, planned.said)
+        return replace(work.answer, noted={**work.noted(), **noted})
 
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """What a conductor is asked first, and about whom."""
-
-    seat: Conductor
-    chat: list[ChatMessage]
-    noted: dict[str, Any]
-    """What a log shall say of it, where that is not all: the workers that were `shown`, those whose
-    cards it does not read, and what was cut."""
-
-
 def first_request(
     form: PlanFormat, shown: ShownWorkers, question: Question, pool: Pool
-) -> PlanRequest:
-    """Return what the pool's conductor is asked first about a question."""
+) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
+    """Return the pool's conductor, what it is asked first, and what a log shall say of that."""
     reading = shown.reading or CardReading()
     workers = shown_workers(pool.workers, question.id, shown)
     workers = legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
@@ -262,8 +248,8 @@ def first_request(
     chat, cut = fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
     noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
-    seat = Conductor(form, pool, workers, constrained=reading.constrained)
-    return PlanRequest(seat, chat, {name: held for name, held in noted.items() if held})
+    conductor = Conductor(form, pool, workers, constrained=reading.constrained)
+    return conductor, chat, {name: held for name, held in noted.items() if held}
 
 
 ReplyStyle = Literal["lists", "json"]

@@ -1,9 +1,7 @@
 """What a conductor is told: which workers it is shown, and in which words it is asked.
 
-The prompt has the order of arXiv 2512.04388, figure 13, in our words: role, what a step is, how
-steps run, the form of the output, four worked examples, the question, the numbered models. Examples
-are ours and far from any suite here; the paper's default ones are out of distribution, too
-(appendix E). `compact` is the question and the models alone, for small models.
+The order is that of arXiv 2512.04388, figure 13; words and examples are ours, far from any suite
+here. The `compact` layout is the question and the models alone, for small models.
 """
 
 import json
@@ -113,9 +111,8 @@ def legible_workers(
 ) -> tuple[str, ...]:
     """Return the workers that a conductor can number, in an order that favours none it cannot tell.
 
-    As they are where it can tell them apart; else drawn for each question, so that what it does
-    without knowing falls on each of them as often. Where it has too few numbers, one worker for
-    each word that it knows is shown, and the draw takes the others.
+    Where it cannot tell them apart they are drawn for each question. Where it has too few numbers,
+    one worker for each word that it knows is shown, and the draw takes the others.
     """
     reading = shown.reading or CardReading()
     most = reading.most or len(workers)
@@ -335,10 +332,7 @@ def first_words(text: str, count: int) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Return a request that fits, and what was cut: cards to one length first, then the question.
-
-    Where nothing fits, the shortest one: whoever is asked then says so.
-    """
+    """Return a request that fits, or the shortest one, and what was cut: cards, then the question."""
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
         return whole, {}

@@ -1,9 +1,7 @@
-"""Qwen2 in NumPy float32: a checkpoint's weights, the forward pass, and the next token.
+"""Qwen2 (arXiv 2407.10671) in NumPy float32: weights, the forward pass, and the next token.
 
-RMSNorm before each part, rotary positions, queries in groups that share keys and values, biases on
-these three, SwiGLU (arXiv 2407.10671). One sequence, no batches; equal to transformers on greedy
-outputs (tests/training/test_embedded_parity.py). What cannot be decoded here is refused in one
-sentence: another architecture, a missing or truncated file, weights of another shape.
+One sequence, no batches; equal to transformers on greedy outputs (test_embedded_parity.py). What
+cannot be decoded here is refused.
 """
 
 from collections.abc import Mapping
@@ -390,8 +388,7 @@ class Completion:
 def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()) -> Completion:
     """Return what the model writes after a prompt.
 
-    A prompt that leaves no room for a token is the caller's mistake and stops for `model_length`
-    with nothing written; an empty prompt has nothing to follow, and writes nothing.
+    A prompt without room for a token stops for `model_length`; after an empty one nothing follows.
     """
     shape = model.weights.shape
     left = shape.context - len(prompt)

@@ -250,9 +250,7 @@ class FirstRound:
 class PlanAnswerer:
     """The `Answerer` that carries workflows out on a pool, priced by a book.
 
-    A completion is read by the form of its conductor and run as an evaluation runs it; its last
-    reply is the answer. The pool never sees a target. It pickles, without its models, its replies
-    and what it noted.
+    The pool never sees a target. It pickles, without its models, its replies and what it noted.
     """
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
@@ -316,8 +314,7 @@ class PlanAnswerer:
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
         """Return the answer that the item's workflow comes to, or why there is none.
 
-        Tokens and dollars are those of the replies that came, paid now or before; a call that
-        failed has reported none.
+        Tokens and dollars are those of the replies that came, paid now or before.
         """
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
@@ -385,11 +382,7 @@ class PlanAnswerer:
             return await execute_more(begun, question, pool, self._settings.budget)
 
     def _pool(self, item: RewardItem) -> CachedPool:
-        """Return a pool for one item.
-
-        Its number is the item's epoch, as in an evaluation, plus its replicate: equal workflows of
-        a group get replies of their own, and a recording of several epochs serves them.
-        """
+        """Return a pool for one item; equal workflows of a group get replies of their own."""
         return CachedPool(
             self._models(),
             self._spec,

@@ -1,9 +1,7 @@
-"""A checkpoint as a system: the trained conductor, seated in any pool that it can read.
+"""A checkpoint as a system: the trained conductor, on any pool that it can read.
 
-`conductor` is the released one, each further folder of conductor/released/ a system of its own, and
-`conductor@FOLDER` takes any checkpoint. A model is asked and read by the form that is stored beside
-its weights, its tokens are billed, and a plan that cannot be read is not asked for again: decoding
-is greedy, so it would be the same.
+Each folder of conductor/released/ is a system, `conductor@FOLDER` takes any. A plan that cannot be
+read is not asked for again: decoding is greedy, so it would be the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -127,18 +125,12 @@ def _checked_system(
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
     spec = named_pool(pool)  # plain Inspect asks here, `podium run` before (`pool_refusal`)
-    if spec and (why := _misplacement(about, spec)):
+    if spec and (why := pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {why}")
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
     form = replace(about.form, worker=worker or about.form.worker)
     return trained_system(replace(about, form=form), whom, rounds, studied)
-
-
-def _misplacement(about: CheckpointInfo, spec: PoolSpec) -> str | None:
-    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
-        return None
-    return _others(about, f"pool {spec.name!r}")
 
 
 def _others(about: CheckpointInfo, where: str) -> str:
@@ -153,8 +145,7 @@ def trained_system(
 ) -> System:
     """Return the system in which a checkpoint plans, asked and read by its own form.
 
-    UserError for a question that it has studied, by its id; under `podium run` `suite_refusal` has
-    spoken by then, and plain Inspect has this guard alone.
+    UserError for a question that taught it, by its id: plain Inspect has this guard alone.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
@@ -234,7 +225,10 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
-    return _misplacement(_read(checkpoint), spec)
+    about = _read(checkpoint)
+    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+        return None
+    return _others(about, f"pool {spec.name!r}")
 
 
 def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
@@ -269,11 +263,6 @@ def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | 
     return None
 
 
-def rewarding_graders(checkpoint: str) -> Mapping[str, str] | None:
-    """Return the version of each suite's grader that rewarded a checkpoint; None where unknown."""
-    return grader_versions(checkpoint_folder(checkpoint))
-
-
 SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
     solver="conductor/conductor_served",
@@ -288,7 +277,7 @@ SERVED = SystemCard(
     unfit=suite_refusal,
     misplaced=pool_refusal,
     remarks=pool_remarks,
-    rewarded=rewarding_graders,
+    rewarded=lambda k: grader_versions(checkpoint_folder(k)),
 )
 
 
@@ -322,7 +311,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
         remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
-        rewarded=lambda k: rewarding_graders(k or checkpoint),
+        rewarded=lambda k: grader_versions(checkpoint_folder(k or checkpoint)),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",

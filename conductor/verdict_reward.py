@@ -1,8 +1,7 @@
 """Training on recorded verdicts: the data set, its split, what a one-step plan is worth there.
 
-Nothing is carried out: the plan of one step names a worker, and that worker's recorded verdict on
-the question is the grade. The split is declared, what is judged is never handed to a trainer, and a
-checkpoint says so in `study.json`. Rows and rewards carry ids and numbers; texts are looked up.
+The plan of one step names a worker, and that worker's recorded verdict on the question is the
+grade. What is judged is never handed to a trainer, and `study.json` says so.
 """
 
 import hashlib
@@ -71,8 +70,7 @@ def split_verdicts(
 ) -> VerdictDataset:
     """Return the verdicts that may teach; UserError when they are too few to split.
 
-    The checkpoint is picked on the latest of them where all have a date, as the judged are later
-    still; else on some drawn by the split's seed. Equal questions stay together.
+    The checkpoint is picked on the latest where all have a date, else on some drawn by the seed.
     """
     if not all(asked.text.strip() for asked in may_teach.questions):
         raise UserError(

@@ -236,8 +236,8 @@ async def asked_whom(cards: Sequence[str], asked: Sequence[Question], model: Mod
     """Return how many questions each worker has a step of."""
     found, pool = Counter[str](), pool_of(cards, model)
     for question in asked:
-        first = first_request(FORM, NOW, question, pool)
-        plan = (await ask_for_plan(first.seat, first.chat)).reading.plan
+        conductor, chat, _ = first_request(FORM, NOW, question, pool)
+        plan = (await ask_for_plan(conductor, chat)).reading.plan
         assert isinstance(plan, Workflow)
         found.update({step.worker for step in plan.steps})
     return found
@@ -326,26 +326,26 @@ def test_cards_are_cut_to_one_length_and_then_the_question_until_a_plan_has_room
 ) -> None:
     long = [f"{word} {'ü' * 9000} {word}" for word in ("Looks", "Writes", "Checks")]
     question = practice(1)[0]
-    first = first_request(FORM, NOW, question, pool_of(long, model))
-    tokens = len(ADAPTIVE.words.tokens(first.chat[0].text))
+    _, chat, noted = first_request(FORM, NOW, question, pool_of(long, model))
+    tokens = len(ADAPTIVE.words.tokens(chat[0].text))
     assert 600 < tokens <= 1024 - 256
-    assert re.fullmatch(r"\d+ characters", first.noted["cut"]["of each card"])
-    cards = re.findall(r"^\d: (.*)$", first.chat[0].text, re.M)
+    assert re.fullmatch(r"\d+ characters", noted["cut"]["of each card"])
+    cards = re.findall(r"^\d: (.*)$", chat[0].text, re.M)
     assert len({len(card) for card in cards}) == 1
-    assert question.text.split("\n")[0][:40] in first.chat[0].text
+    assert question.text.split("\n")[0][:40] in chat[0].text
     huge = replace(question, text="x" * 50_000)
-    first = first_request(FORM, NOW, huge, pool_of(long, model))
-    assert {*first.noted["cut"]} == {"of each card", "of the question"}
-    assert len(ADAPTIVE.words.tokens(first.chat[0].text)) <= 1024 - 256
+    _, chat, noted = first_request(FORM, NOW, huge, pool_of(long, model))
+    assert {*noted["cut"]} == {"of each card", "of the question"}
+    assert len(ADAPTIVE.words.tokens(chat[0].text)) <= 1024 - 256
 
 
 def test_what_fits_is_shown_as_it_always_was(model: Model) -> None:
     spec = read_pool("rehearsal")
     cards = [one.card for one in spec.workers]
     for question in practice(3):
-        first = first_request(FORM, NOW, question, pool_of(cards, model))
-        assert first.chat[0].text == plan_prompt(FORM, question.text, cards)[0].text
-        assert first.noted == {}
+        _, chat, noted = first_request(FORM, NOW, question, pool_of(cards, model))
+        assert chat[0].text == plan_prompt(FORM, question.text, cards)[0].text
+        assert noted == {}
 
 
 # --- in a run ---------------------------------------------------------------------------------
@@ -413,8 +413,8 @@ def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) 
         async def plans(conductor: Model) -> list[str]:
             pool, said = pool_of(cards, conductor), list[str]()
             for question in practice(1):
-                first = first_request(FORM, NOW, question, pool)
-                planned = await ask_for_plan(first.seat, first.chat)
+                conductor, chat, _ = first_request(FORM, NOW, question, pool)
+                planned = await ask_for_plan(conductor, chat)
                 assert isinstance(planned.reading.plan, Workflow)
                 said.append(planned.said)
             return said

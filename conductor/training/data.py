@@ -1,12 +1,7 @@
 """What a policy is asked and begins with: rows by id, and random valid plans for a warm start.
 
-A row names a suite, a question, an epoch and the workers that are shown; its text is made when it
-is asked for. So no text stands in the data set, and a resumed run meets the same rows.
-
-A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
-recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
-question's kind and the subtask share with each worker's card. No target, no topic, no verdict is
-known (a test takes them away), and an earlier answer that a later round shows is made up, too.
+Workers named at random would teach a model to ignore the question (EXPERIMENTS.md). So whom a plan
+names depends on the words that question and subtask share with each card; no target is known.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours.
-
-Calls are counted, memory and dollars computed from what the configuration says, and each figure
-says on what it rests. What nobody can know beforehand is called unknown.
-"""
+"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
 
 import json
 from collections.abc import Iterator

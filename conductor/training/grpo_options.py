@@ -1,7 +1,6 @@
 """TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share.
 
-`[grpo]` has TRL's own names; what a run folder and a seed decide is added here. Torch and its kin
-are imported inside functions: an estimate needs none of them.
+Torch and its kin are imported inside functions: an estimate needs none of them.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -276,9 +275,8 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
 def weight_dtype(config: TrainingConfig) -> str:
     """Return the type in which weights are loaded; UserError for one in which nothing is learnt.
 
-    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32,
-    and bf16 computes with copies of them. Weights that adapters stand on are not trained, and
-    DeepSpeed keeps float32 weights of its own.
+    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32.
+    Those that adapters stand on are not trained, and DeepSpeed keeps float32 ones of its own.
     """
     said = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
     kept = config.lora is not None or sharding(config) in ("zero", "zero3")
@@ -370,9 +368,8 @@ class PlanWriter(Protocol):
 class Resampling:
     """Questions whose plans all got one reward make room for others, in rounds.
 
-    From DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards has no advantage and teaches
-    nothing. Others come from the rows after the training's own, by step and round, so that a
-    resumed run meets the same ones. `said` is what the latest batch came to, for the log.
+    DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards teaches nothing. Others come from
+    the rows after the training's own, by step and round: a resumed run meets the same ones.
     """
 
     rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each

@@ -94,8 +94,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 def seconds_of(seen: StepResults) -> dict[str, float]:
     """Return the seconds of a step's reward, and how they divide into workers and grading.
 
-    Plans are carried out and graded side by side, so no clock can tell: the seconds are divided as
-    those that each plan waited for its workers and for its grade. Pauses for a rate are workers'.
+    Plans run side by side, so they are divided as the seconds that each waited for either.
     """
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)

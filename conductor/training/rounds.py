@@ -1,10 +1,7 @@
 """Later rounds of a recursive training: first plans are made before it begins, and kept.
 
 A row of a later round shows a first plan and what it came to, and asks again; only the second plan
-is learnt from (arXiv 2512.04388, appendix A.3). First plans are greedy and made by the first
-process alone: a live worker would tell each something else. They stay in the folder, with the rows
-that have none and why, so that a resumed training goes on from the same, also when a worker is
-back. Texts of suites that must not be published are in no file.
+is learnt from (arXiv 2512.04388, appendix A.3). Texts that must not be published are in no file.
 """
 
 import asyncio
@@ -117,9 +114,8 @@ def with_later_rounds(
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
     """Return train and validation rows, some of them later rounds; all processes call it together.
 
-    Of the train rows a share becomes later rounds; the validation rows stay, and the later round of
-    each stands behind them. A row whose first plan cannot be read or carried out stays as it is.
-    TooManyMasked where workers failed more of them than [reward] max_masked allows.
+    A share of the train rows becomes later rounds; each validation row stays, and its later round
+    stands behind. TooManyMasked where workers failed more than [reward] max_masked allows.
     """
     teach, held_out = rows
     training, answerer = asked.training, asked.answerer

@@ -1,8 +1,4 @@
-"""A training from top to bottom: load, warm start, GRPO, validate, keep.
-
-`podium train` comes here with a job that was found and checked (job.py). Everything else that can
-be refused is refused before a model is loaded and before a worker is asked.
-"""
+"""A training from top to bottom: load, warm start, GRPO, validate, keep."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
@@ -210,7 +206,7 @@ def _validate_start(run: TrainingRun, trainer: Any) -> bool:
         return False
     if is_main():
         append_line(run.out / METRICS, first)
-    trainer.say_step(first)
+    trainer.stepping.say_step(first)
     return True
 
 

@@ -1,8 +1,6 @@
-"""TRL's GRPOTrainer on our rows and reward, and the callback that watches its steps.
+"""TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it.
 
-GRPO is TRL's (arXiv 2402.03300). Ours is around it: data by id, log lines without texts, seconds of
-each part, validation, the best model, the end. What the callback decides is decided by the first
-process and told to all.
+What the callback decides is decided by the first process and told to all.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -33,6 +31,7 @@ from conductor.training.grpo_options import (
     batch_sizes,
     from_first_process,
     is_main,
+    world_size,
 )
 from conductor.training.job import TrainingJob, TrainingRewards, max_usd
 from conductor.training.metrics import (
@@ -84,12 +83,9 @@ LOGGED = {
 """TRL's names -> ours, in a line of metrics.jsonl."""
 
 
-class NoTextFilter(logging.Filter):
-    """Drops TRL's warning about a row without a reward: it prints the prompt. It is counted."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a record is shown."""
-        return "All reward functions returned None" not in record.getMessage()
+def without_prompts(record: logging.LogRecord) -> bool:
+    """Say whether a record is shown: TRL's warning of a row without a reward prints the prompt."""
+    return "All reward functions returned None" not in record.getMessage()
 
 
 def freeze_parameters(model: Any, parts: Sequence[str]) -> None:
@@ -147,16 +143,13 @@ class Validator:
         ]
         run_in_loop(self.watching.score(items))
         seen, read = self.watching.take(), self.training.read_plan
-        right = [
-            (item.suite, one.components.get("correct"))
-            for item, one in zip(items, seen.outcomes, strict=True)
-        ]
+        grades: dict[str, list[float]] = {suite: [] for suite in self.training.held_out}
+        for item, outcome in zip(items, seen.outcomes, strict=True):
+            grade = outcome.components.get("correct")
+            grades[item.suite] += [] if grade is None else [grade]
         return {
             **step_summary(seen, read),
-            "suites": {
-                suite: mean([one for name, one in right if name == suite and one is not None])
-                for suite in self.training.held_out
-            },
+            "suites": {suite: mean(found) for suite, found in grades.items()},
             "workers": worker_shares(seen, read),
             "questions": len(items),
             "seconds": round(monotonic() - started, 3),
@@ -186,7 +179,7 @@ class ConductorTrainer(Trainer):
 
     def __init__(self, stepping: "StepCallback", **given: Any) -> None:
         """Hand everything else to TRL."""
-        logging.getLogger("trl.trainer.grpo_trainer").addFilter(NoTextFilter())
+        logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
         super().__init__(callbacks=[stepping], **given)
         self.stepping = stepping
         stepping.trainer = self
@@ -270,37 +263,19 @@ class ConductorTrainer(Trainer):
             logs |= validation_scalars(found)
         super().log(logs, start_time)
 
-    def gathered(self, seen: StepResults) -> StepResults:
-        """Return what all processes saw in a step."""
-        if self.accelerator.num_processes == 1:
-            return seen
-        items: Any = gather(seen.items)
-        outcomes: Any = gather(seen.outcomes)
-        return StepResults(items, outcomes, max(gather([seen.seconds])))
 
-    def most(self, value: float) -> float:
-        """Return the largest of what the processes have."""
-        return max(gather([value]))
+def gathered(seen: StepResults) -> StepResults:
+    """Return what all processes saw in a step."""
+    if world_size() == 1:
+        return seen
+    items: Any = gather(seen.items)
+    outcomes: Any = gather(seen.outcomes)
+    return StepResults(items, outcomes, max(gather([seen.seconds])))
 
-    def agreed(self, why: str) -> str:
-        """Return a reason to end that any process has: all of them end, or none."""
-        return next((said for said in gather([why]) if said), "")
 
-    def say_step(self, line: dict[str, Any]) -> None:
-        """Tell the person who waits where it stands."""
-        bar, reward = self.stepping.bar, line.get("reward")
-        if bar is not None and line["step"]:
-            shown = "unknown" if reward is None else f"{reward:.3f}"
-            bar.set_postfix_str(f"reward {shown}, read {line.get('parsed') or 0.0:.0%}")
-            bar.update(1)
-        self.say_validation(line)
-
-    def say_validation(self, line: dict[str, Any]) -> None:
-        """Say what a line's validation came to, where one was made."""
-        said = line.get("validation")
-        if said and said.get("correct") is not None:
-            text = f"step {line['step']}: validation {said['correct']:.3f}"
-            self.stepping.say(f"{text}, {said['calls']:.2f} calls a question")
+def agreed(why: str) -> str:
+    """Return a reason to end that any process has: all of them end, or none."""
+    return next((said for said in gather([why]) if said), "")
 
 
 # --- between its steps --------------------------------------------------------------------------
@@ -361,7 +336,7 @@ class StepCallback(Callback):
         """Count the step, validate when it is time, and say whether it was the last."""
         step = state.global_step
         seconds = monotonic() - self._started
-        seen = self.trainer.gathered(self.rewards.training.take())
+        seen = gathered(self.rewards.training.take())
         self._random = None
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
@@ -383,7 +358,22 @@ class StepCallback(Callback):
         self.state.line = {}
         if is_main():
             append_line(self.out / METRICS, line)
-            self.trainer.say_step(line)
+            self.say_step(line)
+
+    def say_step(self, line: dict[str, Any]) -> None:
+        """Tell the person who waits where it stands."""
+        if self.bar is not None and line["step"]:
+            reward = line.get("reward")
+            shown = "unknown" if reward is None else f"{reward:.3f}"
+            self.bar.set_postfix_str(f"reward {shown}, read {line.get('parsed') or 0.0:.0%}")
+            self.bar.update(1)
+        self._say_validation(line)
+
+    def _say_validation(self, line: dict[str, Any]) -> None:
+        said = line.get("validation")
+        if said and said.get("correct") is not None:
+            text = f"step {line['step']}: validation {said['correct']:.3f}"
+            self.say(f"{text}, {said['calls']:.2f} calls a question")
 
     def restore_random(self) -> bool:
         """Put the random states back to where the running step began; say whether one runs."""
@@ -407,7 +397,7 @@ class StepCallback(Callback):
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, updating), 3),
             "seconds": round(seconds, 3),
-            **{name: self.trainer.most(size) for name, size in held.items()},
+            **{name: max(gather([size])) for name, size in held.items()},
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
@@ -415,9 +405,7 @@ class StepCallback(Callback):
 
         None where the money does not last for it: `state.ended` says so, and nothing is judged.
         """
-        self.state.ended = self.trainer.agreed(
-            self._too_dear(self.state.validating, "a validation")
-        )
+        self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None
         found: dict[str, Any] = self.trainer.validated(self.validator)
@@ -446,7 +434,7 @@ class StepCallback(Callback):
         if is_main():
             rewind_lines(self.out / METRICS, step - 1)
             append_line(self.out / METRICS, whole)
-            self.trainer.say_validation(whole)
+            self._say_validation(whole)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
         """Write the best model; a reader finds the old one or the new one, never a part."""
@@ -471,7 +459,7 @@ class StepCallback(Callback):
             due = validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)
             why = self._too_dear(needed, "another step")
-        why = self.trainer.agreed(why)
+        why = agreed(why)
         if why:
             state.ended = why
             control.should_training_stop = True
@@ -493,19 +481,17 @@ class StepCallback(Callback):
                 "workers": list(item.workers),
                 "plan": steps,
             }
-            if self.training.publishable:
-                line["completion"] = item.completion
-            append_line(self.out / PLANS, line)
+            text = {"completion": item.completion} if self.training.publishable else {}
+            append_line(self.out / PLANS, line | text)
 
 
 def random_states() -> dict[str, Any]:
     """Return what all random draws of a training depend on."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),
         "torch": torch.get_rng_state(),
-        "cuda": cuda,
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
 
 
