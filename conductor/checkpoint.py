@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from conductor.plan_format import PlanFormat
 from harness.errors import UserError
-from harness.files import DOCUMENT, SETTINGS, read_limited
+from harness.files import DOCUMENT, SETTINGS, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
-INFO, STUDY = "podium.json", "study.json"
+INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
@@ -87,13 +87,10 @@ _MANIFEST = TypeAdapter(_Training)  # what is read here of a training's manifest
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
     """Write podium.json beside the weights, whole or not at all; return it with their digest."""
-    weights = folder / "model.safetensors"
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
+    about = replace(about, weights_sha256=_weights_digest(folder))
     values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
-    values["weights_sha256"] = digest
-    scratch = folder / f"{INFO}.new"
-    scratch.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
-    scratch.replace(folder / INFO)
+    said = json.dumps(values, indent=1, ensure_ascii=False)
+    replace_file(folder / INFO, f"{said}\n".encode())
     return _INFO_TYPE.validate_python(values)
 
 
@@ -108,15 +105,20 @@ def read_info(folder: Path) -> CheckpointInfo:
             "that `podium train` wrote."
         ) from None
     except (OSError, ValidationError) as error:
-        raise UserError(
-            f"{path} is damaged or of another version: {_first_error(error)}."
-        ) from None
-    weights = folder / "model.safetensors"
-    if about.weights_sha256 and weights.is_file():
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-        if digest != about.weights_sha256:
-            raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
+        said = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            said = f"field {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UserError(f"{path} is damaged or of another version: {said}.") from None
+    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
+        weights = folder / WEIGHTS
+        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
     return about
+
+
+def _weights_digest(folder: Path) -> str:
+    path = folder / WEIGHTS
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
@@ -142,7 +144,7 @@ def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | Non
 
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", "model.safetensors", "tokenizer.json", INFO)
+    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO)
     held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
 
@@ -180,13 +182,6 @@ def short_digest(digest: str) -> str:
     return digest[:DIGEST_DIGITS]
 
 
-def _first_error(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"field {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-    return str(error)
-
-
 class StudyInfo(BaseModel):
     """The study of a checkpoint, as its `study.json` has it: ids, no text."""
 
@@ -221,5 +216,4 @@ def read_study(folder: Path) -> StudyInfo:
 
 def write_study(about: StudyInfo, folder: Path) -> None:
     """Write `study.json` into a checkpoint's folder."""
-    path = folder / STUDY
-    path.write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / STUDY).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -27,11 +27,10 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from tokenizers import Tokenizer
 
-from conductor.checkpoint import checkpoint_folder
+from conductor.checkpoint import WEIGHTS, checkpoint_folder
 from conductor.guided_decoding import Guide, guide_maker
 from conductor.qwen2 import (
     CONFIG,
-    WEIGHTS,
     Completion,
     DecodeOptions,
     Qwen2,

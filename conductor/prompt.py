@@ -332,7 +332,7 @@ def first_words(text: str, count: int) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Return a request that fits, or the shortest one, and what was cut: cards, then the question."""
+    """Return a request that fits, or the shortest, and what was cut: cards, then the question."""
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
         return whole, {}

@@ -18,12 +18,13 @@ from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
+from conductor.checkpoint import WEIGHTS
 from conductor.guided_decoding import NEVER, Guide, Needs
 from harness.errors import UserError
 from harness.files import read_json
 
 Array = NDArray[np.float32]
-CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
+CONFIG, GENERATION = "config.json", "generation_config.json"
 ADAPTERS = "adapter_config.json"
 ELSEWHERE = "serve it with vLLM or transformers instead"
 _DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from random import Random
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
@@ -84,15 +85,14 @@ def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     weights = [draw.weights.get(name, float(len(draw.questions[name]))) for name in names]
     ids = {name: _shuffled(draw.questions[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
-    rows = (TrainingRow(name, next(ids[name])) for name in which)
+    rows = [TrainingRow(name, next(ids[name])) for name in which]
     if draw.shown.whole:
-        return list(rows)
-    found: list[TrainingRow] = []
-    for at, row in enumerate(rows):
-        drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
-        workers = shown_workers(draw.workers, row.question, drawn)
-        found.append(replace(row, workers=workers))
-    return found
+        return rows
+    each = [replace(draw.shown, seed=draw.seed * SEEDS + at) for at in range(count)]
+    return [
+        replace(row, workers=shown_workers(draw.workers, row.question, drawn))
+        for row, drawn in zip(rows, each, strict=True)
+    ]
 
 
 SEEDS = 1 << 24  # rows of one seed before another's subsets come again
@@ -123,40 +123,28 @@ class PromptBuilder:
     earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """By the id that rows of later rounds name."""
 
-    def workers(self, row: TrainingRow) -> tuple[str, ...]:
-        """Return the workers that a row shows, in the order of their numbers."""
-        return row.workers or self.spec.names
-
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
         """Return what the policy is sent, as chat messages."""
-        cards = self.cards(row)
-        turns = plan_prompt(self.form, self.question(row).text, cards)
+        turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
             before = self.earlier[row.first]
             turns = later_prompt(self.form, turns, before.said, before.reply)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
-    def cards(self, row: TrainingRow) -> tuple[str, ...]:
-        """Return a card per worker shown, empty strings where the form hides them."""
-        named = self.workers(row)
-        return tuple(self.spec.worker(name).card if self.form.cards else "" for name in named)
+    def _cards(self, row: TrainingRow) -> tuple[str, ...]:
+        return tuple(self.spec.worker(name).card for name in row.workers or self.spec.names)
 
     def shown(self, row: TrainingRow) -> ShownRow:
         """Return a row with its texts."""
         prompt = "".join(turn["content"] for turn in self.messages(row))
-        text = self.question(row).text
-        workers = self.workers(row)
-        known = tuple(self.spec.worker(name).card for name in workers)
-        return ShownRow(row, text, self.cards(row), known, workers, prompt)
+        workers, known = row.workers or self.spec.names, self._cards(row)
+        cards = known if self.form.cards else ("",) * len(known)
+        return ShownRow(row, self.question(row).text, cards, known, workers, prompt)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
-        rows = (
-            TrainingRow(suite, question, epoch, tuple(workers), first)
-            for suite, question, epoch, workers, first in zip(
-                *(batch[name] for name in COLUMNS), strict=True
-            )
-        )
+        columns = zip(*(batch[name] for name in COLUMNS), strict=True)
+        rows = (TrainingRow(*ids, tuple(workers), first) for *ids, workers, first in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
 
 
@@ -326,7 +314,7 @@ class PlanCorpus:
         texts = sorted({shown_question(form, one.question) for one in shown})
         self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
-        self._affinities: dict[str, Floats] = {}
+        self._affinities = cache(self._kinds.affinities)
         self.own: Mapping[TrainingRow, str] = {}  # the model's: first rounds, half of the later
 
     def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
@@ -355,7 +343,11 @@ class PlanCorpus:
         kind = self._kind_of[shown_question(self._form, shown.question)]
         numbers = self._workers(shown, kind, shape, rng)
         subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
-        access = [self._access(at, one) for at, one in enumerate(shape)]
+        alone = self._form.access == "off"
+        access = [
+            [] if alone or at == 0 or one.startswith("|") else ["all"]
+            for at, one in enumerate(shape)
+        ]
         return self._written(shown, numbers, subtasks, access)
 
     def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
@@ -371,20 +363,11 @@ class PlanCorpus:
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
             return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
-        asked = np.array([self._affinity(card)[kind] for card in shown.known])
+        asked = np.array([self._affinities(card)[kind] for card in shown.known])
         weights = _shares(np.maximum(asked, 0.0))
         if subtask in ROLES:
             weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
         return [float(one) for one in weights]
-
-    def _affinity(self, card: str) -> Floats:
-        if card not in self._affinities:
-            self._affinities[card] = self._kinds.affinities(card)
-        return self._affinities[card]
-
-    def _access(self, at: int, kind: str) -> list[str]:
-        alone = at == 0 or kind.startswith("|") or self._form.access == "off"
-        return [] if alone else ["all"]
 
     def _written(
         self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
@@ -392,14 +375,12 @@ class PlanCorpus:
         lists = render_plan(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
         if self._form.reply == "json":
             return lists
-        reason = self._reason(shown, numbers) if self._recipe.names and numbers else ""
-        return f"{reason}\n{lists}"
-
-    def _reason(self, shown: ShownRow, numbers: list[int]) -> str:
+        if not (self._recipe.names and numbers):
+            return f"\n{lists}"
         # Each number of the list is found by the token two before it, three before it here
         # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
         called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
-        return COMPACT_THOUGHT.format(", ".join(called))
+        return f"{COMPACT_THOUGHT.format(', '.join(called))}\n{lists}"
 
 
 def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:

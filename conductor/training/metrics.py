@@ -64,11 +64,6 @@ class RewardRecorder:
         return taken
 
 
-def spent_out(seen: StepResults) -> bool:
-    """Return whether the money ended within a step: what is left of it is no step."""
-    return any(outcome.status is Status.BUDGET for outcome in seen.outcomes)
-
-
 def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     """Return what a step's plans came to: means over its items, shares of workers over steps."""
     n = len(seen.items) or 1
@@ -76,6 +71,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     parsed = [plan for plan in map(read, seen.items) if plan is not None]
     values = [one.value for one in seen.outcomes if one.value is not None]
     right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
+    dollars = [one.usd for one in seen.outcomes]
     return {
         "reward": mean(values),
         "correct": mean([one for one in right if one is not None]),
@@ -83,7 +79,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
         "steps": mean([float(len(plan.steps)) for plan in parsed]),
         "depth": mean([float(max(plan.depths())) for plan in parsed]),
         "calls": sum(one.calls for one in seen.outcomes) / n,
-        "usd": _dollars(seen.outcomes),
+        "usd": None if None in dollars else float(sum(usd for usd in dollars if usd)),
         "masked": 1 - sum(statuses[status] for status in VALUED) / n,
         **{f"status/{status.value}": statuses[status] / n for status in Status},
         "different": len({replace(item, replicate=0) for item in seen.items}) / n,
@@ -131,11 +127,6 @@ def mean(values: Sequence[float]) -> float | None:
     (None, 1.5)
     """
     return sum(values) / len(values) if values else None
-
-
-def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
-    known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
-    return float(sum(known)) if len(known) == len(outcomes) else None
 
 
 Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportU
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
 from conductor.checkpoint import (
+    WEIGHTS,
     CheckpointInfo,
     cards_digest,
     read_info,
@@ -322,7 +323,6 @@ KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_co
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 """Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
 """
-WEIGHTS = "model.safetensors"
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 
 RELEASE_NOTE = """

@@ -26,6 +26,7 @@ from conductor.training.config import TrainingConfig
 from conductor.training.grpo_options import CHECKPOINTS, is_main
 from conductor.training.job import TrainingJob
 from harness.errors import UserError
+from harness.files import replace_file
 from harness.suite import moved_versions
 
 METRICS = "metrics.jsonl"
@@ -69,14 +70,14 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
 
 
 def _data(training: TrainingJob, name: str) -> dict[str, Any]:
-    suite = training.splits[name].suite
-    ids, held = list(training.splits[name].questions), list(training.held_out[name].questions)
+    suite, asked = training.splits[name].suite, training.splits[name].questions
+    held = training.held_out[name].questions
     return {
         "version": suite.version,
         "data_revision": suite.data_revision,
         "publishable": suite.publishable,
-        "train_questions": len(ids),
-        "train_ids_sha256": sha256_of("\n".join(ids)),
+        "train_questions": len(asked),
+        "train_ids_sha256": sha256_of("\n".join(asked)),
         "validation_questions": len(held),
         "validation_ids_sha256": sha256_of("\n".join(held)),
     }
@@ -202,13 +203,8 @@ def flatten(value: Any, prefix: str) -> dict[str, Any]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader finds the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    part.replace(path)
+    said = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    replace_file(path, f"{said}\n".encode())
 
 
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
@@ -234,7 +230,8 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
     kept = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
-        _replace(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
+        replace_file(path, "".join(lines).encode())
     return kept
 
 

@@ -41,7 +41,6 @@ from conductor.training.metrics import (
     cut_short,
     mean,
     note_validation,
-    spent_out,
     step_summary,
     ungraded_text,
     validation_due,
@@ -213,7 +212,8 @@ class ConductorTrainer(Trainer):
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
         made = super()._generate_and_score_completions(inputs)
-        if any(gather([spent_out(self.stepping.rewards.training.seen)])):
+        outcomes = self.stepping.rewards.training.seen.outcomes
+        if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
             raise SpendLimit("The money is spent.")
         return made
 
