@@ -192,14 +192,14 @@ def _list_values(name: str, source: str) -> list[object]:
         raise _Refused(f"{name} is not a valid Python list") from None
 
 
-def unescaped(text: str) -> str:
+def _unescaped(text: str) -> str:
     r"""Return a text with the four escapes read, and any other backslash as it is."""
-    return _ESCAPE.sub(_unescaped_sign, text)
 
+    def read(escape: re.Match[str]) -> str:
+        said = escape.group(1)
+        return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
 
-def _unescaped_sign(escape: re.Match[str]) -> str:
-    said = escape.group(1)
-    return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
+    return _ESCAPE.sub(read, text)
 
 
 # --- JSON ---------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
         forgave[QUOTES] = None
     if kind in ("double", "single") and "\n" in said:
         forgave[BREAK] = None
-    return unescaped(said)
+    return _unescaped(said)
 
 
 OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"

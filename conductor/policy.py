@@ -116,23 +116,18 @@ async def ask_for_plan(
         chat += retry_prompt(conductor.form, reply.text, found.plan)
 
 
-def total_usd(replies: Sequence[Reply]) -> Decimal:
-    """Return what replies cost; WorkerError where one has no price: a limit could not hold."""
-    total = Decimal(0)
-    for reply in replies:
-        if reply.usd is None:
-            raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
-        total += reply.usd
-    return total
+def _total_usd(replies: Sequence[Reply]) -> Decimal:
+    unpriced = next((reply.worker for reply in replies if reply.usd is None), None)
+    if unpriced:
+        raise WorkerError(f"{unpriced} has no price, so a dollar budget cannot hold")
+    return sum((reply.usd for reply in replies if reply.usd), Decimal(0))
 
 
 ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
 
 
 @dataclass(slots=True)
-class ConductorRun:
-    """What a conductor has done on one question so far."""
-
+class _ConductorRun:
     conductor: Conductor
     question: Question
     rounds: RoundLimits
@@ -144,37 +139,32 @@ class ConductorRun:
     ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
 
     def heard(self, planned: PlanReply) -> None:
-        """Take down what the conductor said."""
         self.spent += planned.replies
         self.forgave += [one for one in planned.reading.forgave if one not in self.forgave]
 
     async def carry_out(self, plan: Workflow) -> None:
-        """Run one more round of steps, within what is left."""
         whole = join_rounds(self.plan, plan) if self.sizes else plan
         begun = Begun(whole, self.answer.replies, self.answer.depth)
         usd = self.rounds.max_usd
-        budget = Budget(usd=None if usd is None else usd - total_usd(self.spent))
+        budget = Budget(usd=None if usd is None else usd - _total_usd(self.spent))
         self.answer = await execute_more(begun, self.question, self.conductor.pool, budget)
         self.plan = whole
         self.sizes.append(len(plan.steps))
 
     def limit(self) -> str | None:
-        """Return the limit that forbids a further round."""
         if self.answer.stopped:
             return self.answer.stopped
         if self.steps_left() < 1:
             return "calls"
         usd = self.rounds.max_usd
-        over = usd is not None and total_usd((*self.spent, *self.answer.replies)) >= usd
+        over = usd is not None and _total_usd((*self.spent, *self.answer.replies)) >= usd
         return "usd" if over else None
 
     def steps_left(self) -> int:
-        """Return how many steps the next round may have."""
         form = self.conductor.form
         return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
 
     def noted(self) -> dict[str, Any]:
-        """Return what the log shall say of it."""
         said: dict[str, Any] = {"forgave": self.forgave} if self.forgave else {}
         if self.rounds.further and self.sizes:
             said |= {"rounds": self.sizes, "ended": self.ended}
@@ -182,7 +172,7 @@ class ConductorRun:
         return said
 
 
-async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
+async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
     """Ask the conductor again until it keeps the answer, or its rounds or their limits end."""
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
@@ -200,18 +190,17 @@ async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], s
         await work.carry_out(plan)
 
 
-FIRST_ONLY = RoundLimits(further=0)
+FIRST_ONLY, PAPER_FORM = RoundLimits(further=0), PlanFormat()
 
 
 def conductor_system(
-    form: PlanFormat | None = None,
+    form: PlanFormat = PAPER_FORM,
     *,
     retries: int = 1,
     shown: ShownWorkers = WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
     """Return the system in which the pool's conductor plans, asked and read as the form says."""
-    form = form or PlanFormat()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
@@ -221,7 +210,7 @@ def conductor_system(
             known = ", ".join(pool.workers)
             raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
         conductor, chat, noted = first_request(form, shown, question, pool)
-        work = ConductorRun(replace(conductor, retries=retries), question, rounds)
+        work = _ConductorRun(replace(conductor, retries=retries), question, rounds)
         planned = await ask_for_plan(work.conductor, chat)
         work.heard(planned)
         plan = planned.reading.plan
@@ -229,7 +218,7 @@ def conductor_system(
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await run_later_rounds(work, chat, planned.said)
+            await _run_later_rounds(work, chat, planned.said)
         return replace(work.answer, noted={**work.noted(), **noted})
 
     return answer
@@ -261,7 +250,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
-    prompts=prompt_texts(PlanFormat()),
+    prompts=prompt_texts(PAPER_FORM),
     needs=frozenset({"conductor"}),
     deviations=(
         "the prompt has the paper's structure in our own words, with our own examples",

@@ -197,9 +197,7 @@ class RateLimiter:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerAccess:
-    """How the workers of a training are asked; all its items share one."""
-
+class _WorkerAccess:
     identities: dict[str, str]  # by worker: all that its replies depend on beside the request
     pace: RateLimiter
     paid: PaidReplies | None  # None: nothing is kept, and every request is a call
@@ -209,7 +207,7 @@ class WorkerAccess:
 class CachedPool(Pool):
     """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
 
-    access: WorkerAccess | None = None
+    access: _WorkerAccess | None = None
     lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
     cached: int = 0  # replies that were not asked for: they had been paid for
@@ -280,7 +278,7 @@ class PlanAnswerer:
             slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
             for slot in spec.slots
         }
-        self._access = WorkerAccess(identities, RateLimiter(settings.rates), paid)
+        self._access = _WorkerAccess(identities, RateLimiter(settings.rates), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
@@ -324,15 +322,14 @@ class PlanAnswerer:
             return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
         pool = self._pool(item)
         text, status, reason = await self._came_to(item, plan, question, pool)
-        replies, workers = pool.replies, tuple(step.worker for step in plan.steps)
-        usages = [one.usage for one in replies if one.usage is not None]
-        costs = [one.usd for one in replies if one.usd is not None]
+        workers = tuple(step.worker for step in plan.steps)
+        usages, costs = [one.usage for one in pool.replies], [one.usd for one in pool.replies]
         return Rollout(
             text,
             status,
-            sum(usages, Usage(reasoning=0)) if len(usages) == len(replies) else None,
-            sum(costs, Decimal(0)) if len(costs) == len(replies) else None,
-            len(replies),
+            None if None in usages else sum(filter(None, usages), Usage(reasoning=0)),
+            None if None in costs else sum((usd for usd in costs if usd is not None), Decimal(0)),
+            len(pool.replies),
             reason,
             PlanTrace(workers, plan.as_json(), pool.cached),
             later,

@@ -142,9 +142,7 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictSuite:
-    """Questions with recorded verdicts as a suite, which grades nothing."""
-
+class _VerdictSuite:  # what is judged is in none of its splits
     name: str
     data_revision: str
     publishable: bool
@@ -156,35 +154,30 @@ class VerdictSuite:
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """Return what there is: what is judged is in none of them."""
         return tuple(self.parts)
 
     @property
     def card(self) -> Card:
-        """Say what it is; no command lists it."""
         sizes: dict[Split, int] = {split: len(part) for split, part in self.parts.items()}
         about = "Questions with recorded verdicts of real models (role study)."
         return Card(self.name, self.data_revision, sizes, "its source's", NONE_PUBLISHED, about, ())
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a part, without targets."""
         if split not in self.parts:
             raise UserError(f"{self.name} has no {split!r} split: podium route judges studies.")
         return tuple(self.parts[split].values())
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Refuse: its questions come with their verdicts."""
         raise UserError(f"{self.name} reads no file of problems.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Refuse: nobody is asked, so there is no reply."""
         raise UserError(f"{self.name} has verdicts already, and grades no reply.")
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
     """Return what teaches, and what picks the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
-    suite = VerdictSuite(
+    suite = _VerdictSuite(
         name=verdicts.declared.name,
         data_revision=verdicts.teaches.source,
         publishable=verdicts.teaches.publishable,

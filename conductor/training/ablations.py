@@ -29,22 +29,18 @@ from harness.files import read_toml
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 
 
-class AblationSpec(ConfigSection):
-    """One row of the file."""
-
+class _AblationRow(ConfigSection):
     says: str
     not_run: str = ""  # why it would mean nothing; then nothing is set
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class AblationFile(ConfigSection):
-    """The file as it is written."""
-
+class _AblationFile(ConfigSection):
     config: str
     reference: str
     all: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Settings of every row, the reference included."""
-    ablations: dict[str, AblationSpec] = Field(min_length=1)
+    ablations: dict[str, _AblationRow] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class Ablations:
 def read_ablations(path: Path = SHIPPED) -> Ablations:
     """Return what a file names; UserError for the first mistake in it."""
     try:
-        found = AblationFile.model_validate(read_toml(path))
+        found = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
         raise UserError(f"There is no file of ablations {path}.") from None
     except ValidationError as error:
@@ -99,7 +95,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     return Ablations(ablations.reference, rows)
 
 
-def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> Ablation:
+def _ablation(name: str, said: _AblationRow, file: _AblationFile, path: Path) -> Ablation:
     if said.not_run and said.set:
         raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
     settings = () if said.not_run else (*_settings(file.all, path), *_settings(said.set, path))
@@ -108,11 +104,10 @@ def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
     """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
-    found: list[str] = []
-    for key, value in flatten(nested, "").items():
-        said = _beside(value, path) if key == ".pool.name" else value
-        found.append(f"{key[1:]}={json.dumps(said)}")
-    return found
+    found = {key[1:]: value for key, value in flatten(nested, "").items()}
+    if "pool.name" in found:
+        found["pool.name"] = _beside(found["pool.name"], path)
+    return [f"{key}={json.dumps(value)}" for key, value in found.items()]
 
 
 def _beside(name: str, path: Path) -> str:

@@ -33,7 +33,7 @@ NUMBERS = (
     "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
     "weight_decay",
 )  # fmt: skip
-"""Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
+"""Fields that are numbers, known where TRL is not installed; `_refuse_unknown_fields` knows all."""
 
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
 WAITING_S = 7200
@@ -189,10 +189,10 @@ def refuse_sharding(config: TrainingConfig) -> None:
         )
 
 
-def refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
+def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
     """Raise UserError for a field of `numbers` that holds something else.
 
-    >>> refuse_non_numbers({"max_steps": "two"}, NUMBERS)
+    >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
     harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
     """
@@ -209,7 +209,7 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     number of processes, so that one optimiser step uses the batch once, on any number of GPUs.
     """
     grpo, size = config.grpo, world_size() if processes is None else processes
-    refuse_non_numbers(grpo, NUMBERS)
+    _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
     group = int(grpo.get("num_generations", 8))
     whole = int(grpo.get("generation_batch_size", 0))
@@ -258,7 +258,7 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     }
 
 
-def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
+def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     """Raise UserError for a key that TRL's GRPOConfig does not have, or that is not [grpo]'s."""
     from trl import GRPOConfig
 
@@ -269,7 +269,7 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
         if key not in known:
             raise UserError(f"{unknown_key(key, known, 'grpo')}.")
     usual = {field.name: field.default for field in fields(GRPOConfig)}
-    refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
+    _refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
 
 
 def weight_dtype(config: TrainingConfig) -> str:
@@ -293,7 +293,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     """Return TRL's GRPOConfig; UserError for a key or value that it does not take."""
     from trl import GRPOConfig
 
-    refuse_unknown_fields(config.grpo)
+    _refuse_unknown_fields(config.grpo)
     weight_dtype(config)
     sizes = batch_sizes(config, processes)
     given = dict(config.grpo)

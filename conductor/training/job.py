@@ -9,13 +9,7 @@ from typing import Any
 
 from conductor.plan_format import read_plan
 from conductor.prompt import ShownWorkers, shown_count
-from conductor.reward import (
-    PlanAnswerer,
-    PlanSettings,
-    PoolLimits,
-    reward_values,
-    training_reward,
-)
+from conductor.reward import PlanAnswerer, PlanSettings, PoolLimits, reward_values, training_reward
 from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.data import (
     EarlierRound,

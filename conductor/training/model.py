@@ -172,7 +172,7 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
     size = config.model.from_scratch
     if size is None:
         raise UserError("[model.from_scratch] is missing.")
-    tokenizer = train_tokenizer(size.vocab, _tokenizer_texts(config, shown))
+    tokenizer = _train_tokenizer(size.vocab, _tokenizer_texts(config, shown))
     settings: Any = Qwen2Config(
         vocab_size=max(len(tokenizer), size.embeddings or 0),
         hidden_size=size.hidden,
@@ -211,7 +211,7 @@ FRAME = (
 UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 
-def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
+def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
 
     Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
@@ -256,7 +256,7 @@ def warm_start(
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = plan_corpus(config, rows)
     if config.recursion and config.model.path:
-        corpus.own = own_plans(config, model, tokenizer, rows)
+        corpus.own = _own_plans(config, model, tokenizer, rows)
     optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
     model.train()
     for step in range(start.steps):
@@ -275,7 +275,7 @@ def warm_start(
             append_line(folder / WARM, {"step": step, "loss": round(loss.item(), 4)})
 
 
-def own_plans(
+def _own_plans(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
 ) -> dict[TrainingRow, str]:
     """Return what a model plans greedily in first rounds, without what is no plan."""

@@ -26,30 +26,24 @@ KEPT = "first_rounds.json"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRound:
-    """One first round."""
-
+class _KeptRound:
     said: str  # the policy's whole text
     first: FirstRound
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRounds:
-    """What first plans came to, by `first_id` of their rows."""
-
-    kept: Mapping[str, KeptRound] = field(default_factory=dict[str, KeptRound])
+class _FirstRounds:
+    kept: Mapping[str, _KeptRound] = field(default_factory=dict[str, _KeptRound])  # by `first_id`
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
     failed: tuple[str, ...] = ()  # rows whose plan a worker failed
     why: str = ""  # what the first failure was
 
     @property
     def asked(self) -> int:
-        """How many first plans were wanted."""
         return len(self.kept) + len(self.unread) + len(self.failed)
 
     @property
     def account(self) -> str:
-        """One sentence about how many rows have a later round."""
         said = f"First plans: {len(self.kept)} of {self.asked} have a later round"
         if self.unread:
             said += f"; {len(self.unread)} could not be read"
@@ -58,22 +52,22 @@ class FirstRounds:
         return f"{said}."
 
 
-_ROUNDS = TypeAdapter(FirstRounds)
+_ROUNDS = TypeAdapter(_FirstRounds)
 
 
-def dump_rounds(found: FirstRounds, folder: Path | None) -> str:
+def _dump_rounds(found: _FirstRounds, folder: Path | None) -> str:
     """Return first rounds as JSON, written to a training's folder where there is one."""
-    plain: dict[str, KeptRound] = {}
+    plain: dict[str, _KeptRound] = {}
     for id, kept in found.kept.items():  # facts as plain JSON values
         answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
-        plain[id] = KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
+        plain[id] = replace(kept, first=replace(kept.first, answer=answer))
     said = _ROUNDS.dump_python(replace(found, kept=plain), mode="json")
     if folder is not None:
         write_json(folder / KEPT, said)
     return json.dumps(said)
 
 
-def load_rounds(said: str) -> FirstRounds:
+def _load_rounds(said: str) -> _FirstRounds:
     """Return first rounds from JSON; UserError where it is something else."""
     try:
         return _ROUNDS.validate_json(said)
@@ -84,7 +78,7 @@ def load_rounds(said: str) -> FirstRounds:
         ) from error
 
 
-def read_rounds(folder: Path) -> str | None:
+def _read_rounds(folder: Path) -> str | None:
     """Return a folder's first rounds as JSON, None where none were made yet."""
     if (folder / KEPT).is_file():
         return (folder / KEPT).read_text()
@@ -124,7 +118,7 @@ def with_later_rounds(
     assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
     wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
-    found = load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))
+    found = _load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))
     for id, kept in found.kept.items():
         answerer.firsts[id] = kept.first
         training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
@@ -146,14 +140,14 @@ def first_id(row: TrainingRow) -> str:
     return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
 
 
-def _later(row: TrainingRow, found: FirstRounds) -> TrainingRow:
+def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
     id = first_id(row)
     return replace(row, first=id) if id in found.kept else row
 
 
 def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
     training = asked.training
-    known = read_rounds(training.request.out)
+    known = _read_rounds(training.request.out)
     if known is not None:
         return known
     assert asked.answerer is not None, "with_later_rounds has looked"
@@ -166,12 +160,12 @@ def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
             f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
             "asks those that failed again, and pays no reply twice."
         )
-    return dump_rounds(found, training.request.out if training.publishable else None)
+    return _dump_rounds(found, training.request.out if training.publishable else None)
 
 
 async def _carried_out(
     answerer: PlanAnswerer, training: TrainingJob, texts: dict[TrainingRow, str]
-) -> FirstRounds:
+) -> _FirstRounds:
     """Carry first plans out; those that are none, or that a worker failed, are counted."""
 
     async def one(row: TrainingRow, text: str) -> FirstRound | WorkerError | None:
@@ -186,9 +180,11 @@ async def _carried_out(
     came = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
     pairs = list(zip(texts, came, strict=True))
     failed = [(first_id(row), str(one)) for row, one in pairs if isinstance(one, WorkerError)]
-    return FirstRounds(
+    return _FirstRounds(
         kept={
-            first_id(r): KeptRound(texts[r], one) for r, one in pairs if isinstance(one, FirstRound)
+            first_id(r): _KeptRound(texts[r], one)
+            for r, one in pairs
+            if isinstance(one, FirstRound)
         },
         unread=tuple(first_id(row) for row, one in pairs if one is None),
         failed=tuple(id for id, _ in failed),

@@ -59,7 +59,7 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
             "label": spec.label,
             "sha256": spec.sha256,
             "workers": list(spec.names),
-            "cards_sha256": sha256_of(json.dumps([one.card for one in spec.workers])),
+            "cards_sha256": _sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
         "data": {name: _data(training, name) for name in training.splits},
@@ -77,14 +77,13 @@ def _data(training: TrainingJob, name: str) -> dict[str, Any]:
         "data_revision": suite.data_revision,
         "publishable": suite.publishable,
         "train_questions": len(asked),
-        "train_ids_sha256": sha256_of("\n".join(asked)),
+        "train_ids_sha256": _sha256_of("\n".join(asked)),
         "validation_questions": len(held),
-        "validation_ids_sha256": sha256_of("\n".join(held)),
+        "validation_ids_sha256": _sha256_of("\n".join(held)),
     }
 
 
-def sha256_of(text: str) -> str:
-    """Return the sha256 of a text, 64 hex digits."""
+def _sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -63,13 +63,11 @@ SMALLER = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingRun:
-    """A job with its folder, its rewards and the checkpoint that it goes on from."""
-
+class _Run:
     job: TrainingJob
     out: Path
     rewards: TrainingRewards
-    newest: Path | None
+    newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
     clock: CpuClock
     say: Say
@@ -87,12 +85,12 @@ def train(job: TrainingJob, say: Say) -> str:
             newest = newest_checkpoint(out) if job.request.resume else None
             rewards = make_rewards(job, box and box.box, out)
             with memory_said():
-                return _story(TrainingRun(job, out, rewards, newest, args, clock, say))
+                return _story(_Run(job, out, rewards, newest, args, clock, say))
     finally:
         clock.note()
 
 
-def _story(run: TrainingRun) -> str:
+def _story(run: _Run) -> str:
     import torch
     from transformers import set_seed
 
@@ -123,7 +121,7 @@ def _story(run: TrainingRun) -> str:
 # --- load and warm start ------------------------------------------------------------------------
 
 
-def _first_model(run: TrainingRun) -> tuple[Any, Any]:
+def _first_model(run: _Run) -> tuple[Any, Any]:
     """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
     config = run.job.config
     if config.model.path and config.warm_start.kind == "none":
@@ -133,7 +131,7 @@ def _first_model(run: TrainingRun) -> tuple[Any, Any]:
     return load_model(str(run.out / START), config)
 
 
-def _make_start(run: TrainingRun) -> None:
+def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.out / START
     if (start / "config.json").is_file():
         return
@@ -156,7 +154,7 @@ def _make_start(run: TrainingRun) -> None:
 # --- GRPO and validation ------------------------------------------------------------------------
 
 
-def _trainer(run: TrainingRun, model: Any, tokenizer: Any) -> Any:
+def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     """Return TRL's trainer on our rows and reward, some rows being later rounds."""
     # Every name of this file imports torch; nothing before does.
     from conductor.training.trainer import (
@@ -189,7 +187,7 @@ def _trainer(run: TrainingRun, model: Any, tokenizer: Any) -> Any:
     )
 
 
-def _lines_so_far(run: TrainingRun) -> list[dict[str, Any]]:
+def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     if not is_main():  # the first process may not have come to this yet
@@ -198,7 +196,7 @@ def _lines_so_far(run: TrainingRun) -> list[dict[str, Any]]:
     return rewind_lines(run.out / METRICS, step)
 
 
-def _validate_start(run: TrainingRun, trainer: Any) -> bool:
+def _validate_start(run: _Run, trainer: Any) -> bool:
     """Validate what training begins with; return whether the money lasted for that."""
     first = {"step": 0, "validation": trainer.stepping.validate(0)}
     run.clock.note(0)
@@ -210,7 +208,7 @@ def _validate_start(run: TrainingRun, trainer: Any) -> bool:
     return True
 
 
-def _make_steps(run: TrainingRun, trainer: Any) -> None:
+def _make_steps(run: _Run, trainer: Any) -> None:
     """Make the steps; where the money ends within one, the one before is saved."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
@@ -227,7 +225,7 @@ def _make_steps(run: TrainingRun, trainer: Any) -> None:
 # --- keep ---------------------------------------------------------------------------------------
 
 
-def _keep_last(run: TrainingRun, trainer: Any) -> str:
+def _keep_last(run: _Run, trainer: Any) -> str:
     state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / LAST
     trainer.save_model(str(last))
     if is_main():

@@ -322,12 +322,12 @@ class StepCallback(Callback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember the random states that the first batch is drawn with."""
-        self._first = random_states()
+        self._first = _random_states()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the clock, and remember the random states that this step begins with."""
         # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
-        self._random = random_states() if state.global_step else self._first
+        self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
         self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
@@ -379,7 +379,7 @@ class StepCallback(Callback):
         """Put the random states back to where the running step began; say whether one runs."""
         if self._random is None:
             return False
-        put_random_states(self._random)
+        _put_random_states(self._random)
         return True
 
     def _line(self, step: int, seen: StepResults, seconds: float) -> dict[str, Any]:
@@ -485,8 +485,7 @@ class StepCallback(Callback):
             append_line(self.out / PLANS, line | text)
 
 
-def random_states() -> dict[str, Any]:
-    """Return what all random draws of a training depend on."""
+def _random_states() -> dict[str, Any]:
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),
@@ -495,7 +494,7 @@ def random_states() -> dict[str, Any]:
     }
 
 
-def put_random_states(states: Mapping[str, Any]) -> None:
+def _put_random_states(states: Mapping[str, Any]) -> None:
     """Undo all draws since these states were taken."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
