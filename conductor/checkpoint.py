@@ -71,18 +71,15 @@ class CheckpointInfo:
         return tuple(workers) == self.workers and same_cards
 
 
-@dataclass(frozen=True, slots=True)
-class _Taught:
+class _Taught(BaseModel):
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Training:
-    data: Mapping[str, _Taught]
+class _Training(BaseModel):
+    data: Mapping[str, _Taught]  # what is read here of a training's manifest
 
 
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
-_MANIFEST = TypeAdapter(_Training)  # what is read here of a training's manifest
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
@@ -136,7 +133,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | None:
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
         with suppress(OSError, ValueError):  # None there, or one of something else
-            said = _MANIFEST.validate_json(read_limited(path, SETTINGS)).data
+            said = _Training.model_validate_json(read_limited(path, SETTINGS)).data
             if set(said) == set(about.suites):
                 return {name: one.version for name, one in said.items()}
     return None

@@ -47,6 +47,11 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor 
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""
 
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
+Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
+
+
+STUDY_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +115,6 @@ def _normalised(template: str) -> str:
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
 
 
-QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
-
-
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model and its tokenizer."""
@@ -137,12 +139,6 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     words = read_tokenizer(folder, shape.vocabulary)
     guide = guide_maker(lambda: words.texts(shape.vocabulary), shape.ends)
     return Checkpoint(build_qwen2(weights), words, guide)
-
-
-Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
-
-
-STUDY_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 def greedy_speaker(folder: Path) -> Say:

@@ -19,9 +19,11 @@ MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expressio
 MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _UNREAD = "]{}*+?.^$()"  # signs that stand for themselves only after a backslash
-
-
-# --- reading an expression ----------------------------------------------------------------------
+Part = Callable[[int], int]  # lays its nodes behind one, and returns the node behind them
+State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
+Needs = NDArray[np.int32]
+"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
+so many, since every character is a token, too. `NEVER` where it may not be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,6 @@ class CharacterSet:
 
     def __contains__(self, sign: str) -> bool:
         return (sign in self.held) is not self.all_but
-
-
-Part = Callable[[int], int]  # lays its nodes behind one, and returns the node behind them
 
 
 class _Reader:
@@ -128,9 +127,6 @@ class _Reader:
         return self.text[self.at : self.at + 1]
 
 
-# --- nodes --------------------------------------------------------------------------------------
-
-
 class _Nodes:
     """Nodes with empty steps, as Thompson builds them."""
 
@@ -201,11 +197,6 @@ class _Nodes:
         return found
 
 
-# --- states and tokens --------------------------------------------------------------------------
-
-State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
-
-
 class Automaton:
     """The language of an expression, by its states."""
 
@@ -250,11 +241,6 @@ class Automaton:
                     queue.append(node)
         kept = (node for node in seen if self._nodes.steps[node] or node == self._end)
         return frozenset(kept)
-
-
-Needs = NDArray[np.int32]
-"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
-so many, since every character is a token, too. `NEVER` where it may not be taken."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
+AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
@@ -32,6 +33,56 @@ _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
 """What may stand between strings and brackets: commas and small integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
+MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
+MAX_JSON_DEPTH = 4
+STEP_KEYS = ("model_id", "subtask", "access_list")
+NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
+_JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
+_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
+"""A complete string, a bracket, or the quote of a string that is never closed."""
+ROUND = "a list stood in round brackets"
+QUOTES = "a text stood in typographic quotes"
+BREAK = "a text went over several lines"
+BARE_ALL = "all stood without quotes"
+BARE_MODEL = "the number of a model was written with the word Model"
+
+_LOOSE_TOKEN = re.compile(
+    r"(?P<space>[\s]+|\#[^\n]*)"
+    r"|(?P<comma>,)"
+    r"|(?P<open>[\[(])"
+    r"|(?P<close>[\])])"
+    r'|"""(?P<triple>(?:\\.|[^\\])*?)"""'
+    r"|'''(?P<single3>(?:\\.|[^\\])*?)'''"
+    r'|"(?P<double>(?:\\.|[^"\\])*)"'
+    r"|'(?P<single>(?:\\.|[^'\\])*)'"
+    r"|“(?P<curly>[^“”]*)”"
+    r"|\u2018(?P<curly1>[^\u2018\u2019]*)\u2019"
+    r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
+    rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
+    r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
+    re.S | re.ASCII,
+)
+_OPENED_BY = {"]": "[", ")": "("}
+_WORDS = {"all": "all", "none": None, "null": None}
+
+
+_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
+OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
+ORDER = "the three lists stood in another order"
+NAME = "a list was named in another spelling"
+SCALAR = "the one entry of a list stood without its brackets"
+ID_TEXT = "the number of a model was written as text"
+STEP_TEXT = "the number of a step was written as text, or without its brackets"
+NOTHING = "None, or an empty text, was read as an empty access list"
+CASE = "all was written in capitals"
+NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
+
+_LOOSE_NAME = re.compile(
+    r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
+    re.IGNORECASE | re.ASCII,
+)
+_LOOSE_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
+_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class _Refused(ValueError):
@@ -40,28 +91,22 @@ class _Refused(ValueError):
 
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+) -> AnyPlan:
     """Return the workflow of three lists of plain values, or the first thing wrong with it."""
+    models, subtasks, access = values
+    if not models and not subtasks and not access:
+        return Malformed(NOTHING_TO_DO)
+    if not len(models) == len(subtasks) == len(access):
+        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
+        return Malformed(f"the three lists have different lengths: {lengths}")
+    if len(models) > max_steps:
+        return Malformed(f"{len(models)} steps, at most {max_steps} are allowed")
+    rows = enumerate(zip(models, subtasks, access, strict=True))
     try:
-        steps = _steps(values, workers, max_steps)
+        steps = tuple(_step(index, *row, workers) for index, row in rows)
     except _Refused as refused:
         return Malformed(str(refused))
     return check(Workflow(steps), workers, max_steps)
-
-
-def _steps(
-    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int
-) -> tuple[Step, ...]:
-    models, subtasks, access = values
-    if not models and not subtasks and not access:
-        raise _Refused(NOTHING_TO_DO)
-    if not len(models) == len(subtasks) == len(access):
-        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
-        raise _Refused(f"the three lists have different lengths: {lengths}")
-    if len(models) > max_steps:
-        raise _Refused(f"{len(models)} steps, at most {max_steps} are allowed")
-    rows = enumerate(zip(models, subtasks, access, strict=True))
-    return tuple(_step(index, *row, workers) for index, row in rows)
 
 
 def _step(
@@ -134,12 +179,7 @@ def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
     return None
 
 
-# --- Python lists -------------------------------------------------------------------------------
-
-
-def parse_lists(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
     r"""Return the workflow that a conductor's text asks for, or the first thing wrong with it.
 
         model_id = [2, 0]
@@ -202,20 +242,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(read, text)
 
 
-# --- JSON ---------------------------------------------------------------------------------------
-
-MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
-MAX_JSON_DEPTH = 4
-STEP_KEYS = ("model_id", "subtask", "access_list")
-NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
-_JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
-"""A complete string, a bracket, or the quote of a string that is never closed."""
-
-
-def parse_json(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
     """Return the workflow that a conductor's JSON asks for, or the first thing wrong with it.
 
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
@@ -294,34 +321,6 @@ def _utf8(value: object) -> object:
 # different lengths and texts that break off stay malformed. The paper's numbers, and training, are
 # strict.
 
-ROUND = "a list stood in round brackets"
-QUOTES = "a text stood in typographic quotes"
-BREAK = "a text went over several lines"
-BARE_ALL = "all stood without quotes"
-BARE_MODEL = "the number of a model was written with the word Model"
-
-_LOOSE_TOKEN = re.compile(
-    r"(?P<space>[\s]+|\#[^\n]*)"
-    r"|(?P<comma>,)"
-    r"|(?P<open>[\[(])"
-    r"|(?P<close>[\])])"
-    r'|"""(?P<triple>(?:\\.|[^\\])*?)"""'
-    r"|'''(?P<single3>(?:\\.|[^\\])*?)'''"
-    r'|"(?P<double>(?:\\.|[^"\\])*)"'
-    r"|'(?P<single>(?:\\.|[^'\\])*)'"
-    r"|“(?P<curly>[^“”]*)”"
-    r"|\u2018(?P<curly1>[^\u2018\u2019]*)\u2019"
-    r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
-    rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
-    r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
-    re.S | re.ASCII,
-)
-_OPENED_BY = {"]": "[", ")": "("}
-_WORDS = {"all": "all", "none": None, "null": None}
-
-
-_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
-
 
 def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
     """Yield tokens but white space, and but comments once a value has begun, as far as they go."""
@@ -379,27 +378,9 @@ def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
     return _unescaped(said)
 
 
-OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
-ORDER = "the three lists stood in another order"
-NAME = "a list was named in another spelling"
-SCALAR = "the one entry of a list stood without its brackets"
-ID_TEXT = "the number of a model was written as text"
-STEP_TEXT = "the number of a step was written as text, or without its brackets"
-NOTHING = "None, or an empty text, was read as an empty access list"
-CASE = "all was written in capitals"
-NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
-
-_LOOSE_NAME = re.compile(
-    r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
-    re.IGNORECASE | re.ASCII,
-)
-_LOOSE_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
-_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
-
-
 def parse_leniently(
     text: str, workers: Sequence[str], max_steps: int = MAX_STEPS, reply: str = "lists"
-) -> tuple[Workflow | Malformed, tuple[str, ...]]:
+) -> tuple[AnyPlan, tuple[str, ...]]:
     """Return the plan in a text and what was forgiven; what is strictly right needs nothing."""
     readers = (parse_lists, parse_json) if reply == "lists" else (parse_json, parse_lists)
     strict = readers[0](text, workers, max_steps)

@@ -7,8 +7,34 @@ from itertools import combinations
 from json import dumps
 from typing import Literal
 
-from conductor.parse import NAMES, NOTHING_TO_DO, parse_json, parse_leniently, parse_lists
+from conductor.parse import (
+    NAMES,
+    NOTHING_TO_DO,
+    AnyPlan,
+    parse_json,
+    parse_leniently,
+    parse_lists,
+)
 from harness.workflow import MAX_STEPS, Malformed, Step, Workflow
+
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
+
+
+Layout = Literal["paper", "compact"]
+"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
+that was trained from scratch and could not read instructions."""
+
+Access = Literal["off", "binary", "fine"]
+"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
+earlier steps (arXiv 2512.04388, appendix B.8)."""
+SOLVE = "Solve the question."
+"""What a step that reads others is asked where the form has no subtasks; a step that reads nothing
+is sent the question alone, as a single worker is."""
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
+"""Without control characters; the escapes are those that every reader understands."""
+OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
+"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
+_SPECIAL = "\\[](){}|*+?.^$"
 
 
 def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
@@ -33,17 +59,6 @@ class Keep:
 
 KEEP = Keep()
 
-COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
-
-
-Layout = Literal["paper", "compact"]
-"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
-that was trained from scratch and could not read instructions."""
-
-Access = Literal["off", "binary", "fine"]
-"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
-earlier steps (arXiv 2512.04388, appendix B.8)."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlanFormat:
@@ -64,20 +79,15 @@ class PlanFormat:
     worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
 
 
-SOLVE = "Solve the question."
-"""What a step that reads others is asked where the form has no subtasks; a step that reads nothing
-is sent the question alone, as a single worker is."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlanReading:
     """What a text came to."""
 
-    plan: Workflow | Malformed
+    plan: AnyPlan
     forgave: tuple[str, ...] = ()  # what a lenient reader let pass, one sentence each, our words
 
 
-def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:
+def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
     """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
     return examine_plan(form, text, workers).plan
 
@@ -92,19 +102,17 @@ def examine_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> PlanRea
     return PlanReading(plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave)
 
 
-def read_later_plan(
-    form: PlanFormat, text: str, workers: Sequence[str]
-) -> Workflow | Malformed | Keep:
+def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
     """Return what a conductor says in a later round: a new plan, or that the answer stands."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
-def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
+def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
     """Return a later round's plan with three empty lists understood."""
     return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
-def restrict_plan(form: PlanFormat, plan: Workflow) -> Workflow | Malformed:
+def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
     """Return a plan as its form allows it to run: subtasks, access and a single worker forced.
 
     With `access="off"` no step reads another, whatever the plan says; `"binary"` refuses a step
@@ -123,13 +131,6 @@ def _restrict_step(form: PlanFormat, step: Step) -> Step:
     if not form.subtasks:
         step = replace(step, subtask=SOLVE if step.reads else "")
     return replace(step, worker=form.worker) if form.worker else step
-
-
-STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
-"""Without control characters; the escapes are those that every reader understands."""
-OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
-_SPECIAL = "\\[](){}|*+?.^$"
 
 
 @lru_cache(maxsize=256)

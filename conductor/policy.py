@@ -47,6 +47,10 @@ from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
 from harness.system import System, SystemCard, malformed
 from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
+ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
+ReplyStyle = Literal["lists", "json"]
+FURTHER = 1  # rounds after the first, as in the paper's training
+
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
@@ -121,9 +125,6 @@ def _total_usd(replies: Sequence[Reply]) -> Decimal:
     if unpriced:
         raise WorkerError(f"{unpriced} has no price, so a dollar budget cannot hold")
     return sum((reply.usd for reply in replies if reply.usd), Decimal(0))
-
-
-ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
 
 
 @dataclass(slots=True)
@@ -241,8 +242,6 @@ def first_request(
     return conductor, chat, {name: held for name, held in noted.items() if held}
 
 
-ReplyStyle = Literal["lists", "json"]
-
 CONDUCTOR_PROMPTED = SystemCard(
     name="conductor-prompted",
     solver="conductor/conductor_prompted",
@@ -277,7 +276,6 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
     ),
 )
 
-FURTHER = 1  # rounds after the first, as in the paper's training
 
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",

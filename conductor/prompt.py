@@ -22,6 +22,86 @@ LEAST_SHOWN = 2
 """The fewest workers that a random number of them can be: with one there is nobody to choose. The
 paper restricts each question of its fine-tuning to a random k-model subset (section 3.2); how k is
 drawn is not published, so ours is uniform."""
+ROLE = """\
+You direct a group of language models with different strengths. You never answer a question
+yourself: you write a plan, and the models you pick carry it out.
+
+Below you find a user question and a numbered list of the available models. Write a plan of
+at most {max_steps} steps. A step is three things: the number of the model that does it, a subtask
+in plain words, and which earlier steps that model may read. A subtask can ask a model to solve the
+question from scratch, to do one part of it, to look something up, to improve or check earlier work,
+or to do anything else that helps the models after it.
+
+How the plan is run: steps run in order. Each model is sent the user question and its own subtask.
+If its access entry allows, it also sees the subtasks and replies of earlier steps, as the earlier
+turns of a conversation. The reply of the last step is returned to the user as the answer, so the
+last step must give the final answer in the form that the question asks for.
+"""
+
+LISTS = """\
+Think about the question first, as long as you need. Then end with exactly these three Python lists,
+all of the same length, one entry per step:
+
+model_id = [...]      # whole numbers from the list of models
+subtasks = [...]      # {subtasks}
+access_list = [...]   # {access}
+"""
+
+JSON = """\
+Think about the question first, as long as you need. Then end with exactly one JSON object with
+these three keys, all lists of the same length, one entry per step:
+
+{{"model_id": [...], "subtasks": [...], "access_list": [...]}}
+
+model_id: whole numbers from the list of models
+subtasks: {subtasks}
+access_list: {access}
+"""
+
+ADVICE = """\
+Use few steps for easy questions. Steps that do not read each other cost less time.
+"""
+
+SUBTASKS = "strings"
+NO_SUBTASKS = 'one "" per step: every model is asked to solve the question'
+
+ACCESS = {
+    "off": "one [] per step: no model reads the work of another",
+    "binary": '[] to read nothing, ["all"] to read all earlier steps',
+    "fine": '[] to read nothing, ["all"] to read all earlier steps, [0, 2] those (from 0)',
+}
+
+EXAMPLES_HEAD = "Here are {number} examples, written for another group of seven models."
+EXAMPLE_HEAD = "Here is an example, written for another group of seven models."
+_NUMBERS = ("no", "one", "two", "three", "four")
+QUESTION = "USER QUESTION:"
+MODELS = "AVAILABLE LANGUAGE MODELS:"
+
+RETRY = """\
+This plan cannot be run: {reason}.
+Write it again: end with the three Python lists model_id, subtasks and access_list, in this order,
+of equal length and with at most {max_steps} entries each."""
+
+RETRY_JSON = """\
+This plan cannot be run: {reason}.
+Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
+of equal length and with at most {max_steps} entries each."""
+
+LATER_ROUND = """\
+Your plan has been carried out. The reply of its last step, which is the answer so far, was:
+
+{reply}
+
+You may write one more plan, of at most {max_steps} steps and in the same form, to check this
+answer, to improve it or to begin anew. {access}
+The reply of the new plan's last step is then returned to the user. If the answer so far is good,
+leave all three lists empty, and it is returned as it is."""
+
+LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
+LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
+COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
+COMPACT_MODELS = "Models:"
+COMPACT_PLAN = "Plan:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,60 +238,6 @@ def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
     return ShownWorkers(shown, order, seed)
 
 
-ROLE = """\
-You direct a group of language models with different strengths. You never answer a question
-yourself: you write a plan, and the models you pick carry it out.
-
-Below you find a user question and a numbered list of the available models. Write a plan of
-at most {max_steps} steps. A step is three things: the number of the model that does it, a subtask
-in plain words, and which earlier steps that model may read. A subtask can ask a model to solve the
-question from scratch, to do one part of it, to look something up, to improve or check earlier work,
-or to do anything else that helps the models after it.
-
-How the plan is run: steps run in order. Each model is sent the user question and its own subtask.
-If its access entry allows, it also sees the subtasks and replies of earlier steps, as the earlier
-turns of a conversation. The reply of the last step is returned to the user as the answer, so the
-last step must give the final answer in the form that the question asks for.
-"""
-
-LISTS = """\
-Think about the question first, as long as you need. Then end with exactly these three Python lists,
-all of the same length, one entry per step:
-
-model_id = [...]      # whole numbers from the list of models
-subtasks = [...]      # {subtasks}
-access_list = [...]   # {access}
-"""
-
-JSON = """\
-Think about the question first, as long as you need. Then end with exactly one JSON object with
-these three keys, all lists of the same length, one entry per step:
-
-{{"model_id": [...], "subtasks": [...], "access_list": [...]}}
-
-model_id: whole numbers from the list of models
-subtasks: {subtasks}
-access_list: {access}
-"""
-
-ADVICE = """\
-Use few steps for easy questions. Steps that do not read each other cost less time.
-"""
-
-SUBTASKS = "strings"
-NO_SUBTASKS = 'one "" per step: every model is asked to solve the question'
-
-ACCESS = {
-    "off": "one [] per step: no model reads the work of another",
-    "binary": '[] to read nothing, ["all"] to read all earlier steps',
-    "fine": '[] to read nothing, ["all"] to read all earlier steps, [0, 2] those (from 0)',
-}
-
-EXAMPLES_HEAD = "Here are {number} examples, written for another group of seven models."
-EXAMPLE_HEAD = "Here is an example, written for another group of seven models."
-_NUMBERS = ("no", "one", "two", "three", "four")
-
-
 @dataclass(frozen=True, slots=True)
 class Example:
     """A worked plan; the texts are ours."""
@@ -275,35 +301,6 @@ First settle what is asked, then compute, then check against the timetable, then
         ((), ("all",), ("all",), ("all",)),
     ),
 )
-
-QUESTION = "USER QUESTION:"
-MODELS = "AVAILABLE LANGUAGE MODELS:"
-
-RETRY = """\
-This plan cannot be run: {reason}.
-Write it again: end with the three Python lists model_id, subtasks and access_list, in this order,
-of equal length and with at most {max_steps} entries each."""
-
-RETRY_JSON = """\
-This plan cannot be run: {reason}.
-Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
-of equal length and with at most {max_steps} entries each."""
-
-LATER_ROUND = """\
-Your plan has been carried out. The reply of its last step, which is the answer so far, was:
-
-{reply}
-
-You may write one more plan, of at most {max_steps} steps and in the same form, to check this
-answer, to improve it or to begin anew. {access}
-The reply of the new plan's last step is then returned to the user. If the answer so far is good,
-leave all three lists empty, and it is returned as it is."""
-
-LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
-LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
-COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
-COMPACT_MODELS = "Models:"
-COMPACT_PLAN = "Plan:"
 
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:

@@ -51,6 +51,7 @@ from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
+MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,6 @@ class Discounted:
         """Return the base's reward, discounted in a first round."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value
-
-
-MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,12 @@ from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed, Workflow
 
 VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
+ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
+"""What a recorded verdict can be the verdict of: one worker, asked the question itself. Workers
+are bare ordinals in a fixed order: 16 names would be most of a small model's prompt, and what it
+learns of a worker comes from rewards, not from a name."""
+NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +144,6 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
         )
 
 
-_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
-
-
 @dataclass(frozen=True, slots=True)
 class _VerdictSuite:  # what is judged is in none of its splits
     name: str
@@ -204,12 +207,6 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
         workers=workers,
         sha256=digest,
     )
-
-
-ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""What a recorded verdict can be the verdict of: one worker, asked the question itself. Workers
-are bare ordinals in a fixed order: 16 names would be most of a small model's prompt, and what it
-learns of a worker comes from rewards, not from a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +291,6 @@ class VerdictReward:
         value = None if grade is None else self.values.of(status, grade)
         parts = {"correct": grade, "parsed": parsed}
         return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=why)
-
-
-NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:

@@ -27,6 +27,8 @@ from harness.errors import UserError
 from harness.files import read_toml
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
+SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
+"""What a warm start sees of a form, beside whether steps may read others."""
 
 
 class _AblationRow(ConfigSection):
@@ -121,10 +123,6 @@ def training_finished(config: TrainingConfig, out: Path) -> bool:
         return False
     made = lines[-1]["step"]
     return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
-
-
-SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
-"""What a warm start sees of a form, beside whether steps may read others."""
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:

@@ -17,6 +17,11 @@ from harness.errors import UserError
 from harness.files import parse_toml, read_toml
 from harness.records import SEED
 
+LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
+
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
 
 def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
     """Refuse a model that has no room for a look-up; a UserError names the sizes that have."""
@@ -25,12 +30,6 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
             f"[model.from_scratch] look_up needs 2 layers or more, {len(LOOK_BACK)} heads and "
             "2 kv_heads."
         )
-
-
-LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
-
-
-CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def read_tables(path: Path) -> dict[str, Any]:

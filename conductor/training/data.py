@@ -35,6 +35,62 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
+COLUMNS = ("suite", "question", "epoch", "workers", "first")
+SEEDS = 1 << 24  # rows of one seed before another's subsets come again
+Floats = NDArray[np.float64]
+STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
+MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
+EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
+ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
+GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
+"""Words that say nothing about who should do what."""
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+Prior = Literal["cards", "kinds"]
+
+PHRASES: Mapping[str, tuple[str, ...]] = {
+    "solve": ("Solve the question", "Answer the question", "Work out the result"),
+    "gather": (
+        "Write down the facts that the question needs",
+        "Look up what is needed",
+        "List the values and formulas",
+    ),
+    "use": (
+        "Use the work above to answer the question",
+        "Compute the result with the facts above",
+        "Put the values above in and solve",
+    ),
+    "check": (
+        "Check the work above and correct it",
+        "Verify the reply above",
+        "Recompute the result above",
+    ),
+    "finish": ("State the final answer", "Pick the best answer above"),
+    "program": ("Write the program", "Write the code in Python"),
+    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
+}
+"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
+
+ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
+ENDINGS = (".", " step by step.", " and be brief.", " with care.")
+
+SHAPES: tuple[tuple[str, ...], ...] = (
+    ("solve",),
+    ("program",),
+    ("gather", "use"),
+    ("solve", "check"),
+    ("program", "check"),
+    ("plan", "use"),
+    ("gather", "use", "check"),
+    ("gather", "use", "finish"),
+    ("solve", "|solve", "finish"),
+    ("gather", "use", "gather", "use"),
+)
+"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
+
+FLOOR = 1e-6
+MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
@@ -50,9 +106,6 @@ class TrainingRow:
         """Return the row as TRL's data set has it."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         return {**plain, "workers": list(self.workers)}
-
-
-COLUMNS = ("suite", "question", "epoch", "workers", "first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +146,6 @@ def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
         replace(row, workers=shown_workers(draw.workers, row.question, drawn))
         for row, drawn in zip(rows, each, strict=True)
     ]
-
-
-SEEDS = 1 << 24  # rows of one seed before another's subsets come again
 
 
 def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
@@ -146,17 +196,6 @@ class PromptBuilder:
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
         rows = (TrainingRow(*ids, tuple(workers), first) for *ids, workers, first in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
-
-
-Floats = NDArray[np.float64]
-STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
-MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
-EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
-ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
-GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
-"""Words that say nothing about who should do what."""
-
-_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,52 +259,6 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
     vector = np.log1p(vector) * weights
     length = float(np.sqrt((vector**2).sum()))
     return vector / length if length else vector
-
-
-Prior = Literal["cards", "kinds"]
-
-PHRASES: Mapping[str, tuple[str, ...]] = {
-    "solve": ("Solve the question", "Answer the question", "Work out the result"),
-    "gather": (
-        "Write down the facts that the question needs",
-        "Look up what is needed",
-        "List the values and formulas",
-    ),
-    "use": (
-        "Use the work above to answer the question",
-        "Compute the result with the facts above",
-        "Put the values above in and solve",
-    ),
-    "check": (
-        "Check the work above and correct it",
-        "Verify the reply above",
-        "Recompute the result above",
-    ),
-    "finish": ("State the final answer", "Pick the best answer above"),
-    "program": ("Write the program", "Write the code in Python"),
-    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
-}
-"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
-
-ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
-ENDINGS = (".", " step by step.", " and be brief.", " with care.")
-
-SHAPES: tuple[tuple[str, ...], ...] = (
-    ("solve",),
-    ("program",),
-    ("gather", "use"),
-    ("solve", "check"),
-    ("program", "check"),
-    ("plan", "use"),
-    ("gather", "use", "check"),
-    ("gather", "use", "finish"),
-    ("solve", "|solve", "finish"),
-    ("gather", "use", "gather", "use"),
-)
-"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
-
-FLOOR = 1e-6
-MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,8 +315,6 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
     )
 
 
-# --- calls and dollars --------------------------------------------------------------------------
-
 BYTES_PER_TOKEN = 4  # of English text, roughly; a tokenizer trained on the spot has more
 SHORT = 100  # tokens of a short reply
 
@@ -389,9 +387,6 @@ def _plan(training: TrainingJob, name: str, asked: int, steps: int, share: float
 def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | None:
     price = training.book.price(training.spec.worker(name).price_ref)
     return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
-
-
-# --- as text ------------------------------------------------------------------------------------
 
 
 def estimate_text(training: TrainingJob) -> str:

@@ -46,9 +46,6 @@ Sharding = Literal["", "zero", "zero3", "fsdp"]
 Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
 
 
-# --- the processes of one training ---------------------------------------------------------------
-
-
 def process_rank() -> int:
     """Return which of the processes that a launcher started this is, from 0."""
     return int(os.environ.get("RANK", "0"))
@@ -109,9 +106,6 @@ def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) ->
     if most is not None:
         parts.append(f"${most / processes:,.2f}, divided anew at every step")
     return f"each of {processes} processes: {', '.join(parts)}"
-
-
-# --- options ------------------------------------------------------------------------------------
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
@@ -346,9 +340,6 @@ def lora_config(config: TrainingConfig) -> Any | None:
         target_modules=modules if isinstance(modules, str) else list(modules),
         task_type="CAUSAL_LM",
     )
-
-
-# --- dynamic sampling ---------------------------------------------------------------------------
 
 
 class PlanWriter(Protocol):

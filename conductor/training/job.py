@@ -271,9 +271,6 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
     return [one if one.row.suite in public else saying(one.row, "") for one in shown]
 
 
-# --- what is refused before a model is loaded or a worker asked -------------------------------
-
-
 def check_job(training: TrainingJob) -> None:
     """Raise UserError for whatever of a training can be refused without a model or a worker."""
     config = training.config
@@ -295,9 +292,6 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
         raise UserError(
             f"[model] path: there is no folder {path}; train what it begins with first."
         )
-
-
-# --- its reward -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

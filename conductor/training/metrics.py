@@ -13,6 +13,10 @@ from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow
 
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
+NESTED = {"suites": "suite", "workers": "worker"}
+Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
+GRADED = {f"status/{status.value}" for status in VALUED}
+"""Of what a line counts; the others have no value."""
 
 
 @dataclass(slots=True)
@@ -110,9 +114,6 @@ def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
     return {f"validation/{key}": float(one) for key, one in flat.items() if one is not None}
 
 
-NESTED = {"suites": "suite", "workers": "worker"}
-
-
 def worker_shares(seen: StepResults, read: ReadPlan) -> dict[str, float]:
     """Return each worker's share of the steps of the plans that could be read."""
     count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
@@ -127,9 +128,6 @@ def mean(values: Sequence[float]) -> float | None:
     (None, 1.5)
     """
     return sum(values) / len(values) if values else None
-
-
-Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
 
 
 @dataclass
@@ -215,7 +213,3 @@ def ungraded_text(validation: Validation) -> str:
     return (
         f"{count} of {validation['questions']} held-out questions have no grade ({', '.join(why)})"
     )
-
-
-GRADED = {f"status/{status.value}" for status in VALUED}
-"""Of what a line counts; the others have no value."""

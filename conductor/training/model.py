@@ -160,8 +160,6 @@ def _copied(back: int, words: int) -> slice:
     return slice(words + at * width, words + (at + 1) * width)
 
 
-# --- from nothing -------------------------------------------------------------------------------
-
 PAD, END = "<|pad|>", "<|end|>"
 
 
@@ -240,9 +238,6 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     made.chat_template = CHAT_TEMPLATE
     made.padding_side = "left"
     return made
-
-
-# --- the warm start: cross-entropy on random valid plans, new ones in every step ------------------
 
 
 def warm_start(

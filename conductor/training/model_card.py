@@ -61,6 +61,80 @@ GRAMMAR = frozenset(
 """Every subtask that a warm start can have written."""
 _WORD = re.compile(r"[^\W_]+")
 VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))  # its words
+CARD = """\
+---
+library_name: transformers
+tags: [podium, conductor, grpo]
+---
+# A conductor trained by podium
+
+It writes workflows for the pool `{pool}`; it answers no question itself. How it is asked and read
+is in `podium.json`. {label}
+
+| | |
+|---|---|
+| made of | {model} |
+| steps of GRPO | {steps} |
+| seed | {seed} |
+| reward | `{reward}`: {worth} |
+| pool | `{pool}`, sha256 `{pool_sha}` |
+| workers | {workers} |
+| price book | `{prices}`, sha256 `{prices_sha}` |
+| code | {code} |
+
+## Data
+
+| suite | version | data revision | train questions | sha256 of their ids |
+|---|---|---|---|---|
+{data}
+
+{left_out} of the suites' train questions were left out because an eval split asks them.
+
+## Validation
+
+{validation}
+
+## What it asks its workers
+
+{said}
+
+## Configuration
+
+```json
+{config}
+```
+
+Versions: {versions}.
+"""
+
+HELD = """It knows workers by their cards. Seated on any pool its
+decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
+WORTH = {
+    "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
+    "plain": "1 right, 0 otherwise",
+    "cost-aware": "as published, less a share for cost where the answer is right (podium's own)",
+}
+OPTIMISTIC = """
+
+A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
+is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
+nothing: the suites' `eval` split, or what a study's split keeps for judging."""
+LOGS = (MANIFEST, METRICS, WARM, CPU)  # of each seed; plans and the ledger stay with the run
+KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+        "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
+"""Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
+"""
+Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
+
+RELEASE_NOTE = """
+## Released
+
+Seed {seed} of {seeds}: the median by validation ({values}); equal ones go by seed. Weights are
+stored as {kind}: {equal} of {asked} greedy plans on the validation questions are those of float32.
+Each value is the highest of its seed's validations, so it is optimistic: the `eval` split, which
+picked nothing, is what to quote.
+The log of every seed is in `log/`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,66 +237,6 @@ def _said(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
     return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
 
 
-CARD = """\
----
-library_name: transformers
-tags: [podium, conductor, grpo]
----
-# A conductor trained by podium
-
-It writes workflows for the pool `{pool}`; it answers no question itself. How it is asked and read
-is in `podium.json`. {label}
-
-| | |
-|---|---|
-| made of | {model} |
-| steps of GRPO | {steps} |
-| seed | {seed} |
-| reward | `{reward}`: {worth} |
-| pool | `{pool}`, sha256 `{pool_sha}` |
-| workers | {workers} |
-| price book | `{prices}`, sha256 `{prices_sha}` |
-| code | {code} |
-
-## Data
-
-| suite | version | data revision | train questions | sha256 of their ids |
-|---|---|---|---|---|
-{data}
-
-{left_out} of the suites' train questions were left out because an eval split asks them.
-
-## Validation
-
-{validation}
-
-## What it asks its workers
-
-{said}
-
-## Configuration
-
-```json
-{config}
-```
-
-Versions: {versions}.
-"""
-
-HELD = """It knows workers by their cards. Seated on any pool its
-decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
-WORTH = {
-    "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
-    "plain": "1 right, 0 otherwise",
-    "cost-aware": "as published, less a share for cost where the answer is right (podium's own)",
-}
-OPTIMISTIC = """
-
-A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
-is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
-nothing: the suites' `eval` split, or what a study's split keeps for judging."""
-
-
 def describe_checkpoint(
     training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
 ) -> None:
@@ -316,24 +330,6 @@ def said_text(run: Path) -> str:
         f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
         f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
     )
-
-
-LOGS = (MANIFEST, METRICS, WARM, CPU)  # of each seed; plans and the ledger stay with the run
-KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-        "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
-"""Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
-"""
-Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
-
-RELEASE_NOTE = """
-## Released
-
-Seed {seed} of {seeds}: the median by validation ({values}); equal ones go by seed. Weights are
-stored as {kind}: {equal} of {asked} greedy plans on the validation questions are those of float32.
-Each value is the highest of its seed's validations, so it is optimistic: the `eval` split, which
-picked nothing, is what to quote.
-The log of every seed is in `log/`.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from harness.rewards.outcome import RewardItem
 from harness.rewards.trainers import run_in_loop
 
 KEPT = "first_rounds.json"
+Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,6 @@ def _read_rounds(folder: Path) -> str | None:
             "that must not be published leaves none): begin anew with --out."
         )
     return None
-
-
-Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions
 
 
 @dataclass(frozen=True, slots=True)

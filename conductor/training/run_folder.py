@@ -44,6 +44,8 @@ FREE = (
     *("reward.max_usd", "reward.concurrency", "reward.rpm"),
 )
 """What may differ of a configuration when a run is resumed: it changes no step."""
+SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+CPU = "cpu.jsonl"
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
@@ -241,9 +243,6 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
-SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-
-
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
     """Raise UserError for a checkpoint of another architecture or tokenizer than is trained."""
     path = checkpoint / "config.json"
@@ -269,9 +268,6 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     """Return the configuration that a manifest holds."""
     return TrainingConfig.model_validate(manifest["config"])
-
-
-CPU = "cpu.jsonl"
 
 
 class CpuClock:

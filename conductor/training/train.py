@@ -118,9 +118,6 @@ def _story(run: _Run) -> str:
     return _keep_last(run, trainer)
 
 
-# --- load and warm start ------------------------------------------------------------------------
-
-
 def _first_model(run: _Run) -> tuple[Any, Any]:
     """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
     config = run.job.config
@@ -149,9 +146,6 @@ def _make_start(run: _Run) -> None:
     tokenizer.save_pretrained(part)
     describe_checkpoint(job, part, 0, None)
     part.rename(start)
-
-
-# --- GRPO and validation ------------------------------------------------------------------------
 
 
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
@@ -222,9 +216,6 @@ def _make_steps(run: _Run, trainer: Any) -> None:
         state.ended = state.ended or "stopped, for the money is spent"
 
 
-# --- keep ---------------------------------------------------------------------------------------
-
-
 def _keep_last(run: _Run, trainer: Any) -> str:
     state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / LAST
     trainer.save_model(str(last))
@@ -236,9 +227,6 @@ def _keep_last(run: _Run, trainer: Any) -> str:
         best = f"Best validation {state.best:.3f} at step {state.best_step}, in {run.out / BEST}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
-
-
-# --- around it ----------------------------------------------------------------------------------
 
 
 @contextmanager

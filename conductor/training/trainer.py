@@ -104,9 +104,6 @@ def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
     return plain.with_transform(prompts.render)
 
 
-# --- validation ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Validator:
     """Greedy plans for fixed questions, and what they are worth, whatever model writes them.
@@ -168,9 +165,6 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
     each = -(-len(rows) // processes)
     mine = list(rows[rank::processes])
     return [*mine, *list(rows[-1:]) * (each - len(mine))]
-
-
-# --- the trainer --------------------------------------------------------------------------------
 
 
 class ConductorTrainer(Trainer):
@@ -276,9 +270,6 @@ def gathered(seen: StepResults) -> StepResults:
 def agreed(why: str) -> str:
     """Return a reason to end that any process has: all of them end, or none."""
     return next((said for said in gather([why]) if said), "")
-
-
-# --- between its steps --------------------------------------------------------------------------
 
 
 class StepCallback(Callback):
