@@ -49,13 +49,9 @@ class CheckpointInfo:
     steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
     rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
     weights_sha256: str = ""  # of model.safetensors; filled in when it is written
-    openings: tuple[str, ...] = ()
-    """First words of the cards that it was shown; empty in older files, whose pool may have them.
-    """
+    openings: tuple[str, ...] = ()  # first words of cards that it was shown; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
-    drawn: bool | None = None
-    """Whether each question of its training was shown other workers, or the same in another order.
-    None in files that are older than the question: there what reads cards is taken for such."""
+    drawn: bool | None = None  # whether workers or their order changed; None: an older file
     schema: Literal[1] = 1
 
     @property

@@ -44,7 +44,6 @@ from harness.request import request_digest, sample_index
 from harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-"""The template of a checkpoint that is embedded: the contents, and nothing between them."""
 
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread

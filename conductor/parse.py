@@ -39,7 +39,6 @@ STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
 _JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
 _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
-"""A complete string, a bracket, or the quote of a string that is never closed."""
 ROUND = "a list stood in round brackets"
 QUOTES = "a text stood in typographic quotes"
 BREAK = "a text went over several lines"

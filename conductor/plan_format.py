@@ -27,11 +27,8 @@ that was trained from scratch and could not read instructions."""
 Access = Literal["off", "binary", "fine"]
 """`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
 earlier steps (arXiv 2512.04388, appendix B.8)."""
-SOLVE = "Solve the question."
-"""What a step that reads others is asked where the form has no subtasks; a step that reads nothing
-is sent the question alone, as a single worker is."""
-STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
-"""Without control characters; the escapes are those that every reader understands."""
+SOLVE = "Solve the question."  # of a step that reads others, where the form has no subtasks
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
 """What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
 _SPECIAL = "\\[](){}|*+?.^$"

@@ -56,9 +56,7 @@ FURTHER = 1  # rounds after the first, as in the paper's training
 class RoundLimits:
     """How often a conductor is asked again, and what all rounds together may take."""
 
-    further: int = 1
-    """After the first round. The paper trains with one; it says of its test only that it needs
-    less than twice the calls."""
+    further: int = 1  # after the first round; the paper trains with one
     max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
     max_usd: Decimal | None = None
     """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""

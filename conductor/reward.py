@@ -162,8 +162,7 @@ class RateLimiter:
     rates: PoolLimits
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
-    _next: dict[str, float] = field(default_factory=dict[str, float])
-    """By worker: when its next call may begin."""
+    _next: dict[str, float] = field(default_factory=dict[str, float])  # by worker: when
     _limiters: RunVar[anyio.CapacityLimiter] = field(
         default_factory=lambda: RunVar[anyio.CapacityLimiter]("podium calls at once")
     )
@@ -415,8 +414,7 @@ class RewardConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: what the dearest right answer loses (`CostAware`)."""
+    cost_weight: float = Field(default=0.0, ge=0, le=1)  # what the dearest right answer loses
     cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
     cost_by: CostBy = "usd"
     concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together

@@ -39,9 +39,7 @@ from harness.workflow import Malformed, Workflow
 VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""What a recorded verdict can be the verdict of: one worker, asked the question itself. Workers
-are bare ordinals in a fixed order: 16 names would be most of a small model's prompt, and what it
-learns of a worker comes from rewards, not from a name."""
+"""One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
 NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
 
 

@@ -9,20 +9,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from conductor.training import run_folder
 from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
 from conductor.training.job import TrainingJob
 from conductor.training.metrics import owed_validation
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.run_folder import (
-    LAST,
-    MANIFEST,
-    METRICS,
-    START,
-    flatten,
-    job_manifest,
-    read_lines,
-    write_json,
-)
 from harness.errors import UserError
 from harness.files import read_toml
 
@@ -40,8 +31,7 @@ class _AblationRow(ConfigSection):
 class _AblationFile(ConfigSection):
     config: str
     reference: str
-    all: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Settings of every row, the reference included."""
+    all: dict[str, Any] = Field(default_factory=dict[str, Any])  # of every row
     ablations: dict[str, _AblationRow] = Field(min_length=1)
 
 
@@ -106,7 +96,7 @@ def _ablation(name: str, said: _AblationRow, file: _AblationFile, path: Path) ->
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
     """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
-    found = {key[1:]: value for key, value in flatten(nested, "").items()}
+    found = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
     if "pool.name" in found:
         found["pool.name"] = _beside(found["pool.name"], path)
     return [f"{key}={json.dumps(value)}" for key, value in found.items()]
@@ -118,11 +108,11 @@ def _beside(name: str, path: Path) -> str:
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:
     """Return whether a training has made all its steps and kept its last model."""
-    lines = read_lines(out / METRICS)
+    lines = run_folder.read_lines(out / run_folder.METRICS)
     if not lines or owed_validation(config, lines):
         return False
-    made = lines[-1]["step"]
-    return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
+    made, last = lines[-1]["step"], out / run_folder.LAST / "podium.json"
+    return made >= int(config.grpo.get("max_steps", 0)) and last.is_file()
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
@@ -147,21 +137,21 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
 
     The weights would be the same (a test compares them); only their making is saved.
     """
-    out, said = training.request.out, job_manifest(training)
-    if (out / MANIFEST).exists() or training.config.warm_start.kind == "none":
+    out, said = training.request.out, run_folder.job_manifest(training)
+    if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     for folder in others:
-        if (folder / START / "config.json").is_file() and _alike(folder, said):
-            part = out / f"{START}.part"
+        if (folder / run_folder.START / "config.json").is_file() and _alike(folder, said):
+            part = out / f"{run_folder.START}.part"
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(folder / START, part)
+            shutil.copytree(folder / run_folder.START, part)
             describe_checkpoint(training, part, 0, None)
-            part.rename(out / START)
-            write_json(out / MANIFEST, said)
+            part.rename(out / run_folder.START)
+            run_folder.write_json(out / run_folder.MANIFEST, said)
             return folder
     return None
 
 
 def _alike(folder: Path, said: Mapping[str, Any]) -> bool:
-    before = json.loads((folder / MANIFEST).read_text())
+    before = json.loads((folder / run_folder.MANIFEST).read_text())
     return warm_start_key(before) == warm_start_key(json.loads(json.dumps(said, default=str)))

@@ -102,9 +102,7 @@ class FromScratch(ConfigSection):
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
     tied: bool = True  # whether the last layer reads the embedding backwards
-    embeddings: int | None = Field(default=None, gt=256)
-    """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
-    a published one, of which no tokenizer is at hand."""
+    embeddings: int | None = Field(default=None, gt=256)  # rows, where they are more than tokens
     look_up: bool = False  # whether attention begins as a look-up by words (model.py)
 
 
@@ -121,8 +119,7 @@ class PoolPart(ConfigSection):
     """Which workers are conducted, and which of them a question's prompt shows (prompt.py)."""
 
     name: str
-    shown: int | Literal["random"] | None = None
-    """So many of them for every question, or a random number; None: all."""
+    shown: int | Literal["random"] | None = None  # None: all
     order: Literal["pool", "random"] = "pool"
 
 
@@ -131,8 +128,7 @@ class SuitesPart(ConfigSection):
 
     names: tuple[str, ...] = Field(min_length=1)
     train: int | None = Field(default=None, ge=1)  # first questions of each train split; None: all
-    weights: dict[str, float] = Field(default_factory=dict[str, float])
-    """Share of a suite in the draws, by name; one that is not named has its share of questions."""
+    weights: dict[str, float] = Field(default_factory=dict[str, float])  # by name, of the draws
     box: str | None = None  # where programs run; None: the usual box
 
 
@@ -153,8 +149,7 @@ class WarmStart(ConfigSection):
     learning_rate: float = Field(default=3e-3, gt=0)
     options: dict[str, float | int | bool | str] = Field(
         default_factory=dict[str, float | int | bool | str]
-    )
-    """What else the recipe takes (`PlanRecipe` in data.py)."""
+    )  # `PlanRecipe` in data.py
 
 
 class RecursionPart(ConfigSection):

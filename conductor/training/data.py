@@ -43,7 +43,6 @@ MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, no
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
-"""Words that say nothing about who should do what."""
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 Prior = Literal["cards", "kinds"]
@@ -270,8 +269,7 @@ class PlanRecipe:
     trust: float = 0.6  # chance that a step's worker is drawn by the prior, not evenly
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes. Two cards that begin with
-    one word are not told apart."""
+    what a model can learn to look up where the order of workers changes."""
     later: float = 0.5  # chance of a later round, where the training has such
     keep: float = 0.5  # chance that a later round keeps the answer that there is
 

@@ -496,7 +496,6 @@ SPREADS = (
     (DeviceSpread(4, "zero3"), "ZeRO-3 over 4"),
     (DeviceSpread(8, "zero3"), "ZeRO-3 over 8"),
 )
-"""The ways of the launch files, as an estimate lists them."""
 
 
 def _memory_line(name: str, memory: DeviceMemory) -> str:

@@ -36,9 +36,7 @@ NUMBERS = (
 """Fields that are numbers, known where TRL is not installed; `_refuse_unknown_fields` knows all."""
 
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
-WAITING_S = 7200
-"""How long processes wait for the first one, which alone has validations and first plans carried
-out; torch's own limit is less than workers may take."""
+WAITING_S = 7200  # for the first process, which alone validates; workers may take long
 
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""

@@ -302,8 +302,7 @@ class TrainingRewards:
     validation: RewardRecorder
     stopped: Callable[[], str] = str  # why no worker is asked, for money; empty while there is
     spent: Callable[[], Decimal] = Decimal
-    """Dollars that are gone in all processes, earlier sessions included. All processes call it
-    together; it divides what is left of the limit among them anew."""
+    """By all processes and earlier sessions; all call it together, and it divides what is left."""
     answerer: PlanAnswerer | None = None  # who carries plans out; None on recorded verdicts
 
 

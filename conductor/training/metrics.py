@@ -144,8 +144,7 @@ class TrainingState:
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step
-    resampled: dict[str, float] = field(default_factory=dict[str, float])
-    """What dynamic sampling came to in the running step (`Resampling`)."""
+    resampled: dict[str, float] = field(default_factory=dict[str, float])  # by `Resampling`
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -27,24 +27,10 @@ from conductor.embedded import open_checkpoint
 from conductor.plan_format import read_plan
 from conductor.prompt import first_word
 from conductor.qwen2 import DecodeOptions, decode
+from conductor.training import run_folder
 from conductor.training.data import ENDINGS, PHRASES
 from conductor.training.job import TrainingJob
 from conductor.training.metrics import replay_state
-from conductor.training.run_folder import (
-    BEST,
-    CPU,
-    LAST,
-    MANIFEST,
-    METRICS,
-    PLANS,
-    START,
-    WARM,
-    code_revision,
-    config_of,
-    graders_in,
-    job_manifest,
-    read_lines,
-)
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
@@ -119,11 +105,10 @@ OPTIMISTIC = """
 A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
 is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
 nothing: the suites' `eval` split, or what a study's split keeps for judging."""
-LOGS = (MANIFEST, METRICS, WARM, CPU)  # of each seed; plans and the ledger stay with the run
+LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM, run_folder.CPU)  # of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
-"""Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
-"""
+# Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 
 RELEASE_NOTE = """
@@ -193,13 +178,13 @@ def _right(said: Sequence[SaidPlan]) -> float | None:
 
 def said_in_training(folder: Path) -> list[SaidPlan]:
     """Return the sampled plans of a training's folder; UserError where it kept no words."""
-    path = folder / MANIFEST
+    path = folder / run_folder.MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder} is no training: it has no {MANIFEST}.")
+        raise UserError(f"{folder} is no training: it has no {run_folder.MANIFEST}.")
     manifest: dict[str, Any] = json.loads(path.read_text())
-    form, workers = config_of(manifest).form, tuple(manifest["pool"]["workers"])
+    form, workers = run_folder.config_of(manifest).form, tuple(manifest["pool"]["workers"])
     found: list[SaidPlan] = []
-    for line in read_lines(folder / PLANS):
+    for line in run_folder.read_lines(folder / run_folder.PLANS):
         if "completion" not in line:
             raise UserError(f"{folder} kept no words of plans: its questions are not published.")
         shown = tuple(line.get("workers") or workers)
@@ -256,7 +241,7 @@ def describe_checkpoint(
         taught=taught_digests(asked, training.parts.bare),
         seed=config.run.seed,
         reward=config.reward.name,
-        code=code_revision(),
+        code=run_folder.code_revision(),
         prices=training.book.name,
         steps=step,
         rounds=1 if config.recursion else 0,
@@ -280,7 +265,7 @@ def describe_checkpoint(
 
 def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
     """Return the model card: provenance only, no question's text."""
-    manifest, config, spec = job_manifest(training), training.config, training.spec
+    manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
     rows = [
         f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
         f"`{one['train_ids_sha256'][:16]}` |"
@@ -322,7 +307,7 @@ def _validation(label: str, found: Mapping[str, Any] | None) -> str:
 
 def said_text(run: Path) -> str:
     """Return how far the subtasks of the plans that a run has sampled so far are its own."""
-    if not (run / PLANS).is_file():
+    if not (run / run_folder.PLANS).is_file():
         return "Nothing was sampled yet."
     found = wording(said_in_training(run))
     told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
@@ -344,12 +329,12 @@ class SeedRun:
 
 def read_seed(run: Path) -> SeedRun:
     """Return what a run came to; UserError where it is none, or has not ended."""
-    manifest = run / MANIFEST
+    manifest = run / run_folder.MANIFEST
     if not manifest.is_file():
-        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+        raise UserError(f"{run} is no training: it has no {run_folder.MANIFEST}.")
     if not run_ended(run):
         raise UserError(f"The training in {run} has not ended: --resume goes on.")
-    state = replay_state(read_lines(run / METRICS))
+    state = replay_state(run_folder.read_lines(run / run_folder.METRICS))
     if state.best is None:
         raise UserError(
             f"No validation of the training in {run} has a grade: there is no best checkpoint."
@@ -359,10 +344,11 @@ def read_seed(run: Path) -> SeedRun:
 
 def run_ended(run: Path) -> bool:
     """Say whether a training has made all its steps, or has ended by its own rule."""
-    if not (run / LAST / "podium.json").is_file():
+    if not (run / run_folder.LAST / "podium.json").is_file():
         return False
-    config = json.loads((run / MANIFEST).read_text())["config"]
-    lines, patience = read_lines(run / METRICS), config["validation"]["patience"]
+    config = json.loads((run / run_folder.MANIFEST).read_text())["config"]
+    lines = run_folder.read_lines(run / run_folder.METRICS)
+    patience = config["validation"]["patience"]
     if patience is not None and replay_state(lines).since >= patience:
         return True
     last = lines[-1] if lines else {"step": 0}
@@ -385,22 +371,22 @@ def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | 
     _refuse_strangers(seeds)
     chosen = median_seed(seeds).folder
     asked = prompts(chosen)
-    said = _write(chosen / BEST, to, asked, seeds)
+    said = _write(chosen / run_folder.BEST, to, asked, seeds)
     if untrained is not None:
-        said += " " + _write(chosen / START, untrained, asked, seeds)
+        said += " " + _write(chosen / run_folder.START, untrained, asked, seeds)
     return said
 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
     if len({one.seed for one in seeds}) < len(seeds):
         raise UserError("Two of these runs have the same seed: name each seed once.")
-    manifests = [json.loads((one.folder / MANIFEST).read_text()) for one in seeds]
+    manifests = [json.loads((one.folder / run_folder.MANIFEST).read_text()) for one in seeds]
     for manifest in manifests:
         manifest["config"]["run"].pop("seed")
         manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
     if len({json.dumps(one["config"], sort_keys=True) for one in manifests}) > 1:
         raise UserError("These runs were trained by different configurations: release each alone.")
-    if len({json.dumps(graders_in(one), sort_keys=True) for one in manifests}) > 1:
+    if len({json.dumps(run_folder.graders_in(one), sort_keys=True) for one in manifests}) > 1:
         raise UserError(
             "These runs were rewarded by graders of other versions: release each alone."
         )
@@ -414,7 +400,7 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
     about, seed = read_info(source), median_seed(seeds).seed
     which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
     what, reward = f"{about.summary}, {about.reward} reward", about.reward
-    if source.name != BEST:
+    if source.name != run_folder.BEST:
         what, reward = "its warm start, no reward yet", ""
     write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
     values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)

@@ -42,8 +42,7 @@ PINNED = (
 FREE = (
     *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
     *("reward.max_usd", "reward.concurrency", "reward.rpm"),
-)
-"""What may differ of a configuration when a run is resumed: it changes no step."""
+)  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 CPU = "cpu.jsonl"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from conductor.training import run_folder
 from conductor.training.grpo_options import (
     batch_sizes,
     from_first_process,
@@ -35,25 +36,10 @@ from conductor.training.metrics import owed_validation, replay_state
 from conductor.training.model import build_model, load_model, merge_adapters, warm_start
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import FirstPlanMaker, with_later_rounds
-from conductor.training.run_folder import (
-    BEST,
-    LAST,
-    METRICS,
-    PLANS,
-    START,
-    CpuClock,
-    append_line,
-    newest_checkpoint,
-    prepare_folder,
-    read_lines,
-    refuse_foreign_checkpoint,
-    rewind_lines,
-)
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""What torch says, on a GPU and on a CPU, when there is none left."""
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words
 
 SMALLER = (
     "lower per_device_train_batch_size in [grpo] first, then vllm_gpu_memory_utilization or "
@@ -69,20 +55,20 @@ class _Run:
     rewards: TrainingRewards
     newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
-    clock: CpuClock
+    clock: run_folder.CpuClock
     say: Say
 
 
 def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    clock = CpuClock()
+    clock = run_folder.CpuClock()
     check_job(job)
     try:
         with quiet(), open_box(job) as box:
             args = grpo_config(job.config, job.request.out)
             anyio.run(refuse_gullible_graders, job, box and box.box)
-            out = clock.folder = prepare_folder(job)
-            newest = newest_checkpoint(out) if job.request.resume else None
+            out = clock.folder = run_folder.prepare_folder(job)
+            newest = run_folder.newest_checkpoint(out) if job.request.resume else None
             rewards = make_rewards(job, box and box.box, out)
             with memory_said():
                 return _story(_Run(job, out, rewards, newest, args, clock, say))
@@ -103,7 +89,7 @@ def _story(run: _Run) -> str:
     model, tokenizer = _first_model(run)
     run.clock.note(0)
     if run.newest:
-        refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
+        run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
 
     # GRPO, on what the steps before have left; its callback validates and keeps the best model.
     trainer = _trainer(run, model, tokenizer)
@@ -125,11 +111,11 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
         return load_model(config.model.path, config)
     from_first_process(lambda: _make_start(run))
     # As a resumed run does: what is made in memory may differ.
-    return load_model(str(run.out / START), config)
+    return load_model(str(run.out / run_folder.START), config)
 
 
 def _make_start(run: _Run) -> None:
-    job, config, start = run.job, run.job.config, run.out / START
+    job, config, start = run.job, run.job.config, run.out / run_folder.START
     if (start / "config.json").is_file():
         return
     shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
@@ -184,10 +170,11 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
+    lines = run.out / run_folder.METRICS
     if not is_main():  # the first process may not have come to this yet
-        return [line for line in read_lines(run.out / METRICS) if line["step"] <= step]
-    rewind_lines(run.out / PLANS, step)
-    return rewind_lines(run.out / METRICS, step)
+        return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
+    run_folder.rewind_lines(run.out / run_folder.PLANS, step)
+    return run_folder.rewind_lines(lines, step)
 
 
 def _validate_start(run: _Run, trainer: Any) -> bool:
@@ -197,7 +184,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
     if first["validation"] is None:
         return False
     if is_main():
-        append_line(run.out / METRICS, first)
+        run_folder.append_line(run.out / run_folder.METRICS, first)
     trainer.stepping.say_step(first)
     return True
 
@@ -208,7 +195,7 @@ def _make_steps(run: _Run, trainer: Any) -> None:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
-            where = newest_checkpoint(run.out)
+            where = run_folder.newest_checkpoint(run.out)
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
             raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
         trainer.save_before()
@@ -217,14 +204,15 @@ def _make_steps(run: _Run, trainer: Any) -> None:
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
-    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / LAST
+    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / run_folder.LAST
     trainer.save_model(str(last))
     if is_main():
         describe_checkpoint(run.job, last, step, state.validation)
         merge_adapters(run.job.config, run.out)
     best = "No validation has picked a checkpoint"
     if state.best is not None:
-        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {run.out / BEST}"
+        where = run.out / run_folder.BEST
+        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {where}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
 

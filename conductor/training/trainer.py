@@ -24,6 +24,7 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
+from conductor.training import metrics, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
 from conductor.training.grpo_options import (
     CHECKPOINTS,
@@ -34,31 +35,8 @@ from conductor.training.grpo_options import (
     world_size,
 )
 from conductor.training.job import TrainingJob, TrainingRewards, max_usd
-from conductor.training.metrics import (
-    RewardRecorder,
-    StepResults,
-    TrainingState,
-    cut_short,
-    mean,
-    note_validation,
-    step_summary,
-    ungraded_text,
-    validation_due,
-    validation_scalars,
-    worker_shares,
-)
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.run_folder import (
-    BEST,
-    METRICS,
-    PLANS,
-    CpuClock,
-    append_line,
-    newest_checkpoint,
-    peak_gib,
-    rewind_lines,
-)
 from harness.errors import SpendLimit, TooManyMasked, UserError
 from harness.rewards.outcome import RewardItem, Status
 from harness.rewards.trainers import run_in_loop
@@ -67,7 +45,7 @@ Trainer: Any = GRPOTrainer
 Callback: Any = TrainerCallback
 gather: Any = gather_object
 
-LOGGED = {
+LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
     "loss": "loss",
     "learning_rate": "learning_rate",
     "grad_norm": "grad_norm",
@@ -79,7 +57,6 @@ LOGGED = {
     "completions/clipped_ratio": "cut_off",
     "clip_ratio/region_mean": "clipped",
 }
-"""TRL's names -> ours, in a line of metrics.jsonl."""
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
@@ -112,7 +89,7 @@ class Validator:
     """
 
     training: TrainingJob
-    watching: RewardRecorder
+    watching: metrics.RewardRecorder
     rows: Sequence[TrainingRow]
     most_tokens: int
 
@@ -144,9 +121,9 @@ class Validator:
             grade = outcome.components.get("correct")
             grades[item.suite] += [] if grade is None else [grade]
         return {
-            **step_summary(seen, read),
-            "suites": {suite: mean(found) for suite, found in grades.items()},
-            "workers": worker_shares(seen, read),
+            **metrics.step_summary(seen, read),
+            "suites": {suite: metrics.mean(found) for suite, found in grades.items()},
+            "workers": metrics.worker_shares(seen, read),
             "questions": len(items),
             "seconds": round(monotonic() - started, 3),
         }
@@ -213,7 +190,7 @@ class ConductorTrainer(Trainer):
 
     def save_before(self) -> None:
         """Save the last whole step, as if the one that broke off had not begun."""
-        newest = newest_checkpoint(self.stepping.out)
+        newest = run_folder.newest_checkpoint(self.stepping.out)
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
             self.stepping.state.line = {}
@@ -254,17 +231,17 @@ class ConductorTrainer(Trainer):
         """Log a step's figures, those of its validation among them."""
         found = self.stepping.state.validation
         if found and "loss" in logs:
-            logs |= validation_scalars(found)
+            logs |= metrics.validation_scalars(found)
         super().log(logs, start_time)
 
 
-def gathered(seen: StepResults) -> StepResults:
+def gathered(seen: metrics.StepResults) -> metrics.StepResults:
     """Return what all processes saw in a step."""
     if world_size() == 1:
         return seen
     items: Any = gather(seen.items)
     outcomes: Any = gather(seen.outcomes)
-    return StepResults(items, outcomes, max(gather([seen.seconds])))
+    return metrics.StepResults(items, outcomes, max(gather([seen.seconds])))
 
 
 def agreed(why: str) -> str:
@@ -286,9 +263,9 @@ class StepCallback(Callback):
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
         self.out: Path = training.request.out
-        self.state = TrainingState()
+        self.state = metrics.TrainingState()
         self.trainer: Any = None
-        self.clock = CpuClock()
+        self.clock = run_folder.CpuClock()
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
         self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
@@ -304,7 +281,7 @@ class StepCallback(Callback):
         if self.owed is not None:
             self._pay(self.owed, state.global_step)
         if self.state.validation and (self.owed is not None or not state.global_step):
-            self.trainer.log(validation_scalars(self.state.validation))
+            self.trainer.log(metrics.validation_scalars(self.state.validation))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Leave the bar."""
@@ -332,7 +309,7 @@ class StepCallback(Callback):
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
-        if validation_due(self.training.config, step):
+        if metrics.validation_due(self.training.config, step):
             found = self.validate(step)
             self.state.line |= {"validation": found} if found else {}
         self._end(step, control)
@@ -348,7 +325,7 @@ class StepCallback(Callback):
         line = {**self.state.line, **said}
         self.state.line = {}
         if is_main():
-            append_line(self.out / METRICS, line)
+            run_folder.append_line(self.out / run_folder.METRICS, line)
             self.say_step(line)
 
     def say_step(self, line: dict[str, Any]) -> None:
@@ -373,18 +350,18 @@ class StepCallback(Callback):
         _put_random_states(self._random)
         return True
 
-    def _line(self, step: int, seen: StepResults, seconds: float) -> dict[str, Any]:
-        found = step_summary(seen, self.training.read_plan)
+    def _line(self, step: int, seen: metrics.StepResults, seconds: float) -> dict[str, Any]:
+        found = metrics.step_summary(seen, self.training.read_plan)
         made = self.state.generating
         updating = seconds - made - (found["reward_seconds"] or 0.0)
-        held = {"peak_memory_gib": peak_gib()}
+        held = {"peak_memory_gib": run_folder.peak_gib()}
         if torch.cuda.is_available():
             held["peak_gpu_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
         return {
             "step": step,
             **found,
             **self.state.resampled,
-            "workers": worker_shares(seen, self.training.read_plan),
+            "workers": metrics.worker_shares(seen, self.training.read_plan),
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, updating), 3),
             "seconds": round(seconds, 3),
@@ -400,13 +377,13 @@ class StepCallback(Callback):
         if self.state.ended:
             return None
         found: dict[str, Any] = self.trainer.validated(self.validator)
-        if cut_short(found):
+        if metrics.cut_short(found):
             self.state.ended = f"stopped, for the money ended within the validation of step {step}"
             return None
-        if note_validation(self.state, step, found):
+        if metrics.note_validation(self.state, step, found):
             self.keep(step, found)
         if found["masked"]:
-            self.say(f"step {step}: {ungraded_text(found)}; they count as not right.")
+            self.say(f"step {step}: {metrics.ungraded_text(found)}; they count as not right.")
         return found
 
     def _too_dear(self, needed: Any, what: str) -> str:
@@ -423,18 +400,18 @@ class StepCallback(Callback):
             raise SpendLimit(self.state.ended)
         whole = {**line, "validation": found}
         if is_main():
-            rewind_lines(self.out / METRICS, step - 1)
-            append_line(self.out / METRICS, whole)
+            run_folder.rewind_lines(self.out / run_folder.METRICS, step - 1)
+            run_folder.append_line(self.out / run_folder.METRICS, whole)
             self._say_validation(whole)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
         """Write the best model; a reader finds the old one or the new one, never a part."""
-        part = self.out / f"{BEST}.part"
+        part = self.out / f"{run_folder.BEST}.part"
         self.trainer.save_model(str(part))
         if not is_main():
             return
         describe_checkpoint(self.training, part, step, validation)
-        final = self.out / BEST
+        final = self.out / run_folder.BEST
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
@@ -447,7 +424,7 @@ class StepCallback(Callback):
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
         elif not why and step < int(config.grpo["max_steps"]):
-            due = validation_due(config, step + 1)
+            due = metrics.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)
             why = self._too_dear(needed, "another step")
         why = agreed(why)
@@ -456,7 +433,7 @@ class StepCallback(Callback):
             control.should_training_stop = True
             control.should_save = True
 
-    def _write_plans(self, step: int, seen: StepResults) -> None:
+    def _write_plans(self, step: int, seen: metrics.StepResults) -> None:
         """Write what was planned; words of a plan only where every suite's may be published."""
         for item, outcome in zip(seen.items, seen.outcomes, strict=True):
             plan = self.training.read_plan(item)
@@ -473,7 +450,7 @@ class StepCallback(Callback):
                 "plan": steps,
             }
             text = {"completion": item.completion} if self.training.publishable else {}
-            append_line(self.out / PLANS, line | text)
+            run_folder.append_line(self.out / run_folder.PLANS, line | text)
 
 
 def _random_states() -> dict[str, Any]:
