@@ -27,18 +27,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from tokenizers import Tokenizer
 
+from conductor import qwen2
 from conductor.checkpoint import WEIGHTS, checkpoint_folder
 from conductor.guided_decoding import Guide, guide_maker
-from conductor.qwen2 import (
-    CONFIG,
-    Completion,
-    DecodeOptions,
-    Qwen2,
-    build_qwen2,
-    decode,
-    one_thread,
-    read_weights,
-)
 from harness.errors import UserError
 from harness.request import request_digest, sample_index
 from harness.suite import TaskRefusal
@@ -50,7 +41,7 @@ QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and nee
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
 
 
-STUDY_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
+VERDICT_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +109,7 @@ def _normalised(template: str) -> str:
 class Checkpoint:
     """A model and its tokenizer."""
 
-    model: Qwen2
+    model: qwen2.Qwen2
     words: CheckpointTokenizer
     guide: Callable[[str], Guide]  # what it may write where it is held to an expression
 
@@ -126,18 +117,18 @@ class Checkpoint:
 def open_checkpoint(name: str) -> Checkpoint:
     """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
     folder = checkpoint_folder(name)
-    parts = (folder / CONFIG, folder / WEIGHTS, folder / TOKENIZER)
+    parts = (folder / qwen2.CONFIG, folder / WEIGHTS, folder / TOKENIZER)
     ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
     return _read_checkpoint(folder, ages)
 
 
 @lru_cache(maxsize=8)
 def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
-    weights = read_weights(folder)
+    weights = qwen2.read_weights(folder)
     shape = weights.shape
     words = read_tokenizer(folder, shape.vocabulary)
     guide = guide_maker(lambda: words.texts(shape.vocabulary), shape.ends)
-    return Checkpoint(build_qwen2(weights), words, guide)
+    return Checkpoint(qwen2.build_qwen2(weights), words, guide)
 
 
 def greedy_speaker(folder: Path) -> Say:
@@ -146,9 +137,8 @@ def greedy_speaker(folder: Path) -> Say:
 
     def say(messages: Sequence[ChatMessage]) -> str:
         prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        with one_thread():
-            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
-        return checkpoint.words.text(found.tokens)
+        how = qwen2.DecodeOptions(max_tokens=VERDICT_PLAN_TOKENS)
+        return checkpoint.words.text(_decoded(checkpoint.model, prompt, how).tokens)
 
     return say
 
@@ -188,14 +178,14 @@ class EmbeddedAPI(ModelAPI):
         expression = _regex_of(config)
         guide = self.checkpoint.guide(expression) if expression else None
         seed = self._drawn(input, config)
-        how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
+        how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
         if model.weights.parameters <= QUICK:
             found = _decoded(model, prompt, how)
         else:
             found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
         return self._output(prompt, found, time.monotonic() - started)
 
-    def _output(self, prompt: list[int], found: Completion, took_s: float) -> ModelOutput:
+    def _output(self, prompt: list[int], found: qwen2.Completion, took_s: float) -> ModelOutput:
         content = self.checkpoint.words.text(found.tokens)
         if found.stop == "model_length" and not found.written:
             room = self.checkpoint.model.weights.shape.context
@@ -227,9 +217,9 @@ class EmbeddedAPI(ModelAPI):
         return 64
 
 
-def _decoded(model: Qwen2, prompt: list[int], how: DecodeOptions) -> Completion:
-    with one_thread():
-        return decode(model, prompt, how)
+def _decoded(model: qwen2.Qwen2, prompt: list[int], how: qwen2.DecodeOptions) -> qwen2.Completion:
+    with qwen2.one_thread():
+        return qwen2.decode(model, prompt, how)
 
 
 def _seed(name: str, arguments: dict[str, Any]) -> int:

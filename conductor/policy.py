@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
+from conductor import prompt
 from conductor.plan_format import (
     KEEP,
     Access,
@@ -21,22 +22,6 @@ from conductor.plan_format import (
     join_rounds,
     plan_or_keep,
     plan_regex,
-)
-from conductor.prompt import (
-    LATER_ACCESS,
-    LATER_ACCESS_OFF,
-    LATER_ROUND,
-    WHOLE_POOL,
-    CardReading,
-    ShownWorkers,
-    fit_prompt,
-    later_prompt,
-    legible_workers,
-    parse_shown,
-    prompt_texts,
-    retry_prompt,
-    shown_count,
-    shown_workers,
 )
 from harness.errors import UserError, WorkerError
 from harness.execute import Begun, Budget, execute_more
@@ -115,7 +100,7 @@ async def ask_for_plan(
         keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
         if not isinstance(found.plan, Malformed) or keeps or len(replies) > conductor.retries:
             return PlanReply(reply.text, found, tuple(replies))
-        chat += retry_prompt(conductor.form, reply.text, found.plan)
+        chat += prompt.retry_prompt(conductor.form, reply.text, found.plan)
 
 
 def _total_usd(replies: Sequence[Reply]) -> Decimal:
@@ -179,7 +164,7 @@ async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage],
             work.ended = limit
             return
         form = replace(work.conductor.form, max_steps=work.steps_left())
-        request = later_prompt(form, request, said, work.answer.text)
+        request = prompt.later_prompt(form, request, said, work.answer.text)
         planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.heard(planned)
         plan, said = plan_or_keep(planned.reading.plan), planned.said
@@ -196,7 +181,7 @@ def conductor_system(
     form: PlanFormat = PAPER_FORM,
     *,
     retries: int = 1,
-    shown: ShownWorkers = WHOLE_POOL,
+    shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
     """Return the system in which the pool's conductor plans, asked and read as the form says."""
@@ -204,7 +189,7 @@ def conductor_system(
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        shown_count(shown, len(pool.workers))
+        prompt.shown_count(shown, len(pool.workers))
         if form.worker and form.worker not in pool.workers:
             known = ", ".join(pool.workers)
             raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
@@ -224,16 +209,16 @@ def conductor_system(
 
 
 def first_request(
-    form: PlanFormat, shown: ShownWorkers, question: Question, pool: Pool
+    form: PlanFormat, shown: prompt.ShownWorkers, question: Question, pool: Pool
 ) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
     """Return the pool's conductor, what it is asked first, and what a log shall say of that."""
-    reading = shown.reading or CardReading()
-    workers = shown_workers(pool.workers, question.id, shown)
-    workers = legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
+    reading = shown.reading or prompt.CardReading()
+    workers = prompt.shown_workers(pool.workers, question.id, shown)
+    workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
-    chat, cut = fit_prompt(form, question.text, legible, reading.fits)
+    chat, cut = prompt.fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
     noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
     conductor = Conductor(form, pool, workers, constrained=reading.constrained)
@@ -247,7 +232,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
-    prompts=prompt_texts(PAPER_FORM),
+    prompts=prompt.prompt_texts(PAPER_FORM),
     needs=frozenset({"conductor"}),
     deviations=(
         "the prompt has the paper's structure in our own words, with our own examples",
@@ -282,7 +267,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
     calls="1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, _most_calls(args)),
-    prompts=(*CONDUCTOR_PROMPTED.prompts, LATER_ROUND, LATER_ACCESS, LATER_ACCESS_OFF),
+    prompts=(*CONDUCTOR_PROMPTED.prompts, *prompt.LATER_TEXTS),
     needs=frozenset({"conductor"}),
     conductor_calls=4,
     deviations=(
@@ -330,7 +315,7 @@ def conductor_prompted(
         access=_one_of("access", access, Access),
         max_steps=max_steps,
     )
-    whom = parse_shown(shown, order, shown_seed)
+    whom = prompt.parse_shown(shown, order, shown_seed)
     return as_solver(conductor_system(form, retries=retries, shown=whom), pool)
 
 

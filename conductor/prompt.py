@@ -99,6 +99,7 @@ leave all three lists empty, and it is returned as it is."""
 
 LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
 LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
+LATER_TEXTS = (LATER_ROUND, LATER_ACCESS, LATER_ACCESS_OFF)
 COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"

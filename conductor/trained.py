@@ -12,6 +12,7 @@ from typing import Any
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
+from conductor import prompt
 from conductor.checkpoint import (
     TRAINED,
     CheckpointInfo,
@@ -26,14 +27,6 @@ from conductor.checkpoint import (
 )
 from conductor.plan_format import PlanFormat
 from conductor.policy import RoundLimits, conductor_system
-from conductor.prompt import (
-    WHOLE_POOL,
-    CardReading,
-    ShownWorkers,
-    first_word,
-    parse_shown,
-    prompt_texts,
-)
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver, named_pool
 from harness.pool import Pool
@@ -82,9 +75,8 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
-    whom = replace(
-        parse_shown(shown, order, shown_seed), reading=card_reading(checkpoint, constrained=True)
-    )
+    reading = card_reading(checkpoint, constrained=True)
+    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
     system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, worker=worker)
     return as_solver(system, pool, conductor_slot(checkpoint))
 
@@ -107,13 +99,13 @@ def conductor_served(
     the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
     reading = card_reading(checkpoint, constrained=constrained)
-    whom = replace(parse_shown(shown, order, shown_seed), reading=reading)
+    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
     return as_solver(_checked_system(checkpoint, whom, rounds, pool, sha256=sha256), pool)
 
 
 def _checked_system(
     checkpoint: str,
-    whom: ShownWorkers,
+    whom: prompt.ShownWorkers,
     rounds: int | None,
     pool: str | None,
     *,
@@ -139,7 +131,7 @@ def _others(about: CheckpointInfo, where: str) -> str:
 
 def trained_system(
     about: CheckpointInfo,
-    shown: ShownWorkers = WHOLE_POOL,
+    shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
@@ -160,15 +152,15 @@ def trained_system(
     return answer
 
 
-def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
+def card_reading(checkpoint: str, *, constrained: bool) -> prompt.CardReading | None:
     """Return what a checkpoint makes of role cards; None where it learnt from none."""
     about = _read(checkpoint)
     if not (about.is_adaptive and about.cards_sha256):
         return None
     if about.form.layout != "compact":
-        return CardReading(constrained=constrained)
-    most = len(about.workers) or None
-    return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
+        return prompt.CardReading(constrained=constrained)
+    most, fits = len(about.workers) or None, _fitting(checkpoint_folder(checkpoint))
+    return prompt.CardReading(_openings(about), most, fits, constrained)
 
 
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
@@ -179,7 +171,7 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
     except UserError:
         return None
     same = cards_digest(cards) == about.cards_sha256
-    return frozenset(first_word(card) for card in cards) if same else None
+    return frozenset(prompt.first_word(card) for card in cards) if same else None
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
@@ -303,7 +295,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         source=SOURCE,
         calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
         expected=lambda n, args: (0, _most_calls(args, checkpoint)),
-        prompts=prompt_texts(form),
+        prompts=prompt.prompt_texts(form),
         conductor_calls=1 + rounds,
         k="checkpoint" if name == CONDUCTOR else "",
         seat=lambda k: conductor_slot(k or checkpoint),

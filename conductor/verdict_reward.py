@@ -44,7 +44,7 @@ NOBODY = -1  # where a text is no plan: the model failed, so the question counts
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictSource:
+class RecordedSource:
     """Where verdicts are from, and how what is judged was split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
@@ -62,7 +62,7 @@ class VerdictSource:
 class VerdictDataset:
     """What a trainer may see of a source."""
 
-    declared: VerdictSource
+    declared: RecordedSource
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
@@ -70,7 +70,7 @@ class VerdictDataset:
 
 
 def split_verdicts(
-    declared: VerdictSource, may_teach: Matrix, public: Sequence[str] = ()
+    declared: RecordedSource, may_teach: Matrix, public: Sequence[str] = ()
 ) -> VerdictDataset:
     """Return the verdicts that may teach; UserError when they are too few to split.
 

@@ -9,8 +9,8 @@ from conductor.checkpoint import read_study, write_study
 from conductor.training.data import TrainingRow
 from conductor.verdict_reward import (
     ONE_STEP,
+    RecordedSource,
     VerdictDataset,
-    VerdictSource,
     refuse_taught,
     split_verdicts,
     study_info,
@@ -27,7 +27,7 @@ from harness.learning.matrix import (
     assemble_matrix,
 )
 
-DECLARED = VerdictSource("toy", "toy-exam", "share:0.5", split_seed=3)
+DECLARED = RecordedSource("toy", "toy-exam", "share:0.5", split_seed=3)
 
 
 def matrix_of(

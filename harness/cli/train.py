@@ -172,14 +172,14 @@ def study_for(part: Any) -> Any:
     """
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
-    from conductor.verdict_reward import VerdictSource, split_verdicts
+    from conductor.verdict_reward import RecordedSource, split_verdicts
 
     matrix = whole_matrix(part.source, None)
     split = split_matrix(matrix, part.split, part.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     exam = SOURCES[part.source.partition(":")[0]].exam
-    declared = VerdictSource(part.source, exam, part.split, part.split_seed)
+    declared = RecordedSource(part.source, exam, part.split, part.split_seed)
     public = () if matrix.publishable else _public_texts()
     return split_verdicts(declared, matrix.rows(split.folds[0].train), public)
 
