@@ -304,12 +304,12 @@ class Qwen2:
         return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
 
 
-def build_qwen2(weights: Qwen2Weights, room: int | None = None) -> Qwen2:
-    """Return a model with rotations for `room` positions, by default all of its context."""
+def build_qwen2(weights: Qwen2Weights) -> Qwen2:
+    """Return a model with the rotations of all positions."""
     shape = weights.shape
     steps = np.arange(0, shape.head, 2, dtype=np.float32) / np.float32(shape.head)
     slow = (1 / np.power(np.float32(shape.theta), steps)).astype(np.float32)
-    angles = np.outer(np.arange(room or shape.context, dtype=np.float32), slow)
+    angles = np.outer(np.arange(shape.context, dtype=np.float32), slow)
     both = np.concatenate([angles, angles], axis=1)
     return Qwen2(weights, np.cos(both).astype(np.float32), np.sin(both).astype(np.float32))
 

@@ -3,8 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, Literal
 from weakref import finalize
 
 import anyio
-from anyio.lowlevel import RunVar
 from inspect_ai.model import Model
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,7 +35,6 @@ from harness.rewards.outcome import (
     PAPER,
     PLAIN,
     Effort,
-    OutcomeValues,
     PlanTrace,
     RewardItem,
     RewardRule,
@@ -50,13 +47,14 @@ from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
+MARGIN = 0.05  # by which a right answer stays above a wrong one, whatever it costs
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
 MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class CostAware:
-    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the base's.
+    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the paper's.
 
     Clearly ours: the paper has no cost term. Gated by success as in xRouter (arXiv 2510.08439), so
     that saving never pays more than being right: UserError for a weight that would break that.
@@ -65,15 +63,13 @@ class CostAware:
     weight: float  # what the dearest right answer loses
     scale: float  # dollars or calls from which on a right answer loses all of `weight`
     by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
-    margin: float = 0.05
-    base: OutcomeValues = PAPER
 
     def __post_init__(self) -> None:
-        most = 1 - self.base.wrong - self.margin
-        if not (self.margin >= 0 and 0 < self.weight <= most):
+        most = 1 - PAPER.wrong - MARGIN
+        if not 0 < self.weight <= most:
             raise UserError(
                 f"A cost weight of {self.weight:g} is not above 0 and at most {most:g}: a right "
-                f"answer must stay {self.margin:g} above a wrong one's {self.base.wrong:g}."
+                f"answer must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
             )
         if not self.scale > 0:
             raise UserError(f"A cost scale is more than 0, not {self.scale:g}.")
@@ -87,11 +83,11 @@ class CostAware:
         (0.8, 0.5)
         """
         if status is not Status.SCORED:
-            return self.base.of(status, grade, effort)
+            return PAPER.of(status, grade, effort)
         cost = effort.usd if self.by == "usd" else effort.calls
         if cost is None:  # masking right ones alone would teach that they are wrong
             return None
-        wrong = self.base.wrong
+        wrong = PAPER.wrong
         return wrong + grade * (1 - wrong - self.weight * min(1.0, float(cost) / self.scale))
 
 
@@ -119,23 +115,6 @@ class Discounted:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolLimits:
-    """Limits on worker calls; None is no limit of ours."""
-
-    at_once: int | None = None  # calls of all workers in flight in one event loop, so per process
-    per_minute: float | None = None  # begun in a minute by one worker, evenly; may be less than 1
-
-    def __post_init__(self) -> None:
-        for name, limit in (("calls at once", self.at_once), ("per minute", self.per_minute)):
-            if limit is not None and limit <= 0:
-                raise UserError(f"A limit of {limit} {name} asks nobody: it must be above 0.")
-
-    def slowest_s(self, calls: int) -> float:
-        """Return the seconds that so many calls of one worker may wait for their turn."""
-        return calls * MINUTE_S / self.per_minute if self.per_minute else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class PlanSettings:
     """How workflows are carried out."""
 
@@ -145,52 +124,39 @@ class PlanSettings:
     """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
     and its item has no value."""
     seed: int = 0  # of rehearsal workers
-    time_scale: float = 0.0  # rehearsal latency is slept times this
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
-    rates: PoolLimits = field(default_factory=PoolLimits)
+    per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
     kept: frozenset[str] | None = None
     """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0  # which process of a training this is
     processes: int = 1  # how many there are: each may spend an equal part of what is left
 
+    def __post_init__(self) -> None:
+        if self.per_minute is not None and self.per_minute <= 0:
+            raise UserError(
+                f"A limit of {self.per_minute} per minute asks nobody: it must be above 0."
+            )
+
 
 @dataclass(slots=True)
 class RateLimiter:
     """Lets calls begin when their turn comes; `clock` and `sleep` are the machine's own."""
 
-    rates: PoolLimits
+    per_minute: float | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     _next: dict[str, float] = field(default_factory=dict[str, float])  # by worker: when
-    _limiters: RunVar[anyio.CapacityLimiter] = field(
-        default_factory=lambda: RunVar[anyio.CapacityLimiter]("podium calls at once")
-    )
 
-    @asynccontextmanager
-    async def turn(self, worker: str) -> AsyncGenerator[None]:
-        """Wait for a worker's turn, then for a place among the calls in flight; hold the place."""
-        await self._spaced(worker)
-        async with self._limiter() or nullcontext():
-            yield
-
-    async def _spaced(self, worker: str) -> None:
-        if self.rates.per_minute is None:
+    async def wait(self, worker: str) -> None:
+        """Return when it is a worker's turn."""
+        if self.per_minute is None:
             return
         now = self.clock()
         begins = max(now, self._next.get(worker, now))
-        self._next[worker] = begins + MINUTE_S / self.rates.per_minute
+        self._next[worker] = begins + MINUTE_S / self.per_minute
         if begins > now:
             await self.sleep(begins - now)
-
-    def _limiter(self) -> anyio.CapacityLimiter | None:
-        if self.rates.at_once is None:
-            return None
-        limiter = self._limiters.get(None)
-        if limiter is None:
-            limiter = anyio.CapacityLimiter(self.rates.at_once)
-            self._limiters.set(limiter)
-        return limiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +180,8 @@ class CachedPool(Pool):
         assert access is not None, "PlanAnswerer gives every pool the same"
 
         async def ask() -> Reply:
-            async with access.pace.turn(role):
-                return await Pool._reply(self, request, number)
+            await access.pace.wait(role)
+            return await Pool._reply(self, request, number)
 
         if access.paid is None:
             reply, known = await ask(), False
@@ -275,7 +241,7 @@ class PlanAnswerer:
             slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
             for slot in spec.slots
         }
-        self._access = _WorkerAccess(identities, RateLimiter(settings.rates), paid)
+        self._access = _WorkerAccess(identities, RateLimiter(settings.per_minute), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
@@ -390,19 +356,17 @@ class PlanAnswerer:
         """Return the models of the running event loop: a client serves the loop it was made in."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:
-            made = pool_models(self._spec, self._settings.seed, self._settings.time_scale)
+            made = pool_models(self._spec, self._settings.seed, 0.0)
             self._made = (loop, made)
         return self._made[1]
 
 
-def shown_to_policy(
-    spec: PoolSpec, form: PlanFormat | None = None
-) -> Callable[[Question], list[dict[str, str]]]:
+def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
     """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
-        turns = plan_prompt(form or PlanFormat(), question.text, cards)
+        turns = plan_prompt(PlanFormat(), question.text, cards)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     return shown
@@ -453,7 +417,8 @@ def training_reward(
                 )
     kept = frozenset(name for name, split in splits.items() if split.suite.publishable)
     answerer = PlanAnswerer(spec, book, replace(plans, kept=kept))
-    waits = plans.rates.slowest_s(config.concurrency * plans.form.max_steps)
+    calls = config.concurrency * plans.form.max_steps  # all of one worker, at the slowest
+    waits = calls * MINUTE_S / plans.per_minute if plans.per_minute else 0.0
     settings = RewardSettings(
         most=config.concurrency,
         timeout_s=config.timeout_s + waits,

@@ -39,10 +39,10 @@ def test_each_process_has_an_equal_part_of_rates_and_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = ("reward.concurrency=64", "reward.rpm=8", "reward.max_usd=2000")
-    assert told(*settings)[1].rates.per_minute == 8
+    assert told(*settings)[1].per_minute == 8
     monkeypatch.setenv("WORLD_SIZE", "16")
     at_once, each = told(*settings)
-    assert (at_once, each.rates.per_minute, each.processes) == (4, 0.5, 16)
+    assert (at_once, each.per_minute, each.processes) == (4, 0.5, 16)
     assert each.max_usd == 2000  # of all; PlanAnswerer takes its part
     assert told("reward.concurrency=3")[0] == 1
 

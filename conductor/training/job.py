@@ -9,7 +9,7 @@ from typing import Any
 
 from conductor.plan_format import read_plan
 from conductor.prompt import ShownWorkers, shown_count
-from conductor.reward import PlanAnswerer, PlanSettings, PoolLimits, reward_values, training_reward
+from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.data import (
     EarlierRound,
@@ -374,7 +374,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
         max_usd=max_usd(training),
         seed=config.run.seed,
         log_dir=folder and folder / "ledger",
-        rates=PoolLimits(per_minute=None if rpm is None else rpm / processes),
+        per_minute=None if rpm is None else rpm / processes,
         rank=process_rank(),
         processes=processes,
     )

@@ -435,11 +435,9 @@ def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str
     return len(prompts), "float32"
 
 
-def greedy_plans(folder: Path, prompts: Sequence[str], most: int = 128) -> list[str]:
+def greedy_plans(folder: Path, prompts: Sequence[str]) -> list[str]:
     """Return a checkpoint's greedy completions, as the embedded provider makes them."""
     found = open_checkpoint(str(folder))
-    made = (
-        decode(found.model, found.words.tokens(prompt), DecodeOptions(max_tokens=most))
-        for prompt in prompts
-    )
+    how = DecodeOptions(max_tokens=128)
+    made = (decode(found.model, found.words.tokens(prompt), how) for prompt in prompts)
     return [found.words.text(one.tokens) for one in made]
