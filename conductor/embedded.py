@@ -175,8 +175,8 @@ class EmbeddedAPI(ModelAPI):
         started = time.monotonic()
         model, words = self.checkpoint.model, self.checkpoint.words
         prompt = words.tokens("".join(message.text for message in input))
-        expression = _regex_of(config)
-        guide = self.checkpoint.guide(expression) if expression else None
+        held = (config.extra_body or {}).get("structured_outputs")  # as vLLM is told
+        guide = self.checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
         seed = self._drawn(input, config)
         how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
         if model.weights.parameters <= QUICK:
@@ -228,12 +228,6 @@ def _seed(name: str, arguments: dict[str, Any]) -> int:
         wrong = next(iter(arguments), "seed")
         raise UserError(f"embedded/{name}: argument {wrong!r} (known: seed, a whole number).")
     return seed
-
-
-def _regex_of(config: GenerateConfig) -> str:
-    """Return the regular expression that a reply matches, as vLLM is told; empty for any."""
-    asked = (config.extra_body or {}).get("structured_outputs")
-    return str(asked["regex"]) if asked else ""
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:

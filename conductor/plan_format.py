@@ -119,15 +119,13 @@ def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
         named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if named:
             return Malformed(f'step {named[0]}: access must be [] or ["all"]')
-    return Workflow(tuple(_restrict_step(form, step) for step in plan.steps))
 
+    def allowed(step: Step) -> Step:
+        reads = () if form.access == "off" else step.reads
+        subtask = step.subtask if form.subtasks else SOLVE if reads else ""
+        return replace(step, worker=form.worker or step.worker, subtask=subtask, reads=reads)
 
-def _restrict_step(form: PlanFormat, step: Step) -> Step:
-    if form.access == "off":
-        step = replace(step, reads=())
-    if not form.subtasks:
-        step = replace(step, subtask=SOLVE if step.reads else "")
-    return replace(step, worker=form.worker) if form.worker else step
+    return Workflow(tuple(map(allowed, plan.steps)))
 
 
 @lru_cache(maxsize=256)

@@ -123,11 +123,6 @@ class CardReading:
         """Say whether a card says anything to it."""
         return self.openings is None or first_word(card) in self.openings
 
-    def tells_apart(self, cards: Sequence[str]) -> bool:
-        """Say whether every card says something to it that no other does."""
-        words = {first_word(card) for card in cards}
-        return self.openings is None or (len(words) == len(cards) and words <= self.openings)
-
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
         """Return what whoever seats it on a pool shall know, given each worker's card."""
         said: list[str] = []
@@ -196,8 +191,9 @@ def legible_workers(
     one worker for each word that it knows is shown, and the draw takes the others.
     """
     reading = shown.reading or CardReading()
-    most = reading.most or len(workers)
-    if len(workers) <= most and reading.tells_apart(cards):
+    most, words = reading.most or len(workers), {first_word(card) for card in cards}
+    apart = len(words) == len(cards) and all(map(reading.knows, cards))
+    if len(workers) <= most and (reading.openings is None or apart):
         return tuple(workers)
     drawn = Random(f"{shown.seed} {question_id} cards").sample(range(len(workers)), len(workers))
     first = {first_word(cards[at]): at for at in reversed(drawn) if reading.knows(cards[at])}
@@ -313,18 +309,15 @@ def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[C
 
 
 def shown_question(form: PlanFormat, question: str) -> str:
-    """Return as much of a question's text as a conductor of this form is shown."""
-    return first_words(question, form.words) if form.words else question
+    """Return as much of a question's text as a conductor of this form is shown.
 
-
-def first_words(text: str, count: int) -> str:
-    """Return a text as it is when it has no more words, else its first ones and three dots.
-
-    >>> first_words("How many  primes are there?", 3)
+    >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
     """
-    found = list(re.finditer(r"\S+", text))
-    return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
+    found = list(re.finditer(r"\S+", question))
+    if not form.words or len(found) <= form.words:
+        return question
+    return f"{question[: found[form.words - 1].end()]} ..."
 
 
 def fit_prompt(

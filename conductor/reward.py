@@ -356,7 +356,7 @@ class PlanAnswerer:
         """Return the models of the running event loop: a client serves the loop it was made in."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:
-            made = pool_models(self._spec, self._settings.seed, 0.0)
+            made = pool_models(self._spec, self._settings.seed)
             self._made = (loop, made)
         return self._made[1]
 

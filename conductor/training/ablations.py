@@ -70,7 +70,13 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as TOML: {error}.") from error
-    rows = {name: _ablation(name, one, found, path) for name, one in found.ablations.items()}
+    rows: dict[str, Ablation] = {}
+    for name, said in found.ablations.items():
+        if said.not_run and said.set:
+            raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
+        settings = () if said.not_run else (*_settings(found.all, path), *_settings(said.set, path))
+        config = _beside(found.config, path)
+        rows[name] = Ablation(name, said.says, config, settings, said.not_run)
     if found.reference not in rows or rows[found.reference].not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")
     return Ablations(rows[found.reference], tuple(rows.values()))
@@ -85,13 +91,6 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     wanted = {ablations.reference.name, *(names or known)}
     rows = tuple(one for one in ablations.rows if one.name in wanted)
     return Ablations(ablations.reference, rows)
-
-
-def _ablation(name: str, said: _AblationRow, file: _AblationFile, path: Path) -> Ablation:
-    if said.not_run and said.set:
-        raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
-    settings = () if said.not_run else (*_settings(file.all, path), *_settings(said.set, path))
-    return Ablation(name, said.says, _beside(file.config, path), settings, said.not_run)
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:

@@ -303,12 +303,7 @@ def unknown_key(key: str, known: Sequence[str], section: str) -> str:
 def _keys(path: Sequence[str]) -> list[str]:
     kind: Any = TrainingConfig
     for part in path:
-        kind = _table(kind.model_fields[part].annotation)
-    if kind is PlanFormat:
-        return [field.name for field in fields(PlanFormat)]
-    return list(kind.model_fields)
-
-
-def _table(annotation: Any) -> Any:
-    options = getattr(annotation, "__args__", (annotation,))
-    return next(one for one in options if one is not type(None))
+        annotation = kind.model_fields[part].annotation
+        options = getattr(annotation, "__args__", (annotation,))
+        kind = next(one for one in options if one is not type(None))
+    return [field.name for field in fields(kind)] if kind is PlanFormat else list(kind.model_fields)

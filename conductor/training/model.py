@@ -170,7 +170,10 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
     size = config.model.from_scratch
     if size is None:
         raise UserError("[model.from_scratch] is missing.")
-    tokenizer = _train_tokenizer(size.vocab, _tokenizer_texts(config, shown))
+    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
+    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
+    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
+    tokenizer = _train_tokenizer(size.vocab, [*(one.prompt for one in shown), *plans, *later])
     settings: Any = Qwen2Config(
         vocab_size=max(len(tokenizer), size.embeddings or 0),
         hidden_size=size.hidden,
@@ -191,13 +194,6 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
     if size.look_up:
         look_up(model)
     return model, tokenizer
-
-
-def _tokenizer_texts(config: TrainingConfig, shown: Sequence[ShownRow]) -> list[str]:
-    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
-    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
-    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
-    return [*(one.prompt for one in shown), *plans, *later]
 
 
 FRAME = (
