@@ -76,27 +76,21 @@ class PlanFormat:
     worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReading:
-    """What a text came to."""
-
-    plan: AnyPlan
-    forgave: tuple[str, ...] = ()  # what a lenient reader let pass, one sentence each, our words
-
-
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
     """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
-    return examine_plan(form, text, workers).plan
+    return examine_plan(form, text, workers)[0]
 
 
-def examine_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> PlanReading:
-    """Return the same with what was forgiven."""
+def examine_plan(
+    form: PlanFormat, text: str, workers: Sequence[str]
+) -> tuple[AnyPlan, tuple[str, ...]]:
+    """Return the same, and what a lenient reader let pass, one sentence each, our words."""
     if form.lenient:
         plan, forgave = parse_leniently(text, workers, form.max_steps, form.reply)
     else:
         strict = parse_json if form.reply == "json" else parse_lists
         plan, forgave = strict(text, workers, form.max_steps), ()
-    return PlanReading(plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave)
+    return plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:

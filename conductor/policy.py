@@ -17,7 +17,6 @@ from conductor.plan_format import (
     KEEP,
     Access,
     PlanFormat,
-    PlanReading,
     examine_plan,
     join_rounds,
     plan_or_keep,
@@ -74,7 +73,8 @@ class PlanReply:
     """What a conductor's last attempt came to."""
 
     said: str
-    reading: PlanReading
+    plan: Workflow | Malformed
+    forgave: tuple[str, ...]
     replies: tuple[Reply, ...]  # of all attempts; the conductor's own, no steps
 
 
@@ -96,11 +96,11 @@ async def ask_for_plan(
         called = f"{round}, retry {len(replies)}" if replies else round
         reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
-        found = examine_plan(conductor.form, reply.text, conductor.workers)
-        keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
-        if not isinstance(found.plan, Malformed) or keeps or len(replies) > conductor.retries:
-            return PlanReply(reply.text, found, tuple(replies))
-        chat += prompt.retry_prompt(conductor.form, reply.text, found.plan)
+        plan, forgave = examine_plan(conductor.form, reply.text, conductor.workers)
+        keeps = number > 1 and plan_or_keep(plan) is not plan
+        if not isinstance(plan, Malformed) or keeps or len(replies) > conductor.retries:
+            return PlanReply(reply.text, plan, forgave, tuple(replies))
+        chat += prompt.retry_prompt(conductor.form, reply.text, plan)
 
 
 def _total_usd(replies: Sequence[Reply]) -> Decimal:
@@ -124,7 +124,7 @@ class _ConductorRun:
 
     def heard(self, planned: PlanReply) -> None:
         self.spent += planned.replies
-        self.forgave += [one for one in planned.reading.forgave if one not in self.forgave]
+        self.forgave += [one for one in planned.forgave if one not in self.forgave]
 
     async def carry_out(self, plan: Workflow) -> None:
         whole = join_rounds(self.plan, plan) if self.sizes else plan
@@ -167,7 +167,7 @@ async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage],
         request = prompt.later_prompt(form, request, said, work.answer.text)
         planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.heard(planned)
-        plan, said = plan_or_keep(planned.reading.plan), planned.said
+        plan, said = plan_or_keep(planned.plan), planned.said
         if not isinstance(plan, Workflow):
             work.ended = "kept" if plan is KEEP else "malformed"
             return
@@ -197,7 +197,7 @@ def conductor_system(
         work = _ConductorRun(replace(conductor, retries=retries), question, rounds)
         planned = await ask_for_plan(work.conductor, chat)
         work.heard(planned)
-        plan = planned.reading.plan
+        plan = planned.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
         else:

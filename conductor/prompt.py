@@ -226,10 +226,8 @@ def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
     """Return what solver arguments say: `all`, `random` or a number; UserError for others."""
     if order not in ("pool", "random"):
         raise UserError(f"order is pool or random, not {order!r}.")
-    if shown == "all":
-        return ShownWorkers(None, order, seed)
-    if shown == "random":
-        return ShownWorkers("random", order, seed)
+    if shown == "all" or shown == "random":
+        return ShownWorkers(None if shown == "all" else "random", order, seed)
     if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
         raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
     return ShownWorkers(shown, order, seed)

@@ -207,30 +207,26 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVerdicts:
-    """What a reward needs of a matrix: the verdicts, without the questions' texts."""
-
-    suite: str
-    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
-    scores: Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
+Scores = Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
 
 
-def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
-    """Return a matrix as a reward reads it; `suite` is what rows call it."""
+def recorded_verdicts(
+    suite: str, matrix: Matrix, names: Sequence[str] = ()
+) -> tuple[str, tuple[str, ...], Scores]:
+    """Return what a reward needs of a matrix: without texts; `suite` is what rows call it."""
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
-    return RecordedVerdicts(
-        suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
-    )
+    return suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
     """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
 
-    verdicts: RecordedVerdicts
+    suite: str
+    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
+    scores: Scores
     form: PlanFormat = ONE_STEP
     values: OutcomeValues = PAPER
     tally: RewardCounter = field(
@@ -259,20 +255,19 @@ class VerdictReward:
         return made
 
     def _row(self, item: RewardItem) -> Mapping[str, float | None]:
-        known = self.verdicts
-        if item.suite != known.suite:
-            raise UserError(f"There are verdicts on {known.suite!r}, none on {item.suite!r}.")
-        if item.question not in known.scores:
+        if item.suite != self.suite:
+            raise UserError(f"There are verdicts on {self.suite!r}, none on {item.suite!r}.")
+        if item.question not in self.scores:
             raise UserError(f"Nobody recorded verdicts on question {item.question!r}.")
         if item.first:
             raise UserError("Recorded verdicts are of first answers: there is no second round.")
-        strangers = [name for name in item.workers if name not in known.workers]
+        strangers = [name for name in item.workers if name not in self.workers]
         if strangers:
             raise UserError(f"Nobody recorded verdicts of worker {strangers[0]!r}.")
-        return dict(zip(known.workers, known.scores[item.question], strict=True))
+        return dict(zip(self.workers, self.scores[item.question], strict=True))
 
     def _outcome(self, item: RewardItem, row: Mapping[str, float | None]) -> RewardOutcome:
-        plan = read_plan(self.form, item.completion, item.workers or self.verdicts.workers)
+        plan = read_plan(self.form, item.completion, item.workers or self.workers)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
             return self._valued(Status.INVALID_ACTION, 0.0, 0.0, said)

@@ -237,7 +237,7 @@ async def asked_whom(cards: Sequence[str], asked: Sequence[Question], model: Mod
     found, pool = Counter[str](), pool_of(cards, model)
     for question in asked:
         conductor, chat, _ = first_request(FORM, NOW, question, pool)
-        plan = (await ask_for_plan(conductor, chat)).reading.plan
+        plan = (await ask_for_plan(conductor, chat)).plan
         assert isinstance(plan, Workflow)
         found.update({step.worker for step in plan.steps})
     return found
@@ -415,7 +415,7 @@ def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) 
             for question in practice(1):
                 conductor, chat, _ = first_request(FORM, NOW, question, pool)
                 planned = await ask_for_plan(conductor, chat)
-                assert isinstance(planned.reading.plan, Workflow)
+                assert isinstance(planned.plan, Workflow)
                 said.append(planned.said)
             return said
 

@@ -10,6 +10,7 @@ from typing import Any
 from conductor.plan_format import read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
+from conductor.training import grpo_options
 from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.data import (
     EarlierRound,
@@ -18,15 +19,6 @@ from conductor.training.data import (
     ShownRow,
     TrainingRow,
     draw_rows,
-)
-from conductor.training.grpo_options import (
-    batch_sizes,
-    from_all_processes,
-    plans_at_once,
-    process_rank,
-    refuse_sharding,
-    refuse_unready_machine,
-    world_size,
 )
 from conductor.training.metrics import RewardRecorder
 from conductor.verdict_reward import (
@@ -274,10 +266,10 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
 def check_job(training: TrainingJob) -> None:
     """Raise UserError for whatever of a training can be refused without a model or a worker."""
     config = training.config
-    refuse_unready_machine(config)
+    grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)
-    batch_sizes(config)
-    refuse_sharding(config)
+    grpo_options.batch_sizes(config)
+    grpo_options.refuse_sharding(config)
     reward_values(config.reward, config.discount)
 
 
@@ -309,7 +301,8 @@ class TrainingRewards:
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
     """Return the rewards; every call of a worker is written below `folder`, where there is one."""
     config = training.config
-    again, most = config.reward.deduplicate, plans_at_once(config, world_size())
+    again = config.reward.deduplicate
+    most = grpo_options.plans_at_once(config, grpo_options.world_size())
     if training.verdicts:
         taught, validated = _verdict_rewards(training, training.verdicts)
         return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
@@ -341,7 +334,7 @@ def _verdict_rewards(training: TrainingJob, verdicts: VerdictDataset) -> list[Ve
     values = PLAIN if config.reward.name == "plain" else PAPER
     return [
         VerdictReward(
-            recorded_verdicts(suite, part, names),
+            *recorded_verdicts(suite, part, names),
             config.form,
             values,
             RewardCounter(config.reward.max_masked, 32),
@@ -356,9 +349,9 @@ def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
     Only the first one pays for validations, so their parts are not used up alike. One that began
     late may have read calls of another as spent before: the least reading counts none twice.
     """
-    if world_size() == 1:
+    if grpo_options.world_size() == 1:
         return answerer.usd
-    told = from_all_processes((answerer.before, answerer.usd - answerer.before))
+    told = grpo_options.from_all_processes((answerer.before, answerer.usd - answerer.before))
     gone = min(before for before, _ in told) + sum((own for _, own in told), Decimal(0))
     if most is not None:
         answerer.allow((most - gone) / len(told))
@@ -367,7 +360,7 @@ def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
 
 def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSettings:
     """Return how one process carries plans out: its part of what all of them may ask."""
-    config, processes = training.config, world_size()
+    config, processes = training.config, grpo_options.world_size()
     rpm = config.reward.rpm
     return PlanSettings(
         form=config.form,
@@ -375,7 +368,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
         seed=config.run.seed,
         log_dir=folder and folder / "ledger",
         per_minute=None if rpm is None else rpm / processes,
-        rank=process_rank(),
+        rank=grpo_options.process_rank(),
         processes=processes,
     )
 

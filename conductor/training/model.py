@@ -41,8 +41,10 @@ def load_model(path: str, config: Any) -> tuple[Any, Any]:
         raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
 
 
-def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int) -> list[str]:
-    """Return greedy completions of some prompts; the model's mode is left as it was."""
+def greedy_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
+) -> list[str]:
+    """Return greedy completions, `size` at once; the model's mode is left as it was."""
     import torch
 
     was, side = model.training, tokenizer.padding_side
@@ -50,21 +52,25 @@ def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens
     divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
     model.eval()
     tokenizer.padding_side = "left"
-    batch = tokenizer(list(prompts), return_tensors="pt", padding=True, add_special_tokens=False)
-    with torch.no_grad():
-        written = model.generate(
-            input_ids=batch["input_ids"].to(model.device),
-            attention_mask=batch["attention_mask"].to(model.device),
-            do_sample=False,
-            max_new_tokens=most_tokens,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            synced_gpus=divided,
-        )
+    found: list[str] = []
+    for at in range(0, len(prompts), size):
+        some = list(prompts[at : at + size])
+        batch = tokenizer(some, return_tensors="pt", padding=True, add_special_tokens=False)
+        with torch.no_grad():
+            written = model.generate(
+                input_ids=batch["input_ids"].to(model.device),
+                attention_mask=batch["attention_mask"].to(model.device),
+                do_sample=False,
+                max_new_tokens=most_tokens,
+                pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                synced_gpus=divided,
+            )
+        new = written[:, batch["input_ids"].shape[1] :]
+        found += tokenizer.batch_decode(new, skip_special_tokens=True)
     model.train(was)
     tokenizer.padding_side = side
-    new = written[:, batch["input_ids"].shape[1] :]
-    return list(tokenizer.batch_decode(new, skip_special_tokens=True))
+    return found
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
@@ -271,14 +277,13 @@ def _own_plans(
 ) -> dict[TrainingRow, str]:
     """Return what a model plans greedily in first rounds, without what is no plan."""
     most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
-    size, found = config.validation.batch, dict[TrainingRow, str]()
-    for at in range(0, len(rows), size):
-        some = rows[at : at + size]
-        texts = greedy_texts(model, tokenizer, [one.prompt for one in some], most)
-        for one, text in zip(some, texts, strict=True):
-            if isinstance(read_plan(config.form, text, one.workers), Workflow):
-                found[one.row] = text
-    return found
+    prompts = [one.prompt for one in rows]
+    texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)
+    return {
+        one.row: text
+        for one, text in zip(rows, texts, strict=True)
+        if isinstance(read_plan(config.form, text, one.workers), Workflow)
+    }
 
 
 def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -102,10 +102,7 @@ class Validator:
             )
             for row in rows
         ]
-        found: list[str] = []
-        for at in range(0, len(asked), size):
-            found += greedy_texts(model, tokenizer, asked[at : at + size], self.most_tokens)
-        return found
+        return greedy_texts(model, tokenizer, asked, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
         """Return what plans for the rows came to, over all and by suite."""

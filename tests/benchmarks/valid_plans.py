@@ -149,7 +149,7 @@ async def ask(
         found.seconds.append(time.perf_counter() - begun)
         found.plans += 1
         found.tokens += sum(one.usage.output for one in planned.replies if one.usage)
-        plan = planned.reading.plan
+        plan = planned.plan
         if isinstance(plan, Malformed):
             found.wrong[plan.reason] += 1
     return found
