@@ -245,8 +245,6 @@ class Automaton:
 
 @dataclass(slots=True)
 class _Branch:
-    """Tokens by their texts, sign for sign."""
-
     ends: list[int] = field(default_factory=list[int])
     further: dict[str, "_Branch"] = field(default_factory=dict[str, "_Branch"])
 

@@ -162,7 +162,6 @@ def _drafts(
 
 
 def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
-    """Return where the first value ends, None when it does not end in bounds."""
     opened = 0
     for token in tokens:
         if token.group() in ("[", "{"):
@@ -339,7 +338,6 @@ def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
 def _loose(
     token: _LooseToken, tokens: Iterator[_LooseToken], forgave: dict[str, None], depth: int = 0
 ) -> tuple[object, int]:
-    """Return the value that a token begins, and where it ends."""
     kind, opening, end = token
     if kind != "open":
         return _scalar(kind, opening, forgave), end

@@ -157,7 +157,6 @@ class _ConductorRun:
 
 
 async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
-    """Ask the conductor again until it keeps the answer, or its rounds or their limits end."""
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
         if limit:

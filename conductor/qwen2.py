@@ -33,8 +33,6 @@ Stop = Literal["stop", "max_tokens", "model_length"]
 
 
 class _Config(BaseModel):
-    """The part of config.json that says how the weights are used."""
-
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     model_type: str
@@ -275,7 +273,6 @@ class Qwen2:
         return _norm(states[-1], self.weights.after, self.weights.shape.eps) @ self.weights.head
 
     def _pass_layer(self, number: int, states: Array, state: KeyValueCache) -> None:
-        """Change the states in place as one layer does."""
         layer, shape = self.weights.layers[number], self.weights.shape
         mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
         split = mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head)

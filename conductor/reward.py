@@ -301,7 +301,6 @@ class PlanAnswerer:
     async def _came_to(
         self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
     ) -> tuple[str | None, Status, str]:
-        """Return a plan's answer, whose doing it is where there is none, and why."""
         try:
             answer = await self._carried_out(item, plan, question, pool)
         except SpendLimit as error:

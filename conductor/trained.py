@@ -112,7 +112,6 @@ def _checked_system(
     sha256: str,
     worker: str = "",
 ) -> System:
-    """Return a checkpoint's system; TaskRefusal for another one, or a pool that is not for it."""
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")

@@ -18,7 +18,6 @@ from conductor.training.job import (
     make_rewards,
 )
 from conductor.training.rounds import (
-    FirstPlanMaker,
     Write,
     first_id,
     later_places,
@@ -62,8 +61,8 @@ def made(
 ) -> tuple[TrainingRewards, list[TrainingRow], list[TrainingRow]]:
     held = make_rewards(training, None, training.request.out)
     rows = (training.rows(8), training.validation_rows())
-    asked = FirstPlanMaker(held.answerer, training, writing(*odd), SAID.append)
-    return held, *with_later_rounds(asked, rows)
+    write = writing(*odd)
+    return held, *with_later_rounds(training, held.answerer, rows, write, SAID.append)
 
 
 def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: TrainingJob) -> None:

@@ -439,7 +439,6 @@ def _usd(value: Decimal | None) -> str:
 
 
 def _hours(training: TrainingJob) -> Iterator[str]:
-    """Yield how long it takes; workers that are asked slowly bound it from below."""
     fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
     yield f"hours: {hours_text(training, fits)}"
     rpm = training.config.reward.rpm

@@ -251,7 +251,6 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
 
 
 def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
-    """Raise UserError for a key that TRL's GRPOConfig does not have, or that is not [grpo]'s."""
     from trl import GRPOConfig
 
     known = [field.name for field in fields(GRPOConfig)]
@@ -395,7 +394,6 @@ class Resampling:
     def _written(
         self, writes: PlanWriter, inputs: Sequence[Any]
     ) -> tuple[list[Group], list[Group]]:
-        """Return the groups that teach something, and those that do not."""
         size = self.sizes["group"]
         made, constant = writes.scored(inputs), set(writes.constant)
         groups = split_groups(made, size)
@@ -412,7 +410,6 @@ class Resampling:
         return step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
 
     def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
-        """Return the rows that may stand in, as the data set would have them."""
         size = self.sizes["questions"]
         begins = (generation * self.rounds + at) * size
         rows = self.rows[begins : begins + size]

@@ -329,7 +329,6 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
 
 
 def _verdict_rewards(training: TrainingJob, verdicts: VerdictDataset) -> list[VerdictReward]:
-    """Return the rewards of what teaches, and of what picks the checkpoint."""
     config, names, suite = training.config, training.spec.names, verdicts.declared.name
     values = PLAIN if config.reward.name == "plain" else PAPER
     return [

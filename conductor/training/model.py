@@ -140,7 +140,6 @@ def _look_back(attention: Any, read: Any) -> None:
 
 
 def _compare(attention: Any, read: Any) -> None:
-    """Let heads attend where what they read at two places is alike."""
     import torch
 
     wide, words = read.shape
@@ -275,7 +274,6 @@ def warm_start(
 def _own_plans(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
 ) -> dict[TrainingRow, str]:
-    """Return what a model plans greedily in first rounds, without what is no plan."""
     most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
     prompts = [one.prompt for one in rows]
     texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)

@@ -57,7 +57,6 @@ _ROUNDS = TypeAdapter(_FirstRounds)
 
 
 def _dump_rounds(found: _FirstRounds, folder: Path | None) -> str:
-    """Return first rounds as JSON, written to a training's folder where there is one."""
     plain: dict[str, _KeptRound] = {}
     for id, kept in found.kept.items():  # facts as plain JSON values
         answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
@@ -69,7 +68,6 @@ def _dump_rounds(found: _FirstRounds, folder: Path | None) -> str:
 
 
 def _load_rounds(said: str) -> _FirstRounds:
-    """Return first rounds from JSON; UserError where it is something else."""
     try:
         return _ROUNDS.validate_json(said)
     except ValidationError as error:
@@ -91,18 +89,12 @@ def _read_rounds(folder: Path) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class FirstPlanMaker:
-    """Who makes first plans, who carries them out, and who is told how many there are."""
-
-    answerer: PlanAnswerer | None
-    training: TrainingJob
-    write: Write
-    say: Callable[[str], None]
-
-
 def with_later_rounds(
-    asked: FirstPlanMaker, rows: tuple[list[TrainingRow], list[TrainingRow]]
+    training: TrainingJob,
+    answerer: PlanAnswerer | None,
+    rows: tuple[list[TrainingRow], list[TrainingRow]],
+    write: Write,
+    say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
     """Return train and validation rows, some of them later rounds; all processes call it together.
 
@@ -110,17 +102,18 @@ def with_later_rounds(
     stands behind. TooManyMasked where workers failed more than [reward] max_masked allows.
     """
     teach, held_out = rows
-    training, answerer = asked.training, asked.answerer
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
     assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
     wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
-    found = _load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))
+    found = _load_rounds(
+        from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
+    )
     for id, kept in found.kept.items():
         answerer.firsts[id] = kept.first
         training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
-    asked.say(found.account)
+    say(found.account)
     later = [_later(row, found) if at in again else row for at, row in enumerate(teach)]
     seconds = [_later(row, found) for row in held_out]
     return later, [*held_out, *(row for row in seconds if row.first)]
@@ -143,14 +136,14 @@ def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
     return replace(row, first=id) if id in found.kept else row
 
 
-def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
-    training = asked.training
+def _kept_or_made(
+    training: TrainingJob, answerer: PlanAnswerer, write: Write, wanted: list[TrainingRow]
+) -> str:
     known = _read_rounds(training.request.out)
     if known is not None:
         return known
-    assert asked.answerer is not None, "with_later_rounds has looked"
-    texts = dict(zip(wanted, asked.write(wanted), strict=True))
-    found = run_in_loop(_carried_out(asked.answerer, training, texts))
+    texts = dict(zip(wanted, write(wanted), strict=True))
+    found = run_in_loop(_carried_out(answerer, training, texts))
     most = training.config.reward.max_masked
     if len(found.failed) > most * found.asked:  # nothing was kept, so all may be asked again
         raise TooManyMasked(
@@ -164,7 +157,6 @@ def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
 async def _carried_out(
     answerer: PlanAnswerer, training: TrainingJob, texts: dict[TrainingRow, str]
 ) -> _FirstRounds:
-    """Carry first plans out; those that are none, or that a worker failed, are counted."""
 
     async def one(row: TrainingRow, text: str) -> FirstRound | WorkerError | None:
         item = RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers)

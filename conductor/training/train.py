@@ -35,7 +35,7 @@ from conductor.training.job import (
 from conductor.training.metrics import owed_validation, replay_state
 from conductor.training.model import build_model, load_model, merge_adapters, warm_start
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.rounds import FirstPlanMaker, with_later_rounds
+from conductor.training.rounds import with_later_rounds
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
@@ -105,7 +105,6 @@ def _story(run: _Run) -> str:
 
 
 def _first_model(run: _Run) -> tuple[Any, Any]:
-    """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
     config = run.job.config
     if config.model.path and config.warm_start.kind == "none":
         return load_model(config.model.path, config)
@@ -135,7 +134,6 @@ def _make_start(run: _Run) -> None:
 
 
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
-    """Return TRL's trainer on our rows and reward, some rows being later rounds."""
     # Every name of this file imports torch; nothing before does.
     from conductor.training.trainer import (
         ConductorTrainer,
@@ -153,8 +151,8 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     if config.recursion:
         first = Validator(job, rewards.validation, (), most)
         write = partial(first.texts, model.to(run.args.device), tokenizer)
-        maker = FirstPlanMaker(rewards.answerer, job, write, run.say)
-        rows, held_out = with_later_rounds(maker, (rows, held_out))
+        both = rows, held_out
+        rows, held_out = with_later_rounds(job, rewards.answerer, both, write, run.say)
     validator = Validator(job, rewards.validation, held_out, most)
     return ConductorTrainer(
         StepCallback(job, rewards, validator, run.say),

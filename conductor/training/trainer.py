@@ -460,7 +460,6 @@ def _random_states() -> dict[str, Any]:
 
 
 def _put_random_states(states: Mapping[str, Any]) -> None:
-    """Undo all draws since these states were taken."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])
