@@ -35,12 +35,9 @@ from harness.request import request_digest, sample_index
 from harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
-
-
 VERDICT_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
@@ -57,10 +54,6 @@ class CheckpointTokenizer:
     def text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
-
-    def texts(self, vocabulary: int) -> list[str]:
-        """Return the text of each token on its own; special ones and unknown ones have none."""
-        return [self.text([token]) for token in range(vocabulary)]
 
 
 def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
@@ -127,7 +120,8 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     weights = qwen2.read_weights(folder)
     shape = weights.shape
     words = read_tokenizer(folder, shape.vocabulary)
-    guide = guide_maker(lambda: words.texts(shape.vocabulary), shape.ends)
+    texts = (words.text([token]) for token in range(shape.vocabulary))  # special ones have none
+    guide = guide_maker(lambda: list(texts), shape.ends)
     return Checkpoint(qwen2.build_qwen2(weights), words, guide)
 
 

@@ -63,8 +63,6 @@ _LOOSE_TOKEN = re.compile(
 )
 _OPENED_BY = {"]": "[", ")": "("}
 _WORDS = {"all": "all", "none": None, "null": None}
-
-
 _LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
 OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
 ORDER = "the three lists stood in another order"

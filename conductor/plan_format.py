@@ -18,8 +18,6 @@ from conductor.parse import (
 from harness.workflow import MAX_STEPS, Malformed, Step, Workflow
 
 COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
-
-
 Layout = Literal["paper", "compact"]
 """`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
 that was trained from scratch and could not read instructions."""

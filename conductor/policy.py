@@ -258,7 +258,6 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
     ),
 )
 
-
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
     solver="conductor/conductor_recursive",

@@ -18,8 +18,6 @@ from harness.files import parse_toml, read_toml
 from harness.records import SEED
 
 LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
-
-
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 

@@ -43,7 +43,6 @@ MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, no
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
-
 _WORD = re.compile(r"[^\W\d_]{4,}")
 Prior = Literal["cards", "kinds"]
 
@@ -69,7 +68,6 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
 """What subtasks ask for, in our words; which ones is drawn without a look at the question."""
-
 ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
@@ -86,7 +84,6 @@ SHAPES: tuple[tuple[str, ...], ...] = (
     ("gather", "use", "gather", "use"),
 )
 """Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
-
 FLOOR = 1e-6
 MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 

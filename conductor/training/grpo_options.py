@@ -34,13 +34,10 @@ NUMBERS = (
     "weight_decay",
 )  # fmt: skip
 """Fields that are numbers, known where TRL is not installed; `_refuse_unknown_fields` knows all."""
-
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
 WAITING_S = 7200  # for the first process, which alone validates; workers may take long
-
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
-
 Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
 
 

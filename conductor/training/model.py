@@ -206,7 +206,6 @@ FRAME = (
     *("\n\nModels:\n", "\n\nPlan:"),
 )
 """What all prompts and plans have in common: a token each."""
-
 UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 

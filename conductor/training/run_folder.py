@@ -1,14 +1,6 @@
 """A training's folder: its manifest, a line per step, and what a resumed run must find again.
 
-manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
-metrics.jsonl     one JSON object per step; with `validation` where one was made
-cpu.jsonl         processor seconds of all processes and sessions, written as they pass
-plans.jsonl       what was planned; texts only where every suite's may be published
-first_rounds.json where a recursive training goes on from (rounds.py)
-start/            the model and tokenizer before the first reward
-checkpoints/      TRL's, with optimiser, scheduler and random states
-best/  last/      the best by validation, and the newest
-ledger/           every worker call
+Beside the files named here it holds TRL's checkpoints, first rounds, and every call in ledger/.
 """
 
 import hashlib
@@ -29,8 +21,8 @@ from harness.errors import UserError
 from harness.files import replace_file
 from harness.suite import moved_versions
 
-METRICS = "metrics.jsonl"
-PLANS = "plans.jsonl"
+METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was made
+PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
 
