@@ -120,8 +120,7 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     weights = qwen2.read_weights(folder)
     shape = weights.shape
     words = read_tokenizer(folder, shape.vocabulary)
-    texts = (words.text([token]) for token in range(shape.vocabulary))  # special ones have none
-    guide = guide_maker(lambda: list(texts), shape.ends)
+    guide = guide_maker(lambda: [words.text([one]) for one in range(shape.vocabulary)], shape.ends)
     return Checkpoint(qwen2.build_qwen2(weights), words, guide)
 
 
