@@ -159,42 +159,37 @@ class RateLimiter:
             await self.sleep(begins - now)
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkerAccess:
-    identities: dict[str, str]  # by worker: all that its replies depend on beside the request
-    pace: RateLimiter
-    paid: PaidReplies | None  # None: nothing is kept, and every request is a call
-
-
 @dataclass(slots=True)
 class CachedPool(Pool):
     """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
 
-    access: _WorkerAccess | None = None
+    identities: dict[str, str] = field(default_factory=dict[str, str])
+    """By worker: all that its replies depend on beside the request."""
+    pace: RateLimiter = field(default_factory=RateLimiter)
+    paid: PaidReplies | None = None  # None: nothing is kept, and every request is a call
     lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
     cached: int = 0  # replies that were not asked for: they had been paid for
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
-        access, role = self.access, request.role
-        assert access is not None, "PlanAnswerer gives every pool the same"
+        role = request.role
 
         async def ask() -> Reply:
-            await access.pace.wait(role)
+            await self.pace.wait(role)
             return await Pool._reply(self, request, number)
 
-        if access.paid is None:
+        if self.paid is None:
             reply, known = await ask(), False
         else:
             key = key_of(
                 role,
-                access.identities.get(role, role),
+                self.identities.get(role, role),
                 request_digest(request.messages),
                 request.config.model_dump_json(exclude_none=True),
                 number.epoch,
                 number.occurrence,
             )
-            reply, known = await access.paid.reply(key, ask, lasting=self.lasting)
+            reply, known = await self.paid.reply(key, ask, lasting=self.lasting)
         self.cached += known
         self.replies.append(reply)
         return reply
@@ -235,13 +230,12 @@ class PlanAnswerer:
         self._journal = TaskJournal(folder, head) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
-        paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
-        told_apart_by = {"model", "config", "args"}
-        identities = {
+        self._paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
+        self._pace, told_apart_by = RateLimiter(settings.per_minute), {"model", "config", "args"}
+        self._identities = {
             slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
             for slot in spec.slots
         }
-        self._access = _WorkerAccess(identities, RateLimiter(settings.per_minute), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
@@ -261,8 +255,8 @@ class PlanAnswerer:
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there."""
-        if self._access.paid:
-            self._access.paid.open()
+        if self._paid:
+            self._paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(
@@ -347,7 +341,9 @@ class PlanAnswerer:
             self._spec,
             epoch=item.epoch + item.replicate,
             spend=self._spend.for_question(),
-            access=self._access,
+            identities=self._identities,
+            pace=self._pace,
+            paid=self._paid,
             lasting=item.suite in (self._settings.kept or ()),
         )
 
