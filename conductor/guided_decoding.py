@@ -303,4 +303,9 @@ class Guide:
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
     """Return what makes a tokenizer's guides of expressions, with the texts of its tokens."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
-    return lru_cache(MOST_GUIDES)(lambda said: Guide(Automaton(said), vocabulary()))
+
+    @lru_cache(MOST_GUIDES)
+    def guide(expression: str) -> Guide:
+        return Guide(Automaton(expression), vocabulary())
+
+    return guide

@@ -413,8 +413,8 @@ def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) 
         async def plans(conductor: Model) -> list[str]:
             pool, said = pool_of(cards, conductor), list[str]()
             for question in practice(1):
-                conductor, chat, _ = first_request(FORM, NOW, question, pool)
-                planned = await ask_for_plan(conductor, chat)
+                planner, chat, _ = first_request(FORM, NOW, question, pool)
+                planned = await ask_for_plan(planner, chat)
                 assert isinstance(planned.plan, Workflow)
                 said.append(planned.said)
             return said

@@ -190,7 +190,7 @@ class PromptBuilder:
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
-        rows = (TrainingRow(*ids, tuple(workers), first) for *ids, workers, first in columns)
+        rows = (TrainingRow(*ids, workers=tuple(shown), first=one) for *ids, shown, one in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
 
 

@@ -90,8 +90,9 @@ def shape_of(config: TrainingConfig) -> ModelShape | None:
             if not said.keys() >= {*SIZES, "vocab_size"}:
                 return None
             kv_heads = said.get("num_key_value_heads") or said["num_attention_heads"]
-            tied = bool(said.get("tie_word_embeddings"))
-            return ModelShape(*(said[name] for name in SIZES), kv_heads, said["vocab_size"], tied)
+            vocab, tied = said["vocab_size"], bool(said.get("tie_word_embeddings"))
+            hidden, inner, layers, heads = (said[name] for name in SIZES)
+            return ModelShape(hidden, inner, layers, heads, kv_heads, vocab, tied)
     return PUBLISHED.get(config.model.path.rpartition("/")[2].removesuffix("-Instruct"))
 
 

@@ -248,8 +248,10 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
     """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
-        asked = Question(row.question, text, "text")
-        return replace(training.prompts, question=lambda row: asked).shown(row)
+        def asked(row: TrainingRow) -> Question:
+            return Question(row.question, text, "text")
+
+        return replace(training.prompts, question=asked).shown(row)
 
     verdicts = training.verdicts
     if verdicts and not training.publishable:
