@@ -282,10 +282,7 @@ class Qwen2:
         states += (gate * _sigmoid(gate) * up) @ layer.down
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
-        """Return what each token has gathered, (tokens, heads * head).
-
-        `heads` is (all heads, tokens, head): queries, then keys, then values.
-        """
+        """Return (tokens, heads * head) from (all heads, tokens, head): queries, keys, values."""
         shape, count, start = self.weights.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])

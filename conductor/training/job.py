@@ -276,12 +276,9 @@ def check_job(training: TrainingJob) -> None:
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:
-    """Raise UserError where [model] path can only be a folder, and there is none.
-
-    A name of the hub has at most one slash; whether that one is there is known when it is loaded.
-    """
+    """Raise UserError where [model] path can only be a folder, and there is none."""
     path = config.model.path
-    folder = path.startswith((".", "/", "~")) or path.count("/") > 1
+    folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's names have one
     if folder and not Path(path).is_dir():
         raise UserError(
             f"[model] path: there is no folder {path}; train what it begins with first."

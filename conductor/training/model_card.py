@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -202,7 +203,7 @@ def said_in_logs(folder: Path) -> list[SaidPlan]:
 def said_by(system_runs: Iterable[SystemRun]) -> list[SaidPlan]:
     """Return the plans of some systems' runs."""
     found: list[SaidPlan] = []
-    for entry in (entry for system_run in system_runs for entry in entries(system_run.paths)):
+    for entry in chain.from_iterable(entries(one.paths) for one in system_runs):
         sample: dict[str, Any] = entry.sample
         metadata: dict[str, Any] = sample.get("metadata") or {}
         shape: dict[str, Any] = metadata.get(PODIUM) or {}

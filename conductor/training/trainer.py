@@ -127,10 +127,7 @@ class Validator:
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:
-    """Return the rows that one process writes, as many in each: the last row is written twice.
-
-    Where weights are divided, a batch is written by all processes together: one that had a batch
-    less would leave the others waiting.
+    """Return the rows that one process writes, as many in each: none leaves the others waiting.
 
     >>> rows = [TrainingRow("s", str(n)) for n in range(5)]
     >>> [len(rank_share(rows, rank, 2)) for rank in (0, 1)]
