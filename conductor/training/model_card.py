@@ -15,15 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportUnknownVariableType]
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
-from conductor.checkpoint import (
-    WEIGHTS,
-    CheckpointInfo,
-    cards_digest,
-    read_info,
-    taught_digests,
-    write_info,
-    write_study,
-)
+from conductor import checkpoint
 from conductor.embedded import open_checkpoint
 from conductor.plan_format import read_plan
 from conductor.prompt import first_word
@@ -230,16 +222,16 @@ def describe_checkpoint(
     config, spec, splits = training.config, training.spec, training.splits
     cards = [worker.card for worker in spec.workers] if config.form.cards else []
     asked = [one for split in splits.values() for one in split.questions.values()]
-    info = CheckpointInfo(
+    info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
         workers=spec.names,
-        cards_sha256=cards_digest(cards) if config.form.cards else "",
+        cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
         data={name: split.suite.data_revision for name, split in splits.items()},
         graders={name: split.suite.version for name, split in splits.items()},
-        taught=taught_digests(asked, training.parts.bare),
+        taught=checkpoint.taught_digests(asked, training.parts.bare),
         seed=config.run.seed,
         reward=config.reward.name,
         code=run_folder.code_revision(),
@@ -251,7 +243,7 @@ def describe_checkpoint(
     )
     if training.verdicts:
         declared = training.verdicts.declared
-        write_study(study_info(training.verdicts, config.form, info.seed), folder)
+        checkpoint.write_study(study_info(training.verdicts, config.form, info.seed), folder)
         info = replace(
             info,
             role="study",
@@ -260,7 +252,7 @@ def describe_checkpoint(
             split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
             taught=(),  # of cut texts, digests would say nothing; study.json has the ids
         )
-    write_info(info, folder)
+    checkpoint.write_info(info, folder)
     (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
 
 
@@ -398,12 +390,12 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
     shutil.rmtree(part, ignore_errors=True)
     _copy(source, part, KEPT)
     equal, kind = _weights(source, part, prompts)
-    about, seed = read_info(source), median_seed(seeds).seed
+    about, seed = checkpoint.read_info(source), median_seed(seeds).seed
     which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
     what, reward = f"{about.summary}, {about.reward} reward", about.reward
     if source.name != run_folder.BEST:
         what, reward = "its warm start, no reward yet", ""
-    write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
+    checkpoint.write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
     values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
     facts: dict[str, Any] = {"seed": seed, "seeds": len(seeds), "values": values}
     with (part / "README.md").open("a") as card:
@@ -425,14 +417,14 @@ def _copy(source: Path, to: Path, names: Sequence[str]) -> None:
 
 def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
     """Write weights as float16 where every greedy plan stays as it is, else as they are."""
-    tensors = _load_file(source / WEIGHTS)
+    tensors = _load_file(source / checkpoint.WEIGHTS)
     half = {name: held.astype(np.float16) for name, held in tensors.items()}
-    _save_file(half, part / WEIGHTS, metadata={"format": "pt"})
+    _save_file(half, part / checkpoint.WEIGHTS, metadata={"format": "pt"})
     both = zip(greedy_plans(source, prompts), greedy_plans(part, prompts), strict=True)
     equal = sum(before == after for before, after in both)
     if equal == len(prompts):
         return equal, "float16"
-    shutil.copyfile(source / WEIGHTS, part / WEIGHTS)
+    shutil.copyfile(source / checkpoint.WEIGHTS, part / checkpoint.WEIGHTS)
     return len(prompts), "float32"
 
 

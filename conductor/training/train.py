@@ -135,32 +135,26 @@ def _make_start(run: _Run) -> None:
 
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     # Every name of this file imports torch; nothing before does.
-    from conductor.training.trainer import (
-        ConductorTrainer,
-        StepCallback,
-        Validator,
-        freeze_parameters,
-        make_dataset,
-    )
+    from conductor.training import trainer
     from harness.rewards.trainers import TrlReward
 
     job, config, rewards = run.job, run.job.config, run.rewards
-    freeze_parameters(model, config.model.frozen)
+    trainer.freeze_parameters(model, config.model.frozen)
     most = run.args.max_completion_length
     rows, held_out = job.rows(batch_sizes(config)["rows"]), job.validation_rows()
     if config.recursion:
-        first = Validator(job, rewards.validation, (), most)
+        first = trainer.Validator(job, rewards.validation, (), most)
         write = partial(first.texts, model.to(run.args.device), tokenizer)
         both = rows, held_out
         rows, held_out = with_later_rounds(job, rewards.answerer, both, write, run.say)
-    validator = Validator(job, rewards.validation, held_out, most)
-    return ConductorTrainer(
-        StepCallback(job, rewards, validator, run.say),
+    validator = trainer.Validator(job, rewards.validation, held_out, most)
+    return trainer.ConductorTrainer(
+        trainer.StepCallback(job, rewards, validator, run.say),
         model=model,
         processing_class=tokenizer,
         args=run.args,
         reward_funcs=TrlReward(rewards.training, names=job.spec.names),
-        train_dataset=make_dataset(rows, job.prompts),
+        train_dataset=trainer.make_dataset(rows, job.prompts),
         peft_config=lora_config(config),
     )
 
