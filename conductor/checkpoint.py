@@ -19,7 +19,7 @@ from harness.rewards.splits import BareText, asked_digest, whole_text
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
-TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
+TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
 from recorded verdicts of a suite, so that suite says nothing about it any more."""

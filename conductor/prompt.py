@@ -124,7 +124,7 @@ class CardReading:
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return what whoever seats it on a pool shall know, given each worker's card."""
+        """Return what is good to know of it on a pool, given each worker's card."""
         said: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:

@@ -339,9 +339,14 @@ class StepCallback(Callback):
 
     def restore_random(self) -> bool:
         """Put the random states back to where the running step began; say whether one runs."""
-        if self._random is None:
+        states: Any = self._random
+        if states is None:
             return False
-        _put_random_states(self._random)
+        random.setstate(states["python"])
+        np.random.set_state(states["numpy"])
+        torch.set_rng_state(states["torch"])
+        if states["cuda"]:
+            torch.cuda.set_rng_state_all(states["cuda"])
         return True
 
     def _line(self, step: int, seen: metrics.StepResults, seconds: float) -> dict[str, Any]:
@@ -454,11 +459,3 @@ def _random_states() -> dict[str, Any]:
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
-
-
-def _put_random_states(states: Mapping[str, Any]) -> None:
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])
-    torch.set_rng_state(states["torch"])
-    if states["cuda"]:
-        torch.cuda.set_rng_state_all(states["cuda"])
