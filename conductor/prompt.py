@@ -14,6 +14,7 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
+from conductor.parse import NAMES
 from conductor.plan_format import PlanFormat
 from harness.errors import UserError
 from harness.workflow import Malformed
@@ -301,7 +302,14 @@ First settle what is asked, then compute, then check against the timetable, then
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
     """Return what a conductor is sent for a question: one user turn."""
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
-    text = _LAYOUTS[form.layout](form, shown_question(form, question), shown)
+    question = shown_question(form, question)
+    if form.layout == "compact":
+        models = [f"{at}: {card}".rstrip() for at, card in enumerate(shown)]
+        text = "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
+    else:
+        models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(shown)]
+        asked = f"{QUESTION}\n{question}\n", "\n".join((MODELS, *models))
+        text = "\n".join(filter(None, (instructions(form), examples(form), *asked)))
     # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
     return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
@@ -395,35 +403,14 @@ def examples(form: PlanFormat) -> str:
 
 def _plan_of(example: Example, form: PlanFormat) -> str:
     count = len(example.models)
-    plan: dict[str, object] = {
-        "model_id": list(example.models),
-        "subtasks": list(example.subtasks) if form.subtasks else [""] * count,
-        "access_list": [[]] * count if form.access == "off" else list(example.access),
-    }
-    return render_plan(form, plan)
+    subtasks = list(example.subtasks) if form.subtasks else [""] * count
+    access = [[]] * count if form.access == "off" else list(example.access)
+    return render_plan(form, list(example.models), subtasks, access)
 
 
-def render_plan(form: PlanFormat, plan: Mapping[str, object]) -> str:
-    """Return the three lists of a plan, by name, as a conductor of this form ends its text."""
+def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:
+    """Return the three lists of a plan as a conductor of this form ends its text."""
+    plan = dict(zip(NAMES, lists, strict=True))
     if form.reply == "json":
         return json.dumps(plan)
     return "\n".join(f"{name} = {json.dumps(values)}" for name, values in plan.items())
-
-
-def _paper(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
-    models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
-    parts = (
-        instructions(form),
-        examples(form),
-        f"{QUESTION}\n{question}\n",
-        "\n".join((MODELS, *models)),
-    )
-    return "\n".join(part for part in parts if part)
-
-
-def _compact(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
-    models = [f"{at}: {card}".rstrip() for at, card in enumerate(cards)]
-    return "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
-
-
-_LAYOUTS = {"paper": _paper, "compact": _compact}

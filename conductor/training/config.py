@@ -266,7 +266,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
             "nobody could tell the workers of a prompt apart."
         )
     if config.recursion and config.verdicts:
-        raise UserError("[recursion] has no meaning in a study: its plans have one step.")
+        raise UserError("[recursion] has no meaning with [verdicts]: its plans have one step.")
     if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):
         raise UserError(
             "[recursion] takes [grpo] scale_rewards=batch or none: within a group, a first round's "

@@ -19,7 +19,6 @@ from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from conductor.parse import NAMES
 from conductor.plan_format import COMPACT_THOUGHT, PlanFormat
 from conductor.prompt import (
     ShownWorkers,
@@ -360,7 +359,7 @@ class PlanCorpus:
     def _written(
         self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
     ) -> str:
-        lists = render_plan(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
+        lists = render_plan(self._form, numbers, subtasks, access)
         if self._form.reply == "json":
             return lists
         if not (self._recipe.names and numbers):
