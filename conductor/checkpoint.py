@@ -123,10 +123,8 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
-    return about.graders or _in_manifest(folder, about)
-
-
-def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | None:
+    if about.graders:
+        return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
         with suppress(OSError, ValueError):  # None there, or one of something else
             said = _Training.model_validate_json(read_limited(path, SETTINGS)).data

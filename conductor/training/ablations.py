@@ -139,18 +139,17 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
     out, said = training.request.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
+    wanted = warm_start_key(json.loads(json.dumps(said, default=str)))
     for folder in others:
-        if (folder / run_folder.START / "config.json").is_file() and _alike(folder, said):
+        start = folder / run_folder.START
+        if not (start / "config.json").is_file():
+            continue
+        if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == wanted:
             part = out / f"{run_folder.START}.part"
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(folder / run_folder.START, part)
+            shutil.copytree(start, part)
             describe_checkpoint(training, part, 0, None)
             part.rename(out / run_folder.START)
             run_folder.write_json(out / run_folder.MANIFEST, said)
             return folder
     return None
-
-
-def _alike(folder: Path, said: Mapping[str, Any]) -> bool:
-    before = json.loads((folder / run_folder.MANIFEST).read_text())
-    return warm_start_key(before) == warm_start_key(json.loads(json.dumps(said, default=str)))

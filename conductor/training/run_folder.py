@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +42,10 @@ CPU = "cpu.jsonl"
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
     """Return what a run's manifest says; plain JSON values."""
-    config, spec, book = training.config, training.spec, training.book
+    config, spec, book, versions = training.config, training.spec, training.book, dict[str, str]()
+    for name in PINNED:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return {
         "schema": 1,
         "config": config.model_dump(mode="json"),
@@ -57,7 +61,7 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
         "data": {name: _data(training, name) for name in training.splits},
         "questions_left_out": training.left_out,
-        "versions": {name: version for name in PINNED if (version := _version(name))},
+        "versions": versions,
         "code_revision": code_revision(),
     }
 
@@ -78,13 +82,6 @@ def _data(training: TrainingJob, name: str) -> dict[str, Any]:
 
 def _sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def code_revision() -> str:
