@@ -368,7 +368,9 @@ class Resampling:
 
     def learnt_from(self, writes: PlanWriter, inputs: Sequence[Any], step: int) -> Group:
         """Return a batch of the size of `inputs`, groups that teach something first."""
-        generation = self._generation(step)
+        self._nth = self._nth + 1 if step == self._step else 0
+        self._step = step  # which batch of plans this is follows from it: a resumed run counts on
+        generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
         good, dull = self._written(writes, inputs)
         wanted, more, started = len(good) + len(dull), 0, monotonic()
         asked = {_key(one) for one in inputs}
@@ -388,23 +390,13 @@ class Resampling:
         }
         return join_groups([*good, *dull][:wanted], self.pad)
 
-    def _written(
-        self, writes: PlanWriter, inputs: Sequence[Any]
-    ) -> tuple[list[Group], list[Group]]:
+    def _written(self, writes: PlanWriter, inputs: Sequence[Any]) -> list[list[Group]]:
         size = self.sizes["group"]
-        made, constant = writes.scored(inputs), set(writes.constant)
-        groups = split_groups(made, size)
-        prompts = [_prompt(one) for one in inputs[::size]]
+        groups, constant = split_groups(writes.scored(inputs), size), set(writes.constant)
         good, dull = list[Group](), list[Group]()
-        for group, prompt in zip(groups, prompts, strict=True):
-            (dull if prompt in constant else good).append(group)
-        return good, dull
-
-    def _generation(self, step: int) -> int:
-        """Return which batch of plans this is, from 0; a resumed run goes on counting."""
-        self._nth = self._nth + 1 if step == self._step else 0
-        self._step = step
-        return step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
+        for group, columns in zip(groups, inputs[::size], strict=True):
+            (dull if _prompt(columns) in constant else good).append(group)
+        return [good, dull]
 
     def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
         size = self.sizes["questions"]
