@@ -404,7 +404,7 @@ def examples(form: PlanFormat) -> str:
 def _plan_of(example: Example, form: PlanFormat) -> str:
     count = len(example.models)
     subtasks = list(example.subtasks) if form.subtasks else [""] * count
-    access = [[]] * count if form.access == "off" else list(example.access)
+    access: list[tuple[str, ...]] = [()] * count if form.access == "off" else list(example.access)
     return render_plan(form, list(example.models), subtasks, access)
 
 
