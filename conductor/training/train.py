@@ -14,14 +14,7 @@ from typing import Any
 
 import anyio
 
-from conductor.training import run_folder
-from conductor.training.grpo_options import (
-    batch_sizes,
-    from_first_process,
-    grpo_config,
-    is_main,
-    lora_config,
-)
+from conductor.training import grpo_options, run_folder
 from conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -65,7 +58,7 @@ def train(job: TrainingJob, say: Say) -> str:
     check_job(job)
     try:
         with quiet(), open_box(job) as box:
-            args = grpo_config(job.config, job.request.out)
+            args = grpo_options.grpo_config(job.config, job.request.out)
             anyio.run(refuse_gullible_graders, job, box and box.box)
             out = clock.folder = run_folder.prepare_folder(job)
             newest = run_folder.newest_checkpoint(out) if job.request.resume else None
@@ -108,7 +101,7 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
     config = run.job.config
     if config.model.path and config.warm_start.kind == "none":
         return load_model(config.model.path, config)
-    from_first_process(lambda: _make_start(run))
+    grpo_options.from_first_process(lambda: _make_start(run))
     # As a resumed run does: what is made in memory may differ.
     return load_model(str(run.out / run_folder.START), config)
 
@@ -141,7 +134,7 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     job, config, rewards = run.job, run.job.config, run.rewards
     trainer.freeze_parameters(model, config.model.frozen)
     most = run.args.max_completion_length
-    rows, held_out = job.rows(batch_sizes(config)["rows"]), job.validation_rows()
+    rows, held_out = job.rows(grpo_options.batch_sizes(config)["rows"]), job.validation_rows()
     if config.recursion:
         first = trainer.Validator(job, rewards.validation, (), most)
         write = partial(first.texts, model.to(run.args.device), tokenizer)
@@ -155,7 +148,7 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
         args=run.args,
         reward_funcs=TrlReward(rewards.training, names=job.spec.names),
         train_dataset=trainer.make_dataset(rows, job.prompts),
-        peft_config=lora_config(config),
+        peft_config=grpo_options.lora_config(config),
     )
 
 
@@ -163,7 +156,7 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.out / run_folder.METRICS
-    if not is_main():  # the first process may not have come to this yet
+    if not grpo_options.is_main():  # the first process may not have come to this yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
     run_folder.rewind_lines(run.out / run_folder.PLANS, step)
     return run_folder.rewind_lines(lines, step)
@@ -175,7 +168,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
     run.clock.note(0)
     if first["validation"] is None:
         return False
-    if is_main():
+    if grpo_options.is_main():
         run_folder.append_line(run.out / run_folder.METRICS, first)
     trainer.stepping.say_step(first)
     return True
@@ -198,7 +191,7 @@ def _make_steps(run: _Run, trainer: Any) -> None:
 def _keep_last(run: _Run, trainer: Any) -> str:
     state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / run_folder.LAST
     trainer.save_model(str(last))
-    if is_main():
+    if grpo_options.is_main():
         describe_checkpoint(run.job, last, step, state.validation)
         merge_adapters(run.job.config, run.out)
     best = "No validation has picked a checkpoint"

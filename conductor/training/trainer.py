@@ -24,16 +24,8 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
-from conductor.training import metrics, run_folder
+from conductor.training import grpo_options, metrics, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from conductor.training.grpo_options import (
-    CHECKPOINTS,
-    Resampling,
-    batch_sizes,
-    from_first_process,
-    is_main,
-    world_size,
-)
 from conductor.training.job import TrainingJob, TrainingRewards, max_usd
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
@@ -148,10 +140,10 @@ class ConductorTrainer(Trainer):
         self.stepping = stepping
         stepping.trainer = self
         training = stepping.training
-        rounds, sizes = training.config.reward.resample, batch_sizes(training.config)
+        rounds, sizes = training.config.reward.resample, grpo_options.batch_sizes(training.config)
         others = training.rows(sizes["rows"] * (1 + rounds))[sizes["rows"] :]
         pad = self.processing_class.pad_token_id
-        self.resampling = Resampling(others, training.prompts, sizes, rounds, pad)
+        self.resampling = grpo_options.Resampling(others, training.prompts, sizes, rounds, pad)
         for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
             self.remove_callback(theirs)
 
@@ -196,8 +188,8 @@ class ConductorTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         step = self.state.global_step
-        folder = self.stepping.out / CHECKPOINTS / f"checkpoint-{step}"
-        if is_main() and folder.is_dir():
+        folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
+        if grpo_options.is_main() and folder.is_dir():
             found = self.stepping.state.validation  # its line is written and gone by now
             describe_checkpoint(self.stepping.training, folder, step, found)
 
@@ -211,7 +203,7 @@ class ConductorTrainer(Trainer):
             texts = validator.texts(model, self.processing_class, mine)
         written: Any = gather(list(zip(count(rank, size), texts, strict=False)))
         in_order = [text for place, text in sorted(written) if place < len(validator.rows)]
-        return from_first_process(lambda: self._judged(validator, in_order))
+        return grpo_options.from_first_process(lambda: self._judged(validator, in_order))
 
     def _judged(self, validator: Validator, texts: Sequence[str]) -> dict[str, Any]:
         try:
@@ -231,7 +223,7 @@ class ConductorTrainer(Trainer):
 
 def gathered(seen: metrics.StepResults) -> metrics.StepResults:
     """Return what all processes saw in a step."""
-    if world_size() == 1:
+    if grpo_options.world_size() == 1:
         return seen
     items: Any = gather(seen.items)
     outcomes: Any = gather(seen.outcomes)
@@ -268,7 +260,7 @@ class StepCallback(Callback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Show where training stands, and make a validation that is owed."""
-        if is_main():
+        if grpo_options.is_main():
             bar: Any = tqdm
             done = state.global_step
             self.bar = bar(total=state.max_steps, initial=done, disable=None, dynamic_ncols=True)
@@ -307,7 +299,7 @@ class StepCallback(Callback):
             found = self.validate(step)
             self.state.line |= {"validation": found} if found else {}
         self._end(step, control)
-        if is_main():
+        if grpo_options.is_main():
             self._write_plans(step, seen)
         self.clock.note(step)
 
@@ -318,7 +310,7 @@ class StepCallback(Callback):
         said = {ours: logs[theirs] for theirs, ours in LOGGED.items() if theirs in logs}
         line = {**self.state.line, **said}
         self.state.line = {}
-        if is_main():
+        if grpo_options.is_main():
             run_folder.append_line(self.out / run_folder.METRICS, line)
             self.say_step(line)
 
@@ -398,7 +390,7 @@ class StepCallback(Callback):
         if found is None:
             raise SpendLimit(self.state.ended)
         whole = {**line, "validation": found}
-        if is_main():
+        if grpo_options.is_main():
             run_folder.rewind_lines(self.out / run_folder.METRICS, step - 1)
             run_folder.append_line(self.out / run_folder.METRICS, whole)
             self._say_validation(whole)
@@ -407,7 +399,7 @@ class StepCallback(Callback):
         """Write the best model; a reader finds the old one or the new one, never a part."""
         part = self.out / f"{run_folder.BEST}.part"
         self.trainer.save_model(str(part))
-        if not is_main():
+        if not grpo_options.is_main():
             return
         describe_checkpoint(self.training, part, step, validation)
         final = self.out / run_folder.BEST
