@@ -108,10 +108,7 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a conductor that was trained on role cards makes of others, and how it is decoded.
-
-    A small one cannot tell the workers of every pool apart: among those the draw decides.
-    """
+    """What a conductor that was trained on role cards makes of others, and how it is decoded."""
 
     openings: frozenset[str] | None = None
     """First words of the cards that it learnt from, which a small one goes by: others say nothing

@@ -425,10 +425,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return what outcomes are worth; UserError for a cost term that would outweigh being right.
-
-    With a `discount` there are later rounds, and first ones are discounted.
-    """
+    """Return what outcomes are worth, first rounds times `discount`; UserError for a bad cost term."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

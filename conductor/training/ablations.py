@@ -132,10 +132,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | None:
-    """Give a new training the warm start of one of these that began alike; None without one.
-
-    The weights would be the same (a test compares them); only their making is saved.
-    """
+    """Give a new training the warm start of one of these that began alike; None without one."""
     out, said = training.request.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None

@@ -1,7 +1,4 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
-
-`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
-"""
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -33,8 +30,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 def read_tables(path: Path) -> dict[str, Any]:
     """Return a file's tables on top of those of the shipped configuration that is its `base`.
 
-    A table changes the keys that it names; `[model]` stands for the whole of its base's, and other
-    suites have other weights.
+    `[model]` stands for the whole of its base's, and other suites have other weights.
     """
     try:
         data = read_toml(path)

@@ -57,10 +57,9 @@ def world_size() -> int:
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
-    """Return what the first process makes of `work`; the others wait for it, and are told.
+    """Return what the first process makes of `work`; all call it together, and are told.
 
-    All processes call it together. A PodiumError of the first one is raised in all of them: one
-    that had ended alone would leave the others waiting.
+    A PodiumError is raised in all: one that had ended alone would leave the others waiting.
     """
     if world_size() == 1:
         return work()
@@ -194,8 +193,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
     """Return how plans are divided: UserError where the numbers do not go into one another.
 
-    Where `gradient_accumulation_steps` is left out, it follows from the generation batch and the
-    number of processes, so that one optimiser step uses the batch once, on any number of GPUs.
+    Left out, `gradient_accumulation_steps` makes one optimiser step use the batch once.
     """
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)

@@ -344,8 +344,7 @@ def _verdict_rewards(training: TrainingJob, verdicts: VerdictDataset) -> list[Ve
 def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
     """Return what all processes have spent, and divide what is left of `most` among them anew.
 
-    Only the first one pays for validations, so their parts are not used up alike. One that began
-    late may have read calls of another as spent before: the least reading counts none twice.
+    One that began late may have read calls of another as spent: the least reading counts.
     """
     if grpo_options.world_size() == 1:
         return answerer.usd

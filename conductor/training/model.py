@@ -96,8 +96,7 @@ ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for 
 def look_up(model: Any) -> None:
     """Set the first two layers of a Qwen2 model of random weights, in place.
 
-    Words keep the first half of the dimensions; each head's copies have a share of the second half.
-    UserError for sizes that have no room for it.
+    Words keep the first half of the dimensions, copies of heads share the second.
     """
     import torch
 
@@ -304,10 +303,7 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
-    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/.
-
-    What stands in the way of a second try is moved last: a merge that broke off is made again.
-    """
+    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/."""
     if config.lora is None:
         return
     from peft import PeftModel

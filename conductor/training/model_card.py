@@ -357,8 +357,7 @@ def median_seed(seeds: Sequence[SeedRun]) -> SeedRun:
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
     """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`.
 
-    Returns a sentence. UserError for a run that has not ended, two trainings, or two runs of a
-    seed. What stands there is replaced, whole or not at all.
+    UserError for a run that has not ended, two trainings, or two runs of a seed.
     """
     seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
     _refuse_strangers(seeds)

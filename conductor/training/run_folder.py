@@ -259,10 +259,7 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
 
 
 class CpuClock:
-    """Counts processor seconds from when it is made; writes as soon as it is told where.
-
-    Of this process and the children that it waited for; a line for what was used since the last.
-    """
+    """Counts processor seconds, children's too; writes as soon as it is told where."""
 
     def __init__(self) -> None:
         """Begin to count."""
