@@ -210,11 +210,7 @@ class PlanAnswerer:
     """
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Keep the pool; its models are made in the event loop that first asks them.
-
-        UserError where dollars are limited, and what was spent before has no price, or the limit is
-        less than one call can cost.
-        """
+        """Keep the pool; UserError for dollars less than a call can cost, or that nobody can count."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -425,7 +421,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return what outcomes are worth, first rounds times `discount`; UserError for a bad cost term."""
+    """Return what outcomes are worth, first rounds `discount` times that; UserError for bad terms."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

@@ -318,4 +318,4 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()
         for name in ("adapter_model.safetensors", ADAPTERS):
-            (folder / name).rename(kept / name)
+            (folder / name).rename(kept / name)  # last: a merge that broke off is made again

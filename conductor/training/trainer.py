@@ -75,10 +75,7 @@ def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Greedy plans for fixed questions, and what they are worth, whatever model writes them.
-
-    Greedy decoding draws no random number, so training goes on as if nobody had looked.
-    """
+    """Greedy plans for fixed questions, and what they are worth: no random number is drawn."""
 
     training: TrainingJob
     watching: metrics.RewardRecorder
