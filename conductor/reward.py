@@ -210,7 +210,7 @@ class PlanAnswerer:
     """
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Keep the pool; UserError for dollars less than a call can cost, or that nobody can count."""
+        """Keep the pool; UserError for a limit below one call, or that nobody can count to."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -421,7 +421,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return what outcomes are worth, first rounds `discount` times that; UserError for bad terms."""
+    """Return what outcomes are worth, first rounds `discount` of it; UserError for bad terms."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
