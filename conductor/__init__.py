@@ -1,4 +1,7 @@
-"""Plans written by a model: the conductor (arXiv 2512.04388), prompted or trained."""
+"""Plans written by a model: the conductor (arXiv 2512.04388), prompted or trained.
+
+Begin with `prompt.py` and `policy.py`; `training/train.py` is a training from top to bottom.
+"""
 
 from collections.abc import Mapping
 
