@@ -1,7 +1,6 @@
 """Plans written by a model: the conductor (arXiv 2512.04388), prompted or trained.
 
-Begin with `plan_format.py` and `prompt.py`, then `policy.py`; `reward.py` says what a plan is
-worth, and `training/train.py` is a training from its first line to its last.
+Begin with `prompt.py` and `policy.py`; `training/train.py` is a training from top to bottom.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints.
-
-Inspect imports this file in every process; a checkpoint's decoder is loaded when one of its models
-is first asked for.
-"""
+"""What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints."""
 
 from inspect_ai.model import ModelAPI, modelapi
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from conductor.plan_format import PlanFormat
 from harness.errors import UserError
-from harness.files import DOCUMENT, SETTINGS, read_limited
+from harness.files import DOCUMENT, SETTINGS, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
-INFO, STUDY = "podium.json", "study.json"
+INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
-TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
+TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
 from recorded verdicts of a suite, so that suite says nothing about it any more."""
@@ -49,13 +49,9 @@ class CheckpointInfo:
     steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
     rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
     weights_sha256: str = ""  # of model.safetensors; filled in when it is written
-    openings: tuple[str, ...] = ()
-    """First words of the cards that it was shown; empty in older files, whose pool may have them.
-    """
+    openings: tuple[str, ...] = ()  # first words of cards that it was shown; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
-    drawn: bool | None = None
-    """Whether each question of its training was shown other workers, or the same in another order.
-    None in files that are older than the question: there what reads cards is taken for such."""
+    drawn: bool | None = None  # whether workers or their order changed; None: an older file
     schema: Literal[1] = 1
 
     @property
@@ -71,29 +67,23 @@ class CheckpointInfo:
         return tuple(workers) == self.workers and same_cards
 
 
-@dataclass(frozen=True, slots=True)
-class _Taught:
+class _Taught(BaseModel):
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Training:
-    data: Mapping[str, _Taught]
+class _Training(BaseModel):
+    data: Mapping[str, _Taught]  # what is read here of a training's manifest
 
 
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
-_MANIFEST = TypeAdapter(_Training)  # what is read here of a training's manifest
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
     """Write podium.json beside the weights, whole or not at all; return it with their digest."""
-    weights = folder / "model.safetensors"
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
+    about = replace(about, weights_sha256=_weights_digest(folder))
     values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
-    values["weights_sha256"] = digest
-    scratch = folder / f"{INFO}.new"
-    scratch.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
-    scratch.replace(folder / INFO)
+    said = json.dumps(values, indent=1, ensure_ascii=False)
+    replace_file(folder / INFO, f"{said}\n".encode())
     return _INFO_TYPE.validate_python(values)
 
 
@@ -108,15 +98,20 @@ def read_info(folder: Path) -> CheckpointInfo:
             "that `podium train` wrote."
         ) from None
     except (OSError, ValidationError) as error:
-        raise UserError(
-            f"{path} is damaged or of another version: {_first_error(error)}."
-        ) from None
-    weights = folder / "model.safetensors"
-    if about.weights_sha256 and weights.is_file():
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-        if digest != about.weights_sha256:
-            raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
+        said = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            said = f"field {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UserError(f"{path} is damaged or of another version: {said}.") from None
+    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
+        weights = folder / WEIGHTS
+        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
     return about
+
+
+def _weights_digest(folder: Path) -> str:
+    path = folder / WEIGHTS
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
@@ -128,13 +123,11 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
-    return about.graders or _in_manifest(folder, about)
-
-
-def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | None:
+    if about.graders:
+        return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
         with suppress(OSError, ValueError):  # None there, or one of something else
-            said = _MANIFEST.validate_json(read_limited(path, SETTINGS)).data
+            said = _Training.model_validate_json(read_limited(path, SETTINGS)).data
             if set(said) == set(about.suites):
                 return {name: one.version for name, one in said.items()}
     return None
@@ -142,7 +135,7 @@ def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | Non
 
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", "model.safetensors", "tokenizer.json", INFO)
+    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO)
     held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
 
@@ -180,13 +173,6 @@ def short_digest(digest: str) -> str:
     return digest[:DIGEST_DIGITS]
 
 
-def _first_error(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"field {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-    return str(error)
-
-
 class StudyInfo(BaseModel):
     """The study of a checkpoint, as its `study.json` has it: ids, no text."""
 
@@ -221,5 +207,4 @@ def read_study(folder: Path) -> StudyInfo:
 
 def write_study(about: StudyInfo, folder: Path) -> None:
     """Write `study.json` into a checkpoint's folder."""
-    path = folder / STUDY
-    path.write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / STUDY).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

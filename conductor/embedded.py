@@ -1,9 +1,7 @@
-"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch.
+"""Inspect's provider `embedded/`: a small Qwen2 checkpoint, by name or path, without torch.
 
-`embedded/NAME` is a folder of conductor/released/, `embedded/PATH` any with a Qwen2 checkpoint.
-Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed,
-request, epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the
-contents of all messages stand one behind the other.
+Greedy unless a temperature is set; draws depend on seed, request, epoch and occurrence alone. The
+contents of all messages stand one behind the other: such a conductor knows no turns.
 """
 
 import hashlib
@@ -29,27 +27,18 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from tokenizers import Tokenizer
 
-from conductor.checkpoint import checkpoint_folder
-from conductor.guided_decoding import Guides
-from conductor.qwen2 import (
-    CONFIG,
-    WEIGHTS,
-    Completion,
-    DecodeOptions,
-    Qwen2,
-    build_qwen2,
-    decode,
-    one_thread,
-    read_weights,
-)
+from conductor import qwen2
+from conductor.checkpoint import WEIGHTS, checkpoint_folder
+from conductor.guided_decoding import Guide, guide_maker
 from harness.errors import UserError
 from harness.request import request_digest, sample_index
 from harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-"""The template of a checkpoint that is embedded: the contents, and nothing between them."""
-
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
+Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
+VERDICT_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +54,6 @@ class CheckpointTokenizer:
     def text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
-
-    def texts(self, vocabulary: int) -> list[str]:
-        """Return the text of each token on its own; special ones and unknown ones have none."""
-        return [self.text([token]) for token in range(vocabulary)]
 
 
 def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
@@ -113,39 +98,30 @@ def _normalised(template: str) -> str:
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
 
 
-QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
-
-
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model and its tokenizer."""
 
-    model: Qwen2
+    model: qwen2.Qwen2
     words: CheckpointTokenizer
-    guides: Guides  # what it may write where it is held to an expression
+    guide: Callable[[str], Guide]  # what it may write where it is held to an expression
 
 
 def open_checkpoint(name: str) -> Checkpoint:
     """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
     folder = checkpoint_folder(name)
-    parts = (folder / CONFIG, folder / WEIGHTS, folder / TOKENIZER)
+    parts = (folder / qwen2.CONFIG, folder / WEIGHTS, folder / TOKENIZER)
     ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
     return _read_checkpoint(folder, ages)
 
 
 @lru_cache(maxsize=8)
 def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
-    weights = read_weights(folder)
+    weights = qwen2.read_weights(folder)
     shape = weights.shape
     words = read_tokenizer(folder, shape.vocabulary)
-    guides = Guides(lambda: words.texts(shape.vocabulary), shape.ends)
-    return Checkpoint(build_qwen2(weights), words, guides)
-
-
-Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
-
-
-STUDY_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
+    guide = guide_maker(lambda: [words.text([one]) for one in range(shape.vocabulary)], shape.ends)
+    return Checkpoint(qwen2.build_qwen2(weights), words, guide)
 
 
 def greedy_speaker(folder: Path) -> Say:
@@ -154,9 +130,8 @@ def greedy_speaker(folder: Path) -> Say:
 
     def say(messages: Sequence[ChatMessage]) -> str:
         prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        with one_thread():
-            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
-        return checkpoint.words.text(found.tokens)
+        how = qwen2.DecodeOptions(max_tokens=VERDICT_PLAN_TOKENS)
+        return checkpoint.words.text(_decoded(checkpoint.model, prompt, how).tokens)
 
     return say
 
@@ -193,17 +168,17 @@ class EmbeddedAPI(ModelAPI):
         started = time.monotonic()
         model, words = self.checkpoint.model, self.checkpoint.words
         prompt = words.tokens("".join(message.text for message in input))
-        expression = _regex_of(config)
-        guide = self.checkpoint.guides.of(expression) if expression else None
+        held = (config.extra_body or {}).get("structured_outputs")  # as vLLM is told
+        guide = self.checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
         seed = self._drawn(input, config)
-        how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
+        how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
         if model.weights.parameters <= QUICK:
             found = _decoded(model, prompt, how)
         else:
             found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
         return self._output(prompt, found, time.monotonic() - started)
 
-    def _output(self, prompt: list[int], found: Completion, took_s: float) -> ModelOutput:
+    def _output(self, prompt: list[int], found: qwen2.Completion, took_s: float) -> ModelOutput:
         content = self.checkpoint.words.text(found.tokens)
         if found.stop == "model_length" and not found.written:
             room = self.checkpoint.model.weights.shape.context
@@ -235,9 +210,9 @@ class EmbeddedAPI(ModelAPI):
         return 64
 
 
-def _decoded(model: Qwen2, prompt: list[int], how: DecodeOptions) -> Completion:
-    with one_thread():
-        return decode(model, prompt, how)
+def _decoded(model: qwen2.Qwen2, prompt: list[int], how: qwen2.DecodeOptions) -> qwen2.Completion:
+    with qwen2.one_thread():
+        return qwen2.decode(model, prompt, how)
 
 
 def _seed(name: str, arguments: dict[str, Any]) -> int:
@@ -246,12 +221,6 @@ def _seed(name: str, arguments: dict[str, Any]) -> int:
         wrong = next(iter(arguments), "seed")
         raise UserError(f"embedded/{name}: argument {wrong!r} (known: seed, a whole number).")
     return seed
-
-
-def _regex_of(config: GenerateConfig) -> str:
-    """Return the regular expression that a reply matches, as vLLM is told; empty for any."""
-    asked = (config.extra_body or {}).get("structured_outputs")
-    return str(asked["regex"]) if asked else ""
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:

@@ -1,14 +1,13 @@
 """A regular expression as an automaton over characters, and the tokens that each state allows.
 
-As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv 2307.09702):
-a token may be written where its text keeps the whole inside the language. States are made when they
-are met, and kept. Expressions are matched as a whole and have what every structured-output engine
-reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`.
+After Willard and Louf (arXiv 2307.09702). Expressions are matched as a whole and have what every
+structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,12 @@ NEVER = 1 << 30  # what a token needs that may not be written, however much room
 MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expression cost
 MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_UNREAD = "]{}*+?.^$)"  # signs that stand for themselves only after a backslash
-
-
-# --- reading an expression ----------------------------------------------------------------------
+_UNREAD = "]{}*+?.^$()"  # signs that stand for themselves only after a backslash
+Part = Callable[[int], int]  # lays its nodes behind one, and returns the node behind them
+State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
+Needs = NDArray[np.int32]
+"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
+so many, since every character is a token, too. `NEVER` where it may not be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +37,9 @@ class CharacterSet:
         return (sign in self.held) is not self.all_but
 
 
-@dataclass(frozen=True, slots=True)
-class Concatenation:
-    """One part behind the other."""
-
-    parts: tuple["Part", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternation:
-    """One of several parts."""
-
-    parts: tuple["Part", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repetition:
-    """A part so many times; `most` None has no end."""
-
-    part: "Part"
-    least: int
-    most: int | None
-
-
-Part = CharacterSet | Concatenation | Alternation | Repetition
-
-
 class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+    def __init__(self, text: str, nodes: "_Nodes") -> None:
+        self.text, self.nodes, self.at = text, nodes, 0
 
     def whole(self) -> Part:
         try:
@@ -87,13 +62,13 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             parts.append(self.row())
-        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
+        return parts[0] if len(parts) == 1 else partial(self.nodes.lay_one_of, parts)
 
     def row(self) -> Part:
         parts: list[Part] = []
         while self.peek() not in ("", "|", ")"):
             parts.append(self.repeated(self.one()))
-        return Concatenation(tuple(parts))
+        return partial(self.nodes.lay_row, parts)
 
     def repeated(self, part: Part) -> Part:
         sign = self.peek()
@@ -101,12 +76,12 @@ class _Reader:
             return part
         if sign != "{":
             self.at += 1
-            return Repetition(part, 0, None if sign == "*" else 1)
+            return partial(self.nodes.lay_often, part, 0, None if sign == "*" else 1)
         end = self.text.index("}", self.at)
         least, comma, most = self.text[self.at + 1 : end].partition(",")
-        found = Repetition(part, int(least), int(most) if comma else int(least))
+        bounds = int(least), int(most if comma else least)
         self.at = end + 1
-        return found
+        return partial(self.nodes.lay_often, part, *bounds)
 
     def one(self) -> Part:
         if self.text.startswith("(?:", self.at):
@@ -117,10 +92,10 @@ class _Reader:
             self.at += 1
             return found
         if self.peek() == "[":
-            return self.several()
-        if self.peek() in _UNREAD or self.peek() == "(":
+            return partial(self.nodes.lay_sign, self.several())
+        if self.peek() in _UNREAD:
             raise self.wrong()
-        return CharacterSet(frozenset(self.sign()))
+        return partial(self.nodes.lay_sign, CharacterSet(frozenset(self.sign())))
 
     def several(self) -> CharacterSet:
         self.at += 1
@@ -152,9 +127,6 @@ class _Reader:
         return self.text[self.at : self.at + 1]
 
 
-# --- nodes --------------------------------------------------------------------------------------
-
-
 class _Nodes:
     """Nodes with empty steps, as Thompson builds them."""
 
@@ -169,30 +141,29 @@ class _Nodes:
         self.steps.append(None)
         return len(self.empty) - 1
 
-    def lay(self, part: Part, start: int) -> int:
-        """Add the nodes of a part behind one, and return the node behind it."""
-        if isinstance(part, CharacterSet):
-            end = self.add()
-            self.steps[start] = (part, end)
-            return end
-        if isinstance(part, Concatenation):
-            for one in part.parts:
-                start = self.fresh(self.lay(one, start))
-            return start
-        if isinstance(part, Alternation):
-            return self.joined([self.lay(one, self.fresh(start)) for one in part.parts])
-        return self.laid_often(part, start)
+    def lay_sign(self, held: CharacterSet, start: int) -> int:
+        end = self.add()
+        self.steps[start] = (held, end)
+        return end
 
-    def laid_often(self, part: Repetition, start: int) -> int:
-        for _ in range(part.least):
-            start = self.lay(part.part, self.fresh(start))
-        if part.most is None:
+    def lay_row(self, parts: Sequence[Part], start: int) -> int:
+        for part in parts:
+            start = self.fresh(part(start))
+        return start
+
+    def lay_one_of(self, parts: Sequence[Part], start: int) -> int:
+        return self.joined([part(self.fresh(start)) for part in parts])
+
+    def lay_often(self, part: Part, least: int, most: int | None, start: int) -> int:
+        for _ in range(least):
+            start = part(self.fresh(start))
+        if most is None:
             loop = self.fresh(start)
-            self.empty[self.lay(part.part, self.fresh(loop))].append(loop)
+            self.empty[part(self.fresh(loop))].append(loop)
             return self.fresh(loop)
         ends = [start]
-        for _ in range(part.most - part.least):
-            ends.append(self.lay(part.part, self.fresh(ends[-1])))
+        for _ in range(most - least):
+            ends.append(part(self.fresh(ends[-1])))
         return self.joined(ends)
 
     def fresh(self, start: int) -> int:
@@ -226,11 +197,6 @@ class _Nodes:
         return found
 
 
-# --- states and tokens --------------------------------------------------------------------------
-
-State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
-
-
 class Automaton:
     """The language of an expression, by its states."""
 
@@ -238,7 +204,7 @@ class Automaton:
         """Read an expression; UserError where it has what is not read here."""
         self._nodes = _Nodes()
         first = self._nodes.add()
-        self._end = self._nodes.fresh(self._nodes.lay(_Reader(expression).whole(), first))
+        self._end = self._nodes.fresh(_Reader(expression, self._nodes).whole()(first))
         self._distances = self._nodes.distances(self._end)
         self._moved: dict[tuple[State, str], State] = {}
         self.start = self._reached([first])
@@ -277,15 +243,8 @@ class Automaton:
         return frozenset(kept)
 
 
-Needs = NDArray[np.int32]
-"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
-so many, since every character is a token, too. `NEVER` where it may not be taken."""
-
-
 @dataclass(slots=True)
 class _Branch:
-    """Tokens by their texts, sign for sign."""
-
     ends: list[int] = field(default_factory=list[int])
     further: dict[str, "_Branch"] = field(default_factory=dict[str, "_Branch"])
 
@@ -320,13 +279,13 @@ class Vocabulary:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Guide:
     """What may be written token by token: an automaton over a vocabulary, with what it learnt."""
 
-    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
-        """Begin with no state known."""
-        self.automaton, self.vocabulary = automaton, vocabulary
-        self._needs: dict[State, Needs] = {}
+    automaton: Automaton
+    vocabulary: Vocabulary
+    _needs: dict[State, Needs] = field(default_factory=dict[State, Needs])
 
     def needs(self, state: State) -> Needs:
         """Return what each token needs in a state."""
@@ -341,24 +300,12 @@ class Guide:
         return state
 
 
-class Guides:
-    """The guides of one tokenizer, made when they are asked for; the last ones are kept."""
+def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
+    """Return what makes a tokenizer's guides of expressions, with the texts of its tokens."""
+    vocabulary = cache(lambda: Vocabulary(texts(), ends))
 
-    def __init__(self, texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> None:
-        """Take what returns the text of each token, and the tokens that end a reply."""
-        self._texts, self._ends = texts, ends
-        self._vocabulary: Vocabulary | None = None
-        self._kept: dict[str, Guide] = {}
+    @lru_cache(MOST_GUIDES)
+    def guide(expression: str) -> Guide:
+        return Guide(Automaton(expression), vocabulary())
 
-    def of(self, expression: str) -> Guide:
-        """Return the guide of an expression; UserError where it cannot be read."""
-        found = self._kept.pop(expression, None) or self._made(expression)
-        self._kept[expression] = found
-        if len(self._kept) > MOST_GUIDES:
-            self._kept.pop(next(iter(self._kept)))
-        return found
-
-    def _made(self, expression: str) -> Guide:
-        if self._vocabulary is None:
-            self._vocabulary = Vocabulary(self._texts(), self._ends)
-        return Guide(Automaton(expression), self._vocabulary)
+    return guide

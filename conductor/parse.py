@@ -7,11 +7,12 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
+AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
@@ -32,6 +33,53 @@ _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
 """What may stand between strings and brackets: commas and small integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
+MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
+MAX_JSON_DEPTH = 4
+STEP_KEYS = ("model_id", "subtask", "access_list")
+NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
+_JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
+_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
+ROUND = "a list stood in round brackets"
+QUOTES = "a text stood in typographic quotes"
+BREAK = "a text went over several lines"
+BARE_ALL = "all stood without quotes"
+BARE_MODEL = "the number of a model was written with the word Model"
+
+_LOOSE_TOKEN = re.compile(
+    r"(?P<space>[\s]+|\#[^\n]*)"
+    r"|(?P<comma>,)"
+    r"|(?P<open>[\[(])"
+    r"|(?P<close>[\])])"
+    r'|"""(?P<triple>(?:\\.|[^\\])*?)"""'
+    r"|'''(?P<single3>(?:\\.|[^\\])*?)'''"
+    r'|"(?P<double>(?:\\.|[^"\\])*)"'
+    r"|'(?P<single>(?:\\.|[^'\\])*)'"
+    r"|“(?P<curly>[^“”]*)”"
+    r"|\u2018(?P<curly1>[^\u2018\u2019]*)\u2019"
+    r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
+    rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
+    r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
+    re.S | re.ASCII,
+)
+_OPENED_BY = {"]": "[", ")": "("}
+_WORDS = {"all": "all", "none": None, "null": None}
+_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
+OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
+ORDER = "the three lists stood in another order"
+NAME = "a list was named in another spelling"
+SCALAR = "the one entry of a list stood without its brackets"
+ID_TEXT = "the number of a model was written as text"
+STEP_TEXT = "the number of a step was written as text, or without its brackets"
+NOTHING = "None, or an empty text, was read as an empty access list"
+CASE = "all was written in capitals"
+NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
+
+_LOOSE_NAME = re.compile(
+    r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
+    re.IGNORECASE | re.ASCII,
+)
+_LOOSE_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
+_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class _Refused(ValueError):
@@ -40,28 +88,22 @@ class _Refused(ValueError):
 
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+) -> AnyPlan:
     """Return the workflow of three lists of plain values, or the first thing wrong with it."""
+    models, subtasks, access = values
+    if not models and not subtasks and not access:
+        return Malformed(NOTHING_TO_DO)
+    if not len(models) == len(subtasks) == len(access):
+        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
+        return Malformed(f"the three lists have different lengths: {lengths}")
+    if len(models) > max_steps:
+        return Malformed(f"{len(models)} steps, at most {max_steps} are allowed")
+    rows = enumerate(zip(models, subtasks, access, strict=True))
     try:
-        steps = _steps(values, workers, max_steps)
+        steps = tuple(_step(index, *row, workers) for index, row in rows)
     except _Refused as refused:
         return Malformed(str(refused))
     return check(Workflow(steps), workers, max_steps)
-
-
-def _steps(
-    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int
-) -> tuple[Step, ...]:
-    models, subtasks, access = values
-    if not models and not subtasks and not access:
-        raise _Refused(NOTHING_TO_DO)
-    if not len(models) == len(subtasks) == len(access):
-        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
-        raise _Refused(f"the three lists have different lengths: {lengths}")
-    if len(models) > max_steps:
-        raise _Refused(f"{len(models)} steps, at most {max_steps} are allowed")
-    rows = enumerate(zip(models, subtasks, access, strict=True))
-    return tuple(_step(index, *row, workers) for index, row in rows)
 
 
 def _step(
@@ -118,7 +160,6 @@ def _drafts(
 
 
 def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
-    """Return where the first value ends, None when it does not end in bounds."""
     opened = 0
     for token in tokens:
         if token.group() in ("[", "{"):
@@ -134,12 +175,7 @@ def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
     return None
 
 
-# --- Python lists -------------------------------------------------------------------------------
-
-
-def parse_lists(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
     r"""Return the workflow that a conductor's text asks for, or the first thing wrong with it.
 
         model_id = [2, 0]
@@ -192,30 +228,17 @@ def _list_values(name: str, source: str) -> list[object]:
         raise _Refused(f"{name} is not a valid Python list") from None
 
 
-def unescaped(text: str) -> str:
+def _unescaped(text: str) -> str:
     r"""Return a text with the four escapes read, and any other backslash as it is."""
-    return _ESCAPE.sub(_unescaped_sign, text)
+
+    def read(escape: re.Match[str]) -> str:
+        said = escape.group(1)
+        return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
+
+    return _ESCAPE.sub(read, text)
 
 
-def _unescaped_sign(escape: re.Match[str]) -> str:
-    said = escape.group(1)
-    return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
-
-
-# --- JSON ---------------------------------------------------------------------------------------
-
-MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
-MAX_JSON_DEPTH = 4
-STEP_KEYS = ("model_id", "subtask", "access_list")
-NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
-_JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
-"""A complete string, a bracket, or the quote of a string that is never closed."""
-
-
-def parse_json(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
+def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
     """Return the workflow that a conductor's JSON asks for, or the first thing wrong with it.
 
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
@@ -294,54 +317,6 @@ def _utf8(value: object) -> object:
 # different lengths and texts that break off stay malformed. The paper's numbers, and training, are
 # strict.
 
-ROUND = "a list stood in round brackets"
-QUOTES = "a text stood in typographic quotes"
-BREAK = "a text went over several lines"
-BARE_ALL = "all stood without quotes"
-BARE_MODEL = "the number of a model was written with the word Model"
-
-_LOOSE_TOKEN = re.compile(
-    r"(?P<space>[\s]+|\#[^\n]*)"
-    r"|(?P<comma>,)"
-    r"|(?P<open>[\[(])"
-    r"|(?P<close>[\])])"
-    r'|"""(?P<triple>(?:\\.|[^\\])*?)"""'
-    r"|'''(?P<single3>(?:\\.|[^\\])*?)'''"
-    r'|"(?P<double>(?:\\.|[^"\\])*)"'
-    r"|'(?P<single>(?:\\.|[^'\\])*)'"
-    r"|“(?P<curly>[^“”]*)”"
-    r"|\u2018(?P<curly1>[^\u2018\u2019]*)\u2019"
-    r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
-    rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
-    r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
-    re.S | re.ASCII,
-)
-_OPENED_BY = {"]": "[", ")": "("}
-_WORDS = {"all": "all", "none": None, "null": None}
-
-
-@dataclass(frozen=True, slots=True)
-class _LooseValue:
-    content: object  # str, int, None, or a list of these and of lists
-    end: int
-    forgave: tuple[str, ...]
-
-
-_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
-
-
-def _loose_value(text: str, start: int) -> _LooseValue | None:
-    """Return the value that begins at `start`; None where there is none, or none that ends."""
-    tokens, forgave = _loose_tokens(text, start), dict[str, None]()
-    first = next(tokens, None)
-    if first is None:
-        return None
-    try:
-        content, end = _loose(first, tokens, forgave)
-    except _Refused:
-        return None
-    return _LooseValue(content, end, tuple(forgave))
-
 
 def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
     """Yield tokens but white space, and but comments once a value has begun, as far as they go."""
@@ -361,7 +336,6 @@ def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
 def _loose(
     token: _LooseToken, tokens: Iterator[_LooseToken], forgave: dict[str, None], depth: int = 0
 ) -> tuple[object, int]:
-    """Return the value that a token begins, and where it ends."""
     kind, opening, end = token
     if kind != "open":
         return _scalar(kind, opening, forgave), end
@@ -396,30 +370,12 @@ def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
         forgave[QUOTES] = None
     if kind in ("double", "single") and "\n" in said:
         forgave[BREAK] = None
-    return unescaped(said)
-
-
-OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
-ORDER = "the three lists stood in another order"
-NAME = "a list was named in another spelling"
-SCALAR = "the one entry of a list stood without its brackets"
-ID_TEXT = "the number of a model was written as text"
-STEP_TEXT = "the number of a step was written as text, or without its brackets"
-NOTHING = "None, or an empty text, was read as an empty access list"
-CASE = "all was written in capitals"
-NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
-
-_LOOSE_NAME = re.compile(
-    r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
-    re.IGNORECASE | re.ASCII,
-)
-_LOOSE_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
-_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
+    return _unescaped(said)
 
 
 def parse_leniently(
     text: str, workers: Sequence[str], max_steps: int = MAX_STEPS, reply: str = "lists"
-) -> tuple[Workflow | Malformed, tuple[str, ...]]:
+) -> tuple[AnyPlan, tuple[str, ...]]:
     """Return the plan in a text and what was forgiven; what is strictly right needs nothing."""
     readers = (parse_lists, parse_json) if reply == "lists" else (parse_json, parse_lists)
     strict = readers[0](text, workers, max_steps)
@@ -428,34 +384,24 @@ def parse_leniently(
     other = readers[1](text, workers, max_steps)
     if isinstance(other, Workflow):
         return other, (OTHER_FORM,)
-    found = _loose_lists(text.encode(errors="replace").decode())
-    if found is None:
+    lists, forgave = _loose_lists(text.encode(errors="replace").decode())
+    if not lists:
         return strict, ()
-    plan = workflow_of(found.lists, workers, max_steps)
-    emptied = isinstance(plan, Malformed) and not any(found.lists)
-    return (plan, tuple(found.forgave)) if isinstance(plan, Workflow) or emptied else (strict, ())
-
-
-@dataclass(slots=True)
-class _LooseLists:
-    """Three lists as they were meant, and what was forgiven on the way, each once."""
-
-    lists: list[list[object]] = field(default_factory=list[list[object]])
-    forgave: dict[str, None] = field(default_factory=dict[str, None])
-
-    def forgive(self, *said: str) -> None:
-        self.forgave.update(dict.fromkeys(said))
+    plan = workflow_of(lists, workers, max_steps)
+    emptied = isinstance(plan, Malformed) and not any(lists)
+    return (plan, tuple(forgave)) if isinstance(plan, Workflow) or emptied else (strict, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedValue:
     name: str  # as it is called in the strict form
-    as_is: bool  # whether it was called so
-    value: _LooseValue | None  # None where it cannot be read
+    content: object  # str, int, None, or a list of these and of lists
+    end: int  # 0 where it cannot be read
+    forgave: dict[str, None]  # on the way, each once, in order
 
 
-def _loose_lists(text: str) -> _LooseLists | None:
-    """Return the lists that stand together at the end, in any order; None where they do not.
+def _loose_lists(text: str) -> tuple[list[list[object]], dict[str, None]]:
+    """Return the lists that stand together at the end, if any, and what was forgiven.
 
     Never an earlier draft: which one was meant would be a guess.
     """
@@ -463,9 +409,22 @@ def _loose_lists(text: str) -> _LooseLists | None:
     last = {one.name: one for one in named[-3:]}
     if len(last) < len(NAMES) and not any(one.name == NAMES[2] for one in named[-3:]):
         last = {one.name: one for one in named[-2:]}
-    if not {*NAMES[:2]} <= {*last} or any(one.value is None for one in last.values()):
-        return None
-    return _lists_in(last, len(named) > len(last))
+    forgave = dict[str, None]()
+    if not {*NAMES[:2]} <= {*last} or not all(one.end for one in last.values()):
+        return [], forgave
+    in_order = [name for name in NAMES if name in last]
+    if [*last] != in_order:
+        forgave[ORDER] = None
+    for one in last.values():
+        forgave |= one.forgave
+    lists = list[list[object]]()
+    for name in NAMES:
+        entries = _entries(name, last, len(lists[0]) if lists else 0, forgave)
+        if entries is None:
+            return [], forgave
+        lists.append(entries)
+    drafts = len(named) > len(last)  # then nobody can tell which ones belong together
+    return ([] if drafts and {SCALAR, ORDER} & forgave.keys() else lists), forgave
 
 
 def _named_values(text: str) -> Iterator[_NamedValue]:
@@ -474,82 +433,69 @@ def _named_values(text: str) -> Iterator[_NamedValue]:
     for found in list(_LOOSE_NAME.finditer(text))[-MAX_DRAFTS:]:
         if found.start() < end:
             continue
-        value = _loose_value(text, found.end())
-        end = value.end if value else end
+        tokens, forgave = _loose_tokens(text, found.end()), dict[str, None]()
+        try:
+            content, closed = _loose(next(tokens), tokens, forgave)
+        except (_Refused, StopIteration):
+            content, closed = None, 0
+        end = max(end, closed)
         stem = found.group(1).lower().removesuffix("s")
         name = next(one for one in NAMES if one.removesuffix("s") == stem)
-        as_is = re.fullmatch(rf"{name}\s*=\s*", found.group()) is not None
-        yield _NamedValue(name, as_is, value)
+        if not re.fullmatch(rf"{name}\s*=\s*", found.group()):
+            forgave[NAME] = None
+        yield _NamedValue(name, content, closed, forgave)
 
 
-def _lists_in(window: dict[str, _NamedValue], drafts: bool) -> _LooseLists | None:
-    """Return what these lists mean; after drafts nobody can tell which ones belong together."""
-    found = _LooseLists()
-    if tuple(name for name in window if name in NAMES[:2]) != NAMES[:2] or (
-        len(window) == len(NAMES) and tuple(window) != NAMES
-    ):
-        found.forgive(ORDER)
-    for one in window.values():
-        assert one.value is not None, "unreadable values are no lists"
-        found.forgive(*one.value.forgave, *([] if one.as_is else [NAME]))
-    for name in NAMES:
-        values = _entries(name, window, found)
-        if values is None:
-            return None
-        found.lists.append(values)
-    return None if drafts and {SCALAR, ORDER} & found.forgave.keys() else found
-
-
-def _entries(name: str, window: dict[str, _NamedValue], found: _LooseLists) -> list[object] | None:
+def _entries(
+    name: str, named: Mapping[str, _NamedValue], steps: int, forgave: dict[str, None]
+) -> list[object] | None:
     """Return the entries of one list; a scalar is a list of one, where no other plan is near."""
-    one = window.get(name)
-    content = one.value.content if one and one.value else None
+    content = named[name].content if name in named else None
     if name == "access_list" and content in (None, []):
-        steps = len(found.lists[0])
         if steps > 1:
             return None
-        found.forgive(*[NO_ACCESS] * steps)
+        forgave |= dict.fromkeys([NO_ACCESS] * steps)
         return [list[object]() for _ in range(steps)]
     if not isinstance(content, list):
-        found.forgive(SCALAR)
+        forgave[SCALAR] = None
         content = [content]
     entries = cast("list[object]", content)
     mend = {"model_id": _loose_model, "access_list": _loose_access}.get(name)
-    return [mend(entry, found) for entry in entries] if mend else entries
+    return [mend(entry, forgave) for entry in entries] if mend else entries
 
 
-def _loose_model(entry: object, found: _LooseLists) -> object:
+def _loose_model(entry: object, forgave: dict[str, None]) -> object:
     """Return the number in `"Model 2"`, `"#2"` or `"2"`; anything else stays as it is."""
     number = _LOOSE_MODEL.fullmatch(entry.strip()) if isinstance(entry, str) else None
     if number is None:
         return entry
-    found.forgive(ID_TEXT)
+    forgave[ID_TEXT] = None
     return int(number.group(1))
 
 
-def _loose_access(entry: object, found: _LooseLists) -> object:
+def _loose_access(entry: object, forgave: dict[str, None]) -> object:
     if entry is None or (isinstance(entry, str) and entry.strip().lower() in ("", "none")):
-        found.forgive(NOTHING)
+        forgave[NOTHING] = None
         return []
     if isinstance(entry, list):
-        return [_loose_step(one, found) for one in cast("list[object]", entry)]
-    single = _loose_step(entry, found)
+        return [_loose_step(one, forgave) for one in cast("list[object]", entry)]
+    single = _loose_step(entry, forgave)
     if isinstance(single, int):
-        found.forgive(STEP_TEXT)
+        forgave[STEP_TEXT] = None
         return [single]
     return single
 
 
-def _loose_step(entry: object, found: _LooseLists) -> object:
+def _loose_step(entry: object, forgave: dict[str, None]) -> object:
     """Return what may be read: a number, `"all"`, or whatever it was (`"step 1"` is a guess)."""
     if not isinstance(entry, str):
         return entry
     said = entry.strip()
     if said.lower() == "all":
         if entry != "all":
-            found.forgive(CASE)
+            forgave[CASE] = None
         return "all"
     if _DIGITS.fullmatch(said):
-        found.forgive(STEP_TEXT)
+        forgave[STEP_TEXT] = None
         return int(said)
     return entry

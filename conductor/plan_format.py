@@ -7,8 +7,29 @@ from itertools import combinations
 from json import dumps
 from typing import Literal
 
-from conductor.parse import NAMES, NOTHING_TO_DO, parse_json, parse_leniently, parse_lists
+from conductor.parse import (
+    NAMES,
+    NOTHING_TO_DO,
+    AnyPlan,
+    parse_json,
+    parse_leniently,
+    parse_lists,
+)
 from harness.workflow import MAX_STEPS, Malformed, Step, Workflow
+
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
+Layout = Literal["paper", "compact"]
+"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
+that was trained from scratch and could not read instructions."""
+
+Access = Literal["off", "binary", "fine"]
+"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
+earlier steps (arXiv 2512.04388, appendix B.8)."""
+SOLVE = "Solve the question."  # of a step that reads others, where the form has no subtasks
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters
+OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
+"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
+_SPECIAL = "\\[](){}|*+?.^$"
 
 
 def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
@@ -31,24 +52,7 @@ class Keep:
     """The conductor keeps the answer that there is."""
 
 
-def plan_or_keep(plan: Workflow | Malformed) -> Workflow | Malformed | Keep:
-    """Return a later round's plan with three empty lists understood."""
-    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
-
-
 KEEP = Keep()
-
-
-COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
-
-
-Layout = Literal["paper", "compact"]
-"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
-that was trained from scratch and could not read instructions."""
-
-Access = Literal["off", "binary", "fine"]
-"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
-earlier steps (arXiv 2512.04388, appendix B.8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,74 +74,49 @@ class PlanFormat:
     worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
 
 
-def read_later_plan(
+def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
+    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
+    return examine_plan(form, text, workers)[0]
+
+
+def examine_plan(
     form: PlanFormat, text: str, workers: Sequence[str]
-) -> Workflow | Malformed | Keep:
+) -> tuple[AnyPlan, tuple[str, ...]]:
+    """Return the same, and what a lenient reader let pass, one sentence each, our words."""
+    if form.lenient:
+        plan, forgave = parse_leniently(text, workers, form.max_steps, form.reply)
+    else:
+        strict = parse_json if form.reply == "json" else parse_lists
+        plan, forgave = strict(text, workers, form.max_steps), ()
+    return plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave
+
+
+def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
     """Return what a conductor says in a later round: a new plan, or that the answer stands."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
-SOLVE = "Solve the question."
-"""What a step that reads others is asked where the form has no subtasks; a step that reads nothing
-is sent the question alone, as a single worker is."""
+def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
+    """Return a later round's plan with three empty lists understood."""
+    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReading:
-    """What a text came to."""
-
-    plan: Workflow | Malformed
-    forgave: tuple[str, ...] = ()  # what a lenient reader let pass, one sentence each, our words
-
-
-def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:
-    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
-    return examine_plan(form, text, workers).plan
-
-
-def examine_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> PlanReading:
-    """Return the same with what was forgiven."""
-    plan, forgave = _parse_text(form, text, workers)
-    if isinstance(plan, Malformed):
-        return PlanReading(plan, forgave)
-    return PlanReading(restrict_plan(form, plan), forgave)
-
-
-def _parse_text(
-    form: PlanFormat, text: str, workers: Sequence[str]
-) -> tuple[Workflow | Malformed, tuple[str, ...]]:
-    if form.lenient:
-        return parse_leniently(text, workers, form.max_steps, form.reply)
-    strict = parse_json if form.reply == "json" else parse_lists
-    return strict(text, workers, form.max_steps), ()
-
-
-def restrict_plan(form: PlanFormat, plan: Workflow) -> Workflow | Malformed:
+def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
     """Return a plan as its form allows it to run: subtasks, access and a single worker forced.
 
-    With `access="off"` no step reads another, whatever the plan says; `"binary"` refuses a step
-    that names single ones, since all or nothing would be a guess.
+    `access="binary"` refuses a step that names single ones: all or nothing would be a guess.
     """
     if form.access == "binary":
         named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if named:
             return Malformed(f'step {named[0]}: access must be [] or ["all"]')
-    return Workflow(tuple(_restrict_step(form, step) for step in plan.steps))
 
+    def allowed(step: Step) -> Step:
+        reads = () if form.access == "off" else step.reads
+        subtask = step.subtask if form.subtasks else SOLVE if reads else ""
+        return replace(step, worker=form.worker or step.worker, subtask=subtask, reads=reads)
 
-def _restrict_step(form: PlanFormat, step: Step) -> Step:
-    if form.access == "off":
-        step = replace(step, reads=())
-    if not form.subtasks:
-        step = replace(step, subtask=SOLVE if step.reads else "")
-    return replace(step, worker=form.worker) if form.worker else step
-
-
-STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
-"""Without control characters; the escapes are those that every reader understands."""
-OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
-_SPECIAL = "\\[](){}|*+?.^$"
+    return Workflow(tuple(map(allowed, plan.steps)))
 
 
 @lru_cache(maxsize=256)

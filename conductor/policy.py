@@ -1,9 +1,7 @@
 """A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name.
 
-Every attempt is a call of the role `conductor`: billed, and never a step. A plan that stays
-malformed is the model's failure, so it is graded, and wrong. All rounds are one workflow:
-`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had, so that a
-log alone says who read what, and how deep the work was: the sum over rounds.
+Every attempt is a billed call of the role `conductor`, never a step. All rounds are one workflow:
+`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had.
 """
 
 from collections.abc import Sequence
@@ -14,32 +12,7 @@ from typing import Any, Literal, get_args
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
-from conductor.plan_format import (
-    KEEP,
-    Access,
-    PlanFormat,
-    PlanReading,
-    examine_plan,
-    join_rounds,
-    plan_or_keep,
-    plan_regex,
-)
-from conductor.prompt import (
-    LATER_ACCESS,
-    LATER_ACCESS_OFF,
-    LATER_ROUND,
-    WHOLE_POOL,
-    CardReading,
-    ShownWorkers,
-    fit_prompt,
-    later_prompt,
-    legible_workers,
-    parse_shown,
-    prompt_texts,
-    retry_prompt,
-    shown_count,
-    shown_workers,
-)
+from conductor import plan_format, prompt
 from harness.errors import UserError, WorkerError
 from harness.execute import Begun, Budget, execute_more
 from harness.inspect_adapters import as_solver
@@ -49,14 +22,16 @@ from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
 from harness.system import System, SystemCard, malformed
 from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
+ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
+ReplyStyle = Literal["lists", "json"]
+FURTHER = 1  # rounds after the first, as in the paper's training
+
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
     """How often a conductor is asked again, and what all rounds together may take."""
 
-    further: int = 1
-    """After the first round. The paper trains with one; it says of its test only that it needs
-    less than twice the calls."""
+    further: int = 1  # after the first round; the paper trains with one
     max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
     max_usd: Decimal | None = None
     """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""
@@ -67,7 +42,7 @@ class RoundLimits:
         if self.max_usd is not None and not self.max_usd > 0:
             raise UserError("max_usd of all rounds must be more than 0.")
 
-    def calls(self, form: PlanFormat) -> int:
+    def calls(self, form: plan_format.PlanFormat) -> int:
         """Return the most worker calls of a question; its first plan may have all it may have."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
@@ -77,7 +52,7 @@ class RoundLimits:
 class Conductor:
     """A conductor and those it is shown."""
 
-    form: PlanFormat
+    form: plan_format.PlanFormat
     pool: Pool
     workers: tuple[str, ...]  # in the order of their numbers
     retries: int = 1
@@ -89,53 +64,46 @@ class PlanReply:
     """What a conductor's last attempt came to."""
 
     said: str
-    reading: PlanReading
+    plan: Workflow | Malformed
+    forgave: tuple[str, ...]
     replies: tuple[Reply, ...]  # of all attempts; the conductor's own, no steps
 
 
 async def ask_for_plan(
-    seat: Conductor, request: Sequence[ChatMessage], number: int = 1
+    conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
     """Return the conductor's plan of round `number`, or why its last attempt could not be read."""
-    if CONDUCTOR not in seat.pool.models:
+    if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
             "with --model-role conductor=PROVIDER/MODEL."
         )
     chat, replies, sampling = list(request), list[Reply](), None
-    if seat.constrained:
-        regex = plan_regex(seat.form, len(seat.workers), later=number > 1)
+    if conductor.constrained:
+        regex = plan_format.plan_regex(conductor.form, len(conductor.workers), later=number > 1)
         sampling = Sampling(regex=regex)
     round = f"{PLANNING} again, round {number}" if number > 1 else PLANNING
     while True:
         called = f"{round}, retry {len(replies)}" if replies else round
-        reply = await seat.pool.ask(CONDUCTOR, chat, called, sampling)
+        reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
-        found = examine_plan(seat.form, reply.text, seat.workers)
-        keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
-        if not isinstance(found.plan, Malformed) or keeps or len(replies) > seat.retries:
-            return PlanReply(reply.text, found, tuple(replies))
-        chat += retry_prompt(seat.form, reply.text, found.plan)
+        plan, forgave = plan_format.examine_plan(conductor.form, reply.text, conductor.workers)
+        keeps = number > 1 and plan_format.plan_or_keep(plan) is not plan
+        if not isinstance(plan, Malformed) or keeps or len(replies) > conductor.retries:
+            return PlanReply(reply.text, plan, forgave, tuple(replies))
+        chat += prompt.retry_prompt(conductor.form, reply.text, plan)
 
 
-def total_usd(replies: Sequence[Reply]) -> Decimal:
-    """Return what replies cost; WorkerError where one has no price: a limit could not hold."""
-    total = Decimal(0)
-    for reply in replies:
-        if reply.usd is None:
-            raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
-        total += reply.usd
-    return total
-
-
-ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
+def _total_usd(replies: Sequence[Reply]) -> Decimal:
+    unpriced = next((reply.worker for reply in replies if reply.usd is None), None)
+    if unpriced:
+        raise WorkerError(f"{unpriced} has no price, so a dollar budget cannot hold")
+    return sum((reply.usd for reply in replies if reply.usd), Decimal(0))
 
 
 @dataclass(slots=True)
-class ConductorRun:
-    """What a conductor has done on one question so far."""
-
-    seat: Conductor
+class _ConductorRun:
+    conductor: Conductor
     question: Question
     rounds: RoundLimits
     plan: Workflow = field(default_factory=lambda: Workflow(()))
@@ -146,37 +114,32 @@ class ConductorRun:
     ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
 
     def heard(self, planned: PlanReply) -> None:
-        """Take down what the conductor said."""
         self.spent += planned.replies
-        self.forgave += [one for one in planned.reading.forgave if one not in self.forgave]
+        self.forgave += [one for one in planned.forgave if one not in self.forgave]
 
     async def carry_out(self, plan: Workflow) -> None:
-        """Run one more round of steps, within what is left."""
-        whole = join_rounds(self.plan, plan) if self.sizes else plan
+        whole = plan_format.join_rounds(self.plan, plan) if self.sizes else plan
         begun = Begun(whole, self.answer.replies, self.answer.depth)
         usd = self.rounds.max_usd
-        budget = Budget(usd=None if usd is None else usd - total_usd(self.spent))
-        self.answer = await execute_more(begun, self.question, self.seat.pool, budget)
+        budget = Budget(usd=None if usd is None else usd - _total_usd(self.spent))
+        self.answer = await execute_more(begun, self.question, self.conductor.pool, budget)
         self.plan = whole
         self.sizes.append(len(plan.steps))
 
     def limit(self) -> str | None:
-        """Return the limit that forbids a further round."""
         if self.answer.stopped:
             return self.answer.stopped
         if self.steps_left() < 1:
             return "calls"
         usd = self.rounds.max_usd
-        over = usd is not None and total_usd((*self.spent, *self.answer.replies)) >= usd
+        over = usd is not None and _total_usd((*self.spent, *self.answer.replies)) >= usd
         return "usd" if over else None
 
     def steps_left(self) -> int:
-        """Return how many steps the next round may have."""
-        form = self.seat.form
+        form = self.conductor.form
         return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
 
     def noted(self) -> dict[str, Any]:
-        """Return what the log shall say of it."""
         said: dict[str, Any] = {"forgave": self.forgave} if self.forgave else {}
         if self.rounds.further and self.sizes:
             said |= {"rounds": self.sizes, "ended": self.ended}
@@ -184,89 +147,73 @@ class ConductorRun:
         return said
 
 
-async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
-    """Ask the conductor again until it keeps the answer, or its rounds or their limits end."""
-    seat = work.seat
+async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
         if limit:
             work.ended = limit
             return
-        form = replace(seat.form, max_steps=work.steps_left())
-        request = later_prompt(form, request, said, work.answer.text)
-        planned = await ask_for_plan(replace(seat, form=form), request, number)
+        form = replace(work.conductor.form, max_steps=work.steps_left())
+        request = prompt.later_prompt(form, request, said, work.answer.text)
+        planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.heard(planned)
-        plan, said = plan_or_keep(planned.reading.plan), planned.said
+        plan, said = plan_format.plan_or_keep(planned.plan), planned.said
         if not isinstance(plan, Workflow):
-            work.ended = "kept" if plan is KEEP else "malformed"
+            work.ended = "kept" if plan is plan_format.KEEP else "malformed"
             return
         await work.carry_out(plan)
 
 
-FIRST_ONLY = RoundLimits(further=0)
+FIRST_ONLY, PAPER_FORM = RoundLimits(further=0), plan_format.PlanFormat()
 
 
 def conductor_system(
-    form: PlanFormat | None = None,
+    form: plan_format.PlanFormat = PAPER_FORM,
     *,
     retries: int = 1,
-    shown: ShownWorkers = WHOLE_POOL,
+    shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
     """Return the system in which the pool's conductor plans, asked and read as the form says."""
-    form = form or PlanFormat()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        shown_count(shown, len(pool.workers))
+        prompt.shown_count(shown, len(pool.workers))
         if form.worker and form.worker not in pool.workers:
             known = ", ".join(pool.workers)
             raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
-        asked = first_request(form, shown, question, pool)
-        work = ConductorRun(replace(asked.seat, retries=retries), question, rounds)
-        planned = await ask_for_plan(work.seat, asked.chat)
+        conductor, chat, noted = first_request(form, shown, question, pool)
+        work = _ConductorRun(replace(conductor, retries=retries), question, rounds)
+        planned = await ask_for_plan(work.conductor, chat)
         work.heard(planned)
-        plan = planned.reading.plan
+        plan = planned.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await run_later_rounds(work, asked.chat, planned.said)
-        return replace(work.answer, noted={**work.noted(), **asked.noted})
+            await _run_later_rounds(work, chat, planned.said)
+        return replace(work.answer, noted={**work.noted(), **noted})
 
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """What a conductor is asked first, and about whom."""
-
-    seat: Conductor
-    chat: list[ChatMessage]
-    noted: dict[str, Any]
-    """What a log shall say of it, where that is not all: the workers that were `shown`, those whose
-    cards it does not read, and what was cut."""
-
-
 def first_request(
-    form: PlanFormat, shown: ShownWorkers, question: Question, pool: Pool
-) -> PlanRequest:
-    """Return what the pool's conductor is asked first about a question."""
-    reading = shown.reading or CardReading()
-    workers = shown_workers(pool.workers, question.id, shown)
-    workers = legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
+    form: plan_format.PlanFormat, shown: prompt.ShownWorkers, question: Question, pool: Pool
+) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
+    """Return the pool's conductor, what it is asked first, and what a log shall say of that."""
+    reading = shown.reading or prompt.CardReading()
+    workers = prompt.shown_workers(pool.workers, question.id, shown)
+    workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
-    chat, cut = fit_prompt(form, question.text, legible, reading.fits)
+    chat, cut = prompt.fit_prompt(form, question.text, legible, reading.fits)
     whole = shown.whole and workers == pool.workers and not unread
     noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
-    seat = Conductor(form, pool, workers, constrained=reading.constrained)
-    return PlanRequest(seat, chat, {name: held for name, held in noted.items() if held})
+    conductor = Conductor(form, pool, workers, constrained=reading.constrained)
+    return conductor, chat, {name: held for name, held in noted.items() if held}
 
-
-ReplyStyle = Literal["lists", "json"]
 
 CONDUCTOR_PROMPTED = SystemCard(
     name="conductor-prompted",
@@ -275,7 +222,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
-    prompts=prompt_texts(PlanFormat()),
+    prompts=prompt.prompt_texts(PAPER_FORM),
     needs=frozenset({"conductor"}),
     deviations=(
         "the prompt has the paper's structure in our own words, with our own examples",
@@ -302,8 +249,6 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
     ),
 )
 
-FURTHER = 1  # rounds after the first, as in the paper's training
-
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
     solver="conductor/conductor_recursive",
@@ -311,7 +256,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
     calls="1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, _most_calls(args)),
-    prompts=(*CONDUCTOR_PROMPTED.prompts, LATER_ROUND, LATER_ACCESS, LATER_ACCESS_OFF),
+    prompts=(*CONDUCTOR_PROMPTED.prompts, *prompt.LATER_TEXTS),
     needs=frozenset({"conductor"}),
     conductor_calls=4,
     deviations=(
@@ -324,7 +269,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
 
 def _most_calls(args: Any) -> int:
     most = args.get("max_calls")
-    form = PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
+    form = plan_format.PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
     further = args.get("rounds")
     rounds = RoundLimits(FURTHER if further is None else int(further), int(most) if most else None)
     return min(rounds.calls(form), form.max_steps * (rounds.further + 1))
@@ -340,7 +285,7 @@ def conductor_prompted(
     reply: ReplyStyle = "lists",
     lenient: bool = False,
     subtasks: bool = True,
-    access: Access = "fine",
+    access: plan_format.Access = "fine",
     shown: int | str = "all",
     order: str = "pool",
     shown_seed: int = 0,
@@ -350,16 +295,16 @@ def conductor_prompted(
     `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
     shown; the others are those of `PlanFormat`.
     """
-    form = PlanFormat(
+    form = plan_format.PlanFormat(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
         lenient=lenient,
         subtasks=subtasks,
-        access=_one_of("access", access, Access),
+        access=_one_of("access", access, plan_format.Access),
         max_steps=max_steps,
     )
-    whom = parse_shown(shown, order, shown_seed)
+    whom = prompt.parse_shown(shown, order, shown_seed)
     return as_solver(conductor_system(form, retries=retries, shown=whom), pool)
 
 
@@ -372,7 +317,7 @@ def conductor_best_single(
     max_steps: int = MAX_STEPS,
 ) -> Solver:
     """Let the `conductor` role plan each question, and `worker` do all of the plan."""
-    form = PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
+    form = plan_format.PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
     return as_solver(conductor_system(form, retries=retries), pool)
 
 
@@ -388,19 +333,19 @@ def conductor_recursive(
     examples: bool = True,
     reply: ReplyStyle = "lists",
     lenient: bool = False,
-    access: Access = "fine",
+    access: plan_format.Access = "fine",
 ) -> Solver:
     """Let the `conductor` role plan, and plan again when it has seen the answer.
 
     `rounds` counts those after the first. `max_calls` (of workers) and `max_usd` (the conductor's
     own calls included) hold for all rounds of a question together.
     """
-    form = PlanFormat(
+    form = plan_format.PlanFormat(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
         lenient=lenient,
-        access=_one_of("access", access, Access),
+        access=_one_of("access", access, plan_format.Access),
         max_steps=max_steps,
     )
     bounds = RoundLimits(rounds, max_calls, _dollars(max_usd))

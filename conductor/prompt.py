@@ -1,9 +1,7 @@
 """What a conductor is told: which workers it is shown, and in which words it is asked.
 
-The prompt has the order of arXiv 2512.04388, figure 13, in our words: role, what a step is, how
-steps run, the form of the output, four worked examples, the question, the numbered models. Examples
-are ours and far from any suite here; the paper's default ones are out of distribution, too
-(appendix E). `compact` is the question and the models alone, for small models.
+The order is that of arXiv 2512.04388, figure 13; words and examples are ours, far from any suite
+here. The `compact` layout is the question and the models alone, for small models.
 """
 
 import json
@@ -16,6 +14,7 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
+from conductor.parse import NAMES
 from conductor.plan_format import PlanFormat
 from harness.errors import UserError
 from harness.workflow import Malformed
@@ -24,14 +23,92 @@ LEAST_SHOWN = 2
 """The fewest workers that a random number of them can be: with one there is nobody to choose. The
 paper restricts each question of its fine-tuning to a random k-model subset (section 3.2); how k is
 drawn is not published, so ours is uniform."""
+ROLE = """\
+You direct a group of language models with different strengths. You never answer a question
+yourself: you write a plan, and the models you pick carry it out.
+
+Below you find a user question and a numbered list of the available models. Write a plan of
+at most {max_steps} steps. A step is three things: the number of the model that does it, a subtask
+in plain words, and which earlier steps that model may read. A subtask can ask a model to solve the
+question from scratch, to do one part of it, to look something up, to improve or check earlier work,
+or to do anything else that helps the models after it.
+
+How the plan is run: steps run in order. Each model is sent the user question and its own subtask.
+If its access entry allows, it also sees the subtasks and replies of earlier steps, as the earlier
+turns of a conversation. The reply of the last step is returned to the user as the answer, so the
+last step must give the final answer in the form that the question asks for.
+"""
+
+LISTS = """\
+Think about the question first, as long as you need. Then end with exactly these three Python lists,
+all of the same length, one entry per step:
+
+model_id = [...]      # whole numbers from the list of models
+subtasks = [...]      # {subtasks}
+access_list = [...]   # {access}
+"""
+
+JSON = """\
+Think about the question first, as long as you need. Then end with exactly one JSON object with
+these three keys, all lists of the same length, one entry per step:
+
+{{"model_id": [...], "subtasks": [...], "access_list": [...]}}
+
+model_id: whole numbers from the list of models
+subtasks: {subtasks}
+access_list: {access}
+"""
+
+ADVICE = """\
+Use few steps for easy questions. Steps that do not read each other cost less time.
+"""
+
+SUBTASKS = "strings"
+NO_SUBTASKS = 'one "" per step: every model is asked to solve the question'
+
+ACCESS = {
+    "off": "one [] per step: no model reads the work of another",
+    "binary": '[] to read nothing, ["all"] to read all earlier steps',
+    "fine": '[] to read nothing, ["all"] to read all earlier steps, [0, 2] those (from 0)',
+}
+
+EXAMPLES_HEAD = "Here are {number} examples, written for another group of seven models."
+EXAMPLE_HEAD = "Here is an example, written for another group of seven models."
+_NUMBERS = ("no", "one", "two", "three", "four")
+QUESTION = "USER QUESTION:"
+MODELS = "AVAILABLE LANGUAGE MODELS:"
+
+RETRY = """\
+This plan cannot be run: {reason}.
+Write it again: end with the three Python lists model_id, subtasks and access_list, in this order,
+of equal length and with at most {max_steps} entries each."""
+
+RETRY_JSON = """\
+This plan cannot be run: {reason}.
+Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
+of equal length and with at most {max_steps} entries each."""
+
+LATER_ROUND = """\
+Your plan has been carried out. The reply of its last step, which is the answer so far, was:
+
+{reply}
+
+You may write one more plan, of at most {max_steps} steps and in the same form, to check this
+answer, to improve it or to begin anew. {access}
+The reply of the new plan's last step is then returned to the user. If the answer so far is good,
+leave all three lists empty, and it is returned as it is."""
+
+LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
+LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
+LATER_TEXTS = (LATER_ROUND, LATER_ACCESS, LATER_ACCESS_OFF)
+COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
+COMPACT_MODELS = "Models:"
+COMPACT_PLAN = "Plan:"
 
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a conductor that was trained on role cards makes of others, and how it is decoded.
-
-    A small one cannot tell the workers of every pool apart: among those the draw decides.
-    """
+    """What a conductor that was trained on role cards makes of others, and how it is decoded."""
 
     openings: frozenset[str] | None = None
     """First words of the cards that it learnt from, which a small one goes by: others say nothing
@@ -44,13 +121,8 @@ class CardReading:
         """Say whether a card says anything to it."""
         return self.openings is None or first_word(card) in self.openings
 
-    def tells_apart(self, cards: Sequence[str]) -> bool:
-        """Say whether every card says something to it that no other does."""
-        words = {first_word(card) for card in cards}
-        return self.openings is None or (len(words) == len(cards) and words <= self.openings)
-
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return what whoever seats it on a pool shall know, given each worker's card."""
+        """Return what is good to know of it on a pool, given each worker's card."""
         said: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
@@ -113,13 +185,13 @@ def legible_workers(
 ) -> tuple[str, ...]:
     """Return the workers that a conductor can number, in an order that favours none it cannot tell.
 
-    As they are where it can tell them apart; else drawn for each question, so that what it does
-    without knowing falls on each of them as often. Where it has too few numbers, one worker for
-    each word that it knows is shown, and the draw takes the others.
+    Where it cannot tell them apart they are drawn for each question. Where it has too few numbers,
+    one worker for each word that it knows is shown, and the draw takes the others.
     """
     reading = shown.reading or CardReading()
-    most = reading.most or len(workers)
-    if len(workers) <= most and reading.tells_apart(cards):
+    most, words = reading.most or len(workers), {first_word(card) for card in cards}
+    apart = len(words) == len(cards) and all(map(reading.knows, cards))
+    if len(workers) <= most and (reading.openings is None or apart):
         return tuple(workers)
     drawn = Random(f"{shown.seed} {question_id} cards").sample(range(len(workers)), len(workers))
     first = {first_word(cards[at]): at for at in reversed(drawn) if reading.knows(cards[at])}
@@ -152,67 +224,11 @@ def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
     """Return what solver arguments say: `all`, `random` or a number; UserError for others."""
     if order not in ("pool", "random"):
         raise UserError(f"order is pool or random, not {order!r}.")
-    if shown == "all":
-        return ShownWorkers(None, order, seed)
-    if shown == "random":
-        return ShownWorkers("random", order, seed)
+    if shown == "all" or shown == "random":
+        return ShownWorkers(None if shown == "all" else "random", order, seed)
     if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
         raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
     return ShownWorkers(shown, order, seed)
-
-
-ROLE = """\
-You direct a group of language models with different strengths. You never answer a question
-yourself: you write a plan, and the models you pick carry it out.
-
-Below you find a user question and a numbered list of the available models. Write a plan of
-at most {max_steps} steps. A step is three things: the number of the model that does it, a subtask
-in plain words, and which earlier steps that model may read. A subtask can ask a model to solve the
-question from scratch, to do one part of it, to look something up, to improve or check earlier work,
-or to do anything else that helps the models after it.
-
-How the plan is run: steps run in order. Each model is sent the user question and its own subtask.
-If its access entry allows, it also sees the subtasks and replies of earlier steps, as the earlier
-turns of a conversation. The reply of the last step is returned to the user as the answer, so the
-last step must give the final answer in the form that the question asks for.
-"""
-
-LISTS = """\
-Think about the question first, as long as you need. Then end with exactly these three Python lists,
-all of the same length, one entry per step:
-
-model_id = [...]      # whole numbers from the list of models
-subtasks = [...]      # {subtasks}
-access_list = [...]   # {access}
-"""
-
-JSON = """\
-Think about the question first, as long as you need. Then end with exactly one JSON object with
-these three keys, all lists of the same length, one entry per step:
-
-{{"model_id": [...], "subtasks": [...], "access_list": [...]}}
-
-model_id: whole numbers from the list of models
-subtasks: {subtasks}
-access_list: {access}
-"""
-
-ADVICE = """\
-Use few steps for easy questions. Steps that do not read each other cost less time.
-"""
-
-SUBTASKS = "strings"
-NO_SUBTASKS = 'one "" per step: every model is asked to solve the question'
-
-ACCESS = {
-    "off": "one [] per step: no model reads the work of another",
-    "binary": '[] to read nothing, ["all"] to read all earlier steps',
-    "fine": '[] to read nothing, ["all"] to read all earlier steps, [0, 2] those (from 0)',
-}
-
-EXAMPLES_HEAD = "Here are {number} examples, written for another group of seven models."
-EXAMPLE_HEAD = "Here is an example, written for another group of seven models."
-_NUMBERS = ("no", "one", "two", "three", "four")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,66 +295,38 @@ First settle what is asked, then compute, then check against the timetable, then
     ),
 )
 
-QUESTION = "USER QUESTION:"
-MODELS = "AVAILABLE LANGUAGE MODELS:"
-
-RETRY = """\
-This plan cannot be run: {reason}.
-Write it again: end with the three Python lists model_id, subtasks and access_list, in this order,
-of equal length and with at most {max_steps} entries each."""
-
-RETRY_JSON = """\
-This plan cannot be run: {reason}.
-Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
-of equal length and with at most {max_steps} entries each."""
-
-LATER_ROUND = """\
-Your plan has been carried out. The reply of its last step, which is the answer so far, was:
-
-{reply}
-
-You may write one more plan, of at most {max_steps} steps and in the same form, to check this
-answer, to improve it or to begin anew. {access}
-The reply of the new plan's last step is then returned to the user. If the answer so far is good,
-leave all three lists empty, and it is returned as it is."""
-
-LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
-LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
-COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
-COMPACT_MODELS = "Models:"
-COMPACT_PLAN = "Plan:"
-
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
     """Return what a conductor is sent for a question: one user turn."""
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
-    text = _LAYOUTS[form.layout](form, shown_question(form, question), shown)
+    question = shown_question(form, question)
+    if form.layout == "compact":
+        models = [f"{at}: {card}".rstrip() for at, card in enumerate(shown)]
+        text = "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
+    else:
+        models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(shown)]
+        asked = f"{QUESTION}\n{question}\n", "\n".join((MODELS, *models))
+        text = "\n".join(filter(None, (instructions(form), examples(form), *asked)))
     # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
     return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
 def shown_question(form: PlanFormat, question: str) -> str:
-    """Return as much of a question's text as a conductor of this form is shown."""
-    return first_words(question, form.words) if form.words else question
+    """Return as much of a question's text as a conductor of this form is shown.
 
-
-def first_words(text: str, count: int) -> str:
-    """Return a text as it is when it has no more words, else its first ones and three dots.
-
-    >>> first_words("How many  primes are there?", 3)
+    >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
     """
-    found = list(re.finditer(r"\S+", text))
-    return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
+    found = list(re.finditer(r"\S+", question))
+    if not form.words or len(found) <= form.words:
+        return question
+    return f"{question[: found[form.words - 1].end()]} ..."
 
 
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Return a request that fits, and what was cut: cards to one length first, then the question.
-
-    Where nothing fits, the shortest one: whoever is asked then says so.
-    """
+    """Return a request that fits, or the shortest, and what was cut: cards, then the question."""
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
         return whole, {}
@@ -412,35 +400,14 @@ def examples(form: PlanFormat) -> str:
 
 def _plan_of(example: Example, form: PlanFormat) -> str:
     count = len(example.models)
-    plan: dict[str, object] = {
-        "model_id": list(example.models),
-        "subtasks": list(example.subtasks) if form.subtasks else [""] * count,
-        "access_list": [[]] * count if form.access == "off" else list(example.access),
-    }
-    return render_plan(form, plan)
+    subtasks = list(example.subtasks) if form.subtasks else [""] * count
+    access: list[tuple[str, ...]] = [()] * count if form.access == "off" else list(example.access)
+    return render_plan(form, list(example.models), subtasks, access)
 
 
-def render_plan(form: PlanFormat, plan: Mapping[str, object]) -> str:
-    """Return the three lists of a plan, by name, as a conductor of this form ends its text."""
+def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:
+    """Return the three lists of a plan as a conductor of this form ends its text."""
+    plan = dict(zip(NAMES, lists, strict=True))
     if form.reply == "json":
         return json.dumps(plan)
     return "\n".join(f"{name} = {json.dumps(values)}" for name, values in plan.items())
-
-
-def _paper(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
-    models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
-    parts = (
-        instructions(form),
-        examples(form),
-        f"{QUESTION}\n{question}\n",
-        "\n".join((MODELS, *models)),
-    )
-    return "\n".join(part for part in parts if part)
-
-
-def _compact(form: PlanFormat, question: str, cards: Sequence[str]) -> str:
-    models = [f"{at}: {card}".rstrip() for at, card in enumerate(cards)]
-    return "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
-
-
-_LAYOUTS = {"paper": _paper, "compact": _compact}

@@ -1,9 +1,7 @@
-"""Qwen2 in NumPy float32: a checkpoint's weights, the forward pass, and the next token.
+"""Qwen2 (arXiv 2407.10671) in NumPy float32: weights, the forward pass, and the next token.
 
-RMSNorm before each part, rotary positions, queries in groups that share keys and values, biases on
-these three, SwiGLU (arXiv 2407.10671). One sequence, no batches; equal to transformers on greedy
-outputs (tests/training/test_embedded_parity.py). What cannot be decoded here is refused in one
-sentence: another architecture, a missing or truncated file, weights of another shape.
+One sequence, no batches; equal to transformers on greedy outputs (test_embedded_parity.py). What
+cannot be decoded here is refused.
 """
 
 from collections.abc import Mapping
@@ -20,20 +18,21 @@ from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
+from conductor.checkpoint import WEIGHTS
 from conductor.guided_decoding import NEVER, Guide, Needs
 from harness.errors import UserError
 from harness.files import read_json
 
 Array = NDArray[np.float32]
-CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
+CONFIG, GENERATION = "config.json", "generation_config.json"
 ADAPTERS = "adapter_config.json"
 ELSEWHERE = "serve it with vLLM or transformers instead"
 _DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+Stop = Literal["stop", "max_tokens", "model_length"]
+"""As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
 
 
 class _Config(BaseModel):
-    """The part of config.json that says how the weights are used."""
-
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     model_type: str
@@ -268,41 +267,45 @@ class Qwen2:
     def read(self, tokens: NDArray[np.int64], state: KeyValueCache) -> Array:
         """Read tokens and return the logits, (vocabulary,), of what follows the last one."""
         states = self.weights.embedding[tokens]
-        start = state.length
-        turns = (self.cos[start : start + len(tokens)], self.sin[start : start + len(tokens)])
-        for number, layer in enumerate(self.weights.layers):
-            kept = (state.keys[number], state.values[number])
-            states = _through(layer, states, self.weights.shape, turns, kept, start)
-        state.length = start + len(tokens)
+        for number in range(len(self.weights.layers)):
+            self._pass_layer(number, states, state)
+        state.length += len(tokens)
         return _norm(states[-1], self.weights.after, self.weights.shape.eps) @ self.weights.head
 
+    def _pass_layer(self, number: int, states: Array, state: KeyValueCache) -> None:
+        layer, shape = self.weights.layers[number], self.weights.shape
+        mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
+        split = mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head)
+        states += self._attended(split.swapaxes(0, 1), number, state) @ layer.out
+        gates = _norm(states, layer.between, shape.eps) @ layer.gates
+        gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
+        states += (gate * _sigmoid(gate) * up) @ layer.down
 
-def build_qwen2(weights: Qwen2Weights, room: int | None = None) -> Qwen2:
-    """Return a model with rotations for `room` positions, by default all of its context."""
+    def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
+        """Return (tokens, heads * head) from (all heads, tokens, head): queries, keys, values."""
+        shape, count, start = self.weights.shape, heads.shape[1], state.length
+        many, end = shape.heads, start + count
+        turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])
+        keys, values = state.keys[number], state.values[number]
+        keys[:, start:end] = turned[many:]
+        values[:, start:end] = heads[many + shape.kv_heads :]
+        asked = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # a group's queries in a row
+        scores = asked @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
+        if count > 1:  # a token sees none of those after it
+            hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+            scores.reshape(many, count, end)[:, :, start:] += hidden
+        found = _softmax(scores) @ values[:, :end]
+        return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
+
+
+def build_qwen2(weights: Qwen2Weights) -> Qwen2:
+    """Return a model with the rotations of all positions."""
     shape = weights.shape
     steps = np.arange(0, shape.head, 2, dtype=np.float32) / np.float32(shape.head)
     slow = (1 / np.power(np.float32(shape.theta), steps)).astype(np.float32)
-    angles = np.outer(np.arange(room or shape.context, dtype=np.float32), slow)
+    angles = np.outer(np.arange(shape.context, dtype=np.float32), slow)
     both = np.concatenate([angles, angles], axis=1)
     return Qwen2(weights, np.cos(both).astype(np.float32), np.sin(both).astype(np.float32))
-
-
-def _through(
-    layer: LayerWeights,
-    states: Array,
-    shape: Qwen2Shape,
-    turns: tuple[Array, Array],
-    kept: tuple[Array, Array],
-    start: int,
-) -> Array:
-    """Return the states, changed in place, after one layer; `kept` has its keys and values."""
-    mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
-    heads = _split(mixed, shape)
-    states += _attended(heads, shape, turns, kept, start) @ layer.out
-    gates = _norm(states, layer.between, shape.eps) @ layer.gates
-    gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
-    states += (gate * _sigmoid(gate) * up) @ layer.down
-    return states
 
 
 def _sigmoid(values: Array) -> Array:
@@ -311,34 +314,6 @@ def _sigmoid(values: Array) -> Array:
     found *= np.float32(0.5)
     found += np.float32(0.5)
     return found
-
-
-def _split(mixed: Array, shape: Qwen2Shape) -> Array:
-    """Return (all heads, tokens, head): queries, then keys, then values."""
-    return mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head).swapaxes(0, 1)
-
-
-def _attended(
-    heads: Array,
-    shape: Qwen2Shape,
-    turns: tuple[Array, Array],
-    kept: tuple[Array, Array],
-    start: int,
-) -> Array:
-    """Return what each token has gathered, (tokens, heads * head)."""
-    count, many = heads.shape[1], shape.heads
-    turned = _rotated(heads[: many + shape.kv_heads], *turns)
-    keys, values = kept
-    end = start + count
-    keys[:, start:end] = turned[many:]
-    values[:, start:end] = heads[many + shape.kv_heads :]
-    asked = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # a group's queries in a row
-    scores = asked @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
-    if count > 1:  # a token sees none of those after it
-        hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
-        scores.reshape(many, count, end)[:, :, start:] += hidden
-    found = _softmax(scores) @ values[:, :end]
-    return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
 
 
 def _rotated(heads: Array, cos: Array, sin: Array) -> Array:
@@ -364,10 +339,6 @@ def _softmax(scores: Array) -> Array:
     return scores
 
 
-Stop = Literal["stop", "max_tokens", "model_length"]
-"""As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
-
-
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
     """How tokens are taken."""
@@ -390,8 +361,7 @@ class Completion:
 def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()) -> Completion:
     """Return what the model writes after a prompt.
 
-    A prompt that leaves no room for a token is the caller's mistake and stops for `model_length`
-    with nothing written; an empty prompt has nothing to follow, and writes nothing.
+    A prompt without room for a token stops for `model_length`; after an empty one nothing follows.
     """
     shape = model.weights.shape
     left = shape.context - len(prompt)

@@ -2,22 +2,18 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 from weakref import finalize
 
-from inspect_ai.model import ChatMessage, Model
+import anyio
+from inspect_ai.model import Model
+from pydantic import BaseModel, ConfigDict, Field
 
-from conductor.cached_pool import (
-    CachedPool,
-    PoolLimits,
-    RateLimiter,
-    WorkerAccess,
-    worker_identities,
-)
 from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from conductor.prompt import plan_prompt
 from harness.budget import Spend
@@ -28,17 +24,17 @@ from harness.ledger.journal import Head, SampleRef
 from harness.ledger.recorder import TaskJournal, recording
 from harness.ledger.system_runs import spent_so_far
 from harness.ledger.totals import SpentSoFar
-from harness.pool import pool_models
+from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.records import Answer, Question, Usage
-from harness.reply_cache import PaidReplies
+from harness.records import Answer, Question, Reply, Usage
+from harness.reply_cache import PaidReplies, key_of
+from harness.request import Request, SampleIndex, request_digest
 from harness.rewards.outcome import (
     NO_EFFORT,
     PAPER,
     PLAIN,
     Effort,
-    OutcomeValues,
     PlanTrace,
     RewardItem,
     RewardRule,
@@ -47,17 +43,18 @@ from harness.rewards.outcome import (
 )
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import SuiteSplit
-from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
+MARGIN = 0.05  # by which a right answer stays above a wrong one, whatever it costs
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
+MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class CostAware:
-    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the base's.
+    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the paper's.
 
     Clearly ours: the paper has no cost term. Gated by success as in xRouter (arXiv 2510.08439), so
     that saving never pays more than being right: UserError for a weight that would break that.
@@ -66,15 +63,13 @@ class CostAware:
     weight: float  # what the dearest right answer loses
     scale: float  # dollars or calls from which on a right answer loses all of `weight`
     by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
-    margin: float = 0.05
-    base: OutcomeValues = PAPER
 
     def __post_init__(self) -> None:
-        most = 1 - self.base.wrong - self.margin
-        if not (self.margin >= 0 and 0 < self.weight <= most):
+        most = 1 - PAPER.wrong - MARGIN
+        if not 0 < self.weight <= most:
             raise UserError(
                 f"A cost weight of {self.weight:g} is not above 0 and at most {most:g}: a right "
-                f"answer must stay {self.margin:g} above a wrong one's {self.base.wrong:g}."
+                f"answer must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
             )
         if not self.scale > 0:
             raise UserError(f"A cost scale is more than 0, not {self.scale:g}.")
@@ -88,11 +83,11 @@ class CostAware:
         (0.8, 0.5)
         """
         if status is not Status.SCORED:
-            return self.base.of(status, grade, effort)
+            return PAPER.of(status, grade, effort)
         cost = effort.usd if self.by == "usd" else effort.calls
         if cost is None:  # masking right ones alone would teach that they are wrong
             return None
-        wrong = self.base.wrong
+        wrong = PAPER.wrong
         return wrong + grade * (1 - wrong - self.weight * min(1.0, float(cost) / self.scale))
 
 
@@ -129,14 +124,75 @@ class PlanSettings:
     """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
     and its item has no value."""
     seed: int = 0  # of rehearsal workers
-    time_scale: float = 0.0  # rehearsal latency is slept times this
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
-    rates: PoolLimits = field(default_factory=PoolLimits)
+    per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
     kept: frozenset[str] | None = None
     """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0  # which process of a training this is
     processes: int = 1  # how many there are: each may spend an equal part of what is left
+
+    def __post_init__(self) -> None:
+        if self.per_minute is not None and self.per_minute <= 0:
+            raise UserError(
+                f"A limit of {self.per_minute} per minute asks nobody: it must be above 0."
+            )
+
+
+@dataclass(slots=True)
+class RateLimiter:
+    """Lets calls begin when their turn comes; `clock` and `sleep` are the machine's own."""
+
+    per_minute: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    _next: dict[str, float] = field(default_factory=dict[str, float])  # by worker: when
+
+    async def wait(self, worker: str) -> None:
+        """Return when it is a worker's turn."""
+        if self.per_minute is None:
+            return
+        now = self.clock()
+        begins = max(now, self._next.get(worker, now))
+        self._next[worker] = begins + MINUTE_S / self.per_minute
+        if begins > now:
+            await self.sleep(begins - now)
+
+
+@dataclass(slots=True)
+class CachedPool(Pool):
+    """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
+
+    identities: dict[str, str] = field(default_factory=dict[str, str])
+    """By worker: all that its replies depend on beside the request."""
+    pace: RateLimiter = field(default_factory=RateLimiter)
+    paid: PaidReplies | None = None  # None: nothing is kept, and every request is a call
+    lasting: bool = True  # whether its replies may be written to a file
+    replies: list[Reply] = field(default_factory=list[Reply])
+    cached: int = 0  # replies that were not asked for: they had been paid for
+
+    async def _reply(self, request: Request, number: SampleIndex) -> Reply:
+        role = request.role
+
+        async def ask() -> Reply:
+            await self.pace.wait(role)
+            return await Pool._reply(self, request, number)
+
+        if self.paid is None:
+            reply, known = await ask(), False
+        else:
+            key = key_of(
+                role,
+                self.identities.get(role, role),
+                request_digest(request.messages),
+                request.config.model_dump_json(exclude_none=True),
+                number.epoch,
+                number.occurrence,
+            )
+            reply, known = await self.paid.reply(key, ask, lasting=self.lasting)
+        self.cached += known
+        self.replies.append(reply)
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +206,11 @@ class FirstRound:
 class PlanAnswerer:
     """The `Answerer` that carries workflows out on a pool, priced by a book.
 
-    A completion is read by the form of its conductor and run as an evaluation runs it; its last
-    reply is the answer. The pool never sees a target. It pickles, without its models, its replies
-    and what it noted.
+    The pool never sees a target. It pickles, without its models, its replies and what it noted.
     """
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Keep the pool; its models are made in the event loop that first asks them.
-
-        UserError where dollars are limited, and what was spent before has no price, or the limit is
-        less than one call can cost.
-        """
+        """Keep the pool; UserError for a limit below one call, or that nobody can count to."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -176,10 +226,12 @@ class PlanAnswerer:
         self._journal = TaskJournal(folder, head) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
-        paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
-        self._asking = WorkerAccess(
-            worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
-        )
+        self._paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
+        self._pace, told_apart_by = RateLimiter(settings.per_minute), {"model", "config", "args"}
+        self._identities = {
+            slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
+            for slot in spec.slots
+        }
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
@@ -199,8 +251,8 @@ class PlanAnswerer:
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there."""
-        if self._asking.paid:
-            self._asking.paid.open()
+        if self._paid:
+            self._paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(
@@ -213,8 +265,7 @@ class PlanAnswerer:
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
         """Return the answer that the item's workflow comes to, or why there is none.
 
-        Tokens and dollars are those of the replies that came, paid now or before; a call that
-        failed has reported none.
+        Tokens and dollars are those of the replies that came, paid now or before.
         """
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
@@ -224,15 +275,14 @@ class PlanAnswerer:
             return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
         pool = self._pool(item)
         text, status, reason = await self._came_to(item, plan, question, pool)
-        replies, workers = pool.replies, tuple(step.worker for step in plan.steps)
-        usages = [one.usage for one in replies if one.usage is not None]
-        costs = [one.usd for one in replies if one.usd is not None]
+        workers = tuple(step.worker for step in plan.steps)
+        usages, costs = [one.usage for one in pool.replies], [one.usd for one in pool.replies]
         return Rollout(
             text,
             status,
-            sum(usages, Usage(reasoning=0)) if len(usages) == len(replies) else None,
-            sum(costs, Decimal(0)) if len(costs) == len(replies) else None,
-            len(replies),
+            None if None in usages else sum(filter(None, usages), Usage(reasoning=0)),
+            None if None in costs else sum((usd for usd in costs if usd is not None), Decimal(0)),
+            len(pool.replies),
             reason,
             PlanTrace(workers, plan.as_json(), pool.cached),
             later,
@@ -241,7 +291,6 @@ class PlanAnswerer:
     async def _came_to(
         self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
     ) -> tuple[str | None, Status, str]:
-        """Return a plan's answer, whose doing it is where there is none, and why."""
         try:
             answer = await self._carried_out(item, plan, question, pool)
         except SpendLimit as error:
@@ -282,17 +331,15 @@ class PlanAnswerer:
             return await execute_more(begun, question, pool, self._settings.budget)
 
     def _pool(self, item: RewardItem) -> CachedPool:
-        """Return a pool for one item.
-
-        Its number is the item's epoch, as in an evaluation, plus its replicate: equal workflows of
-        a group get replies of their own, and a recording of several epochs serves them.
-        """
+        """Return a pool for one item; equal workflows of a group get replies of their own."""
         return CachedPool(
             self._models(),
             self._spec,
             epoch=item.epoch + item.replicate,
             spend=self._spend.for_question(),
-            asking=self._asking,
+            identities=self._identities,
+            pace=self._pace,
+            paid=self._paid,
             lasting=item.suite in (self._settings.kept or ()),
         )
 
@@ -300,62 +347,58 @@ class PlanAnswerer:
         """Return the models of the running event loop: a client serves the loop it was made in."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:
-            made = pool_models(self._spec, self._settings.seed, self._settings.time_scale)
+            made = pool_models(self._spec, self._settings.seed)
             self._made = (loop, made)
         return self._made[1]
 
 
-def shown_to_policy(
-    spec: PoolSpec, form: PlanFormat | None = None
-) -> Callable[[Question], list[dict[str, str]]]:
+def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
     """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
-    asked_by = form or PlanFormat()
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
-        turns: list[ChatMessage] = plan_prompt(asked_by, question.text, cards)
+        turns = plan_prompt(PlanFormat(), question.text, cards)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     return shown
 
 
-@dataclass(frozen=True, slots=True)
-class RewardConfig:
-    """What a plan is worth, and how workers are asked for it."""
+class RewardConfig(BaseModel):
+    """What a plan is worth, and how fast and how long workers are asked for it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see `CostAware`
-    cost_scale: float = 0.0
+    cost_weight: float = Field(default=0.0, ge=0, le=1)  # what the dearest right answer loses
+    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
     cost_by: CostBy = "usd"
-    recursive: bool = False  # whether it has later rounds: first ones are discounted
-    discount: float = DISCOUNT
-    concurrency: int = 64  # plans that this process carries out at once
-    timeout_s: float = 120.0  # seconds for one plan, on top of what rates may make it wait
-    max_masked: float = 0.3
-    deduplicate: bool = False  # carry out equal completions of one step once, for all
-    plans: PlanSettings = field(default_factory=PlanSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReward:
-    """The parts that a trainer needs; all of them are one reward."""
-
-    reward: Reward
-    answerer: PlanAnswerer
-    trl: TrlReward
+    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
+    max_usd: Decimal | None = Field(default=None, gt=0)
+    """Of all processes; what is left is divided among them anew at every step."""
+    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, beside what rates make it wait
+    max_masked: float = Field(default=0.3, ge=0, le=1)
+    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
+    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
 
 
 def training_reward(
     config: RewardConfig,
+    plans: PlanSettings,
     spec: PoolSpec,
     book: Book,
-    exams: Mapping[str, SuiteSplit],
+    splits: Mapping[str, SuiteSplit],
+    *,
+    discount: float | None = None,
     box: Any = None,
-) -> TrainingReward:
-    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
-    values = reward_values(config)
+) -> tuple[Reward, PlanAnswerer]:
+    """Return a reward for the suites' questions; UserError for what cannot be valued or paid.
+
+    `config.concurrency` is that of this process; limits of dollars and rates are the plans' own.
+    """
+    values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
-    if in_dollars or config.plans.max_usd is not None:
+    if in_dollars or plans.max_usd is not None:
         what = "a cost term in dollars" if in_dollars else "--max-usd"
         for name in spec.names:
             if book.price(spec.worker(name).price_ref) is None:
@@ -363,10 +406,10 @@ def training_reward(
                     f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
                     f"so {what} cannot hold: complete the book."
                 )
-    kept = frozenset(name for name, exam in exams.items() if exam.suite.publishable)
-    plans = replace(config.plans, kept=kept)
-    answerer = PlanAnswerer(spec, book, plans)
-    waits = plans.rates.slowest_s(config.concurrency * plans.form.max_steps)
+    kept = frozenset(name for name, split in splits.items() if split.suite.publishable)
+    answerer = PlanAnswerer(spec, book, replace(plans, kept=kept))
+    calls = config.concurrency * plans.form.max_steps  # all of one worker, at the slowest
+    waits = calls * MINUTE_S / plans.per_minute if plans.per_minute else 0.0
     settings = RewardSettings(
         most=config.concurrency,
         timeout_s=config.timeout_s + waits,
@@ -374,14 +417,12 @@ def training_reward(
         values=values,
         budget_masks=False,  # the answerer watches dollars: it knows what is cached
     )
-    reward = Reward(exams, answerer, settings, box)
-    again = not config.deduplicate
-    return TrainingReward(reward, answerer, TrlReward(reward, names=spec.names, again=again))
+    return Reward(splits, answerer, settings, box), answerer
 
 
-def reward_values(config: RewardConfig) -> RewardRule:
-    """Return what outcomes are worth; UserError for a cost term that would outweigh being right."""
+def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
+    """Return what outcomes are worth, first rounds `discount` of it; UserError for bad terms."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
-    return Discounted(worth, config.discount) if config.recursive else worth
+    return worth if discount is None else Discounted(worth, discount)

@@ -1,9 +1,7 @@
-"""A checkpoint as a system: the trained conductor, seated in any pool that it can read.
+"""A checkpoint as a system: the trained conductor, on any pool that it can read.
 
-`conductor` is the released one, each further folder of conductor/released/ a system of its own, and
-`conductor@FOLDER` takes any checkpoint. A model is asked and read by the form that is stored beside
-its weights, its tokens are billed, and a plan that cannot be read is not asked for again: decoding
-is greedy, so it would be the same.
+Each folder of conductor/released/ is a system, `conductor@FOLDER` takes any. A plan that cannot be
+read is not asked for again: decoding is greedy, so it would be the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import Any
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
+from conductor import prompt
 from conductor.checkpoint import (
     TRAINED,
     CheckpointInfo,
@@ -28,14 +27,6 @@ from conductor.checkpoint import (
 )
 from conductor.plan_format import PlanFormat
 from conductor.policy import RoundLimits, conductor_system
-from conductor.prompt import (
-    WHOLE_POOL,
-    CardReading,
-    ShownWorkers,
-    first_word,
-    parse_shown,
-    prompt_texts,
-)
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver, named_pool
 from harness.pool import Pool
@@ -84,9 +75,8 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
-    whom = replace(
-        parse_shown(shown, order, shown_seed), reading=card_reading(checkpoint, constrained=True)
-    )
+    reading = card_reading(checkpoint, constrained=True)
+    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
     system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, worker=worker)
     return as_solver(system, pool, conductor_slot(checkpoint))
 
@@ -109,36 +99,29 @@ def conductor_served(
     the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
     reading = card_reading(checkpoint, constrained=constrained)
-    whom = replace(parse_shown(shown, order, shown_seed), reading=reading)
+    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
     return as_solver(_checked_system(checkpoint, whom, rounds, pool, sha256=sha256), pool)
 
 
 def _checked_system(
     checkpoint: str,
-    whom: ShownWorkers,
+    whom: prompt.ShownWorkers,
     rounds: int | None,
     pool: str | None,
     *,
     sha256: str,
     worker: str = "",
 ) -> System:
-    """Return a checkpoint's system; TaskRefusal for another one, or a pool that is not for it."""
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
     spec = named_pool(pool)  # plain Inspect asks here, `podium run` before (`pool_refusal`)
-    if spec and (why := _misplacement(about, spec)):
+    if spec and (why := pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {why}")
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
     form = replace(about.form, worker=worker or about.form.worker)
     return trained_system(replace(about, form=form), whom, rounds, studied)
-
-
-def _misplacement(about: CheckpointInfo, spec: PoolSpec) -> str | None:
-    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
-        return None
-    return _others(about, f"pool {spec.name!r}")
 
 
 def _others(about: CheckpointInfo, where: str) -> str:
@@ -147,14 +130,13 @@ def _others(about: CheckpointInfo, where: str) -> str:
 
 def trained_system(
     about: CheckpointInfo,
-    shown: ShownWorkers = WHOLE_POOL,
+    shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
     """Return the system in which a checkpoint plans, asked and read by its own form.
 
-    UserError for a question that it has studied, by its id; under `podium run` `suite_refusal` has
-    spoken by then, and plain Inspect has this guard alone.
+    UserError for a question that taught it, by its id: plain Inspect has this guard alone.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
@@ -169,15 +151,15 @@ def trained_system(
     return answer
 
 
-def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
+def card_reading(checkpoint: str, *, constrained: bool) -> prompt.CardReading | None:
     """Return what a checkpoint makes of role cards; None where it learnt from none."""
     about = _read(checkpoint)
     if not (about.is_adaptive and about.cards_sha256):
         return None
     if about.form.layout != "compact":
-        return CardReading(constrained=constrained)
-    most = len(about.workers) or None
-    return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
+        return prompt.CardReading(constrained=constrained)
+    most, fits = len(about.workers) or None, _fitting(checkpoint_folder(checkpoint))
+    return prompt.CardReading(_openings(about), most, fits, constrained)
 
 
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
@@ -188,7 +170,7 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
     except UserError:
         return None
     same = cards_digest(cards) == about.cards_sha256
-    return frozenset(first_word(card) for card in cards) if same else None
+    return frozenset(prompt.first_word(card) for card in cards) if same else None
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
@@ -234,7 +216,10 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
-    return _misplacement(_read(checkpoint), spec)
+    about = _read(checkpoint)
+    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+        return None
+    return _others(about, f"pool {spec.name!r}")
 
 
 def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
@@ -269,11 +254,6 @@ def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | 
     return None
 
 
-def rewarding_graders(checkpoint: str) -> Mapping[str, str] | None:
-    """Return the version of each suite's grader that rewarded a checkpoint; None where unknown."""
-    return grader_versions(checkpoint_folder(checkpoint))
-
-
 SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
     solver="conductor/conductor_served",
@@ -288,7 +268,7 @@ SERVED = SystemCard(
     unfit=suite_refusal,
     misplaced=pool_refusal,
     remarks=pool_remarks,
-    rewarded=rewarding_graders,
+    rewarded=lambda k: grader_versions(checkpoint_folder(k)),
 )
 
 
@@ -314,7 +294,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         source=SOURCE,
         calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
         expected=lambda n, args: (0, _most_calls(args, checkpoint)),
-        prompts=prompt_texts(form),
+        prompts=prompt.prompt_texts(form),
         conductor_calls=1 + rounds,
         k="checkpoint" if name == CONDUCTOR else "",
         override=lambda k: conductor_slot(k or checkpoint),
@@ -322,7 +302,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
         remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
-        rewarded=lambda k: rewarding_graders(k or checkpoint),
+        rewarded=lambda k: grader_versions(checkpoint_folder(k or checkpoint)),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",

@@ -1,8 +1,7 @@
 """Training on recorded verdicts: the data set, its split, what a one-step plan is worth there.
 
-Nothing is carried out: the plan of one step names a worker, and that worker's recorded verdict on
-the question is the grade. The split is declared, what is judged is never handed to a trainer, and a
-checkpoint says so in `study.json`. Rows and rewards carry ids and numbers; texts are looked up.
+The plan of one step names a worker, and that worker's recorded verdict on the question is the
+grade. What is judged is never handed to a trainer, and `study.json` says so.
 """
 
 import hashlib
@@ -38,19 +37,23 @@ from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed, Workflow
 
 VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
+ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
+"""One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
+NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)
-class StudySource:
-    """What a study says of itself before anything is trained."""
+class RecordedSource:
+    """Where verdicts are from, and how what is judged was split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
-    exam: str  # the suite that asks these questions: a checkpoint of the study may not sit it
-    split: str  # how what is judged was split off, as `podium route --split` names it
+    suite: str  # which asks these questions: a checkpoint that they taught may not be asked it
+    split: str  # as `podium route --split` names it
     split_seed: int = 0
 
     @property
-    def suite(self) -> str:
+    def name(self) -> str:
         """What rows and rewards call it; no suite has such a name."""
         return f"verdicts:{self.source}"
 
@@ -59,25 +62,19 @@ class StudySource:
 class VerdictDataset:
     """What a trainer may see of a source."""
 
-    declared: StudySource
+    declared: RecordedSource
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
     """Where its own texts must not be published: others, for a tokenizer to be trained on."""
 
-    @property
-    def publishable(self) -> bool:
-        """False where its texts may stand in no file."""
-        return self.teaches.publishable
-
 
 def split_verdicts(
-    declared: StudySource, may_teach: Matrix, public: Sequence[str] = ()
+    declared: RecordedSource, may_teach: Matrix, public: Sequence[str] = ()
 ) -> VerdictDataset:
-    """Return the study of the questions that may teach; UserError when they are too few to split.
+    """Return the verdicts that may teach; UserError when they are too few to split.
 
-    The checkpoint is picked on the latest of them where all have a date, as the judged are later
-    still; else on some drawn by the split's seed. Equal questions stay together.
+    The checkpoint is picked on the latest where all have a date, else on some drawn by the seed.
     """
     if not all(asked.text.strip() for asked in may_teach.questions):
         raise UserError(
@@ -113,18 +110,18 @@ def verdict_questions(part: Matrix) -> Mapping[str, Question]:
     return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
 
 
-def study_info(study: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
-    """Return what a checkpoint says of the study it comes from."""
-    said = study.declared
+def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
+    """Return what a checkpoint says of the verdicts that taught it."""
+    declared, teaches = verdicts.declared, verdicts.teaches
     return StudyInfo(
-        source=said.source,
-        pinned=study.teaches.source,
-        exam=said.exam,
-        split=said.split,
-        split_seed=said.split_seed,
-        workers=study.teaches.workers,
-        taught=tuple(asked.id for asked in study.teaches.questions),
-        validated=tuple(asked.id for asked in study.validates.questions),
+        source=declared.source,
+        pinned=teaches.source,
+        exam=declared.suite,
+        split=declared.split,
+        split_seed=declared.split_seed,
+        workers=teaches.workers,
+        taught=tuple(asked.id for asked in teaches.questions),
+        validated=tuple(asked.id for asked in verdicts.validates.questions),
         form=form,
         seed=seed,
     )
@@ -145,13 +142,8 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
         )
 
 
-_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
-
-
 @dataclass(frozen=True, slots=True)
-class VerdictSuite:
-    """The questions of a study as a suite; verdicts are recorded, so it grades nothing."""
-
+class _VerdictSuite:  # what is judged is in none of its splits
     name: str
     data_revision: str
     publishable: bool
@@ -163,38 +155,33 @@ class VerdictSuite:
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """Return what there is: what is judged is no part of a study."""
         return tuple(self.parts)
 
     @property
     def card(self) -> Card:
-        """Say what it is; no command lists it."""
         sizes: dict[Split, int] = {split: len(part) for split, part in self.parts.items()}
         about = "Questions with recorded verdicts of real models (role study)."
         return Card(self.name, self.data_revision, sizes, "its source's", NONE_PUBLISHED, about, ())
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a part, without targets."""
         if split not in self.parts:
             raise UserError(f"{self.name} has no {split!r} split: podium route judges studies.")
         return tuple(self.parts[split].values())
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Refuse: its questions come with their verdicts."""
         raise UserError(f"{self.name} reads no file of problems.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Refuse: nobody is asked, so there is no reply."""
         raise UserError(f"{self.name} has verdicts already, and grades no reply.")
 
 
-def verdict_exams(study: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
+def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
     """Return what teaches, and what picks the checkpoint."""
-    teaches, validates = verdict_questions(study.teaches), verdict_questions(study.validates)
-    suite = VerdictSuite(
-        name=study.declared.suite,
-        data_revision=study.teaches.source,
-        publishable=study.publishable,
+    teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
+    suite = _VerdictSuite(
+        name=verdicts.declared.name,
+        data_revision=verdicts.teaches.source,
+        publishable=verdicts.teaches.publishable,
         parts={"train": teaches, "validation": validates},
     )
     return SuiteSplit(suite, teaches), SuiteSplit(suite, validates)
@@ -220,36 +207,26 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
     )
 
 
-ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""What a recorded verdict can be the verdict of: one worker, asked the question itself. Workers
-are bare ordinals in a fixed order: 16 names would be most of a small model's prompt, and what it
-learns of a worker comes from rewards, not from a name."""
+Scores = Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVerdicts:
-    """The verdicts of one suite's questions, without their texts."""
-
-    suite: str
-    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
-    scores: Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
-
-
-def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
-    """Return what a reward needs of a matrix; `suite` is what rows call it."""
+def recorded_verdicts(
+    suite: str, matrix: Matrix, names: Sequence[str] = ()
+) -> tuple[str, tuple[str, ...], Scores]:
+    """Return what a reward needs of a matrix: without texts; `suite` is what rows call it."""
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
-    return RecordedVerdicts(
-        suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
-    )
+    return suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
     """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
 
-    verdicts: RecordedVerdicts
+    suite: str
+    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
+    scores: Scores
     form: PlanFormat = ONE_STEP
     values: OutcomeValues = PAPER
     tally: RewardCounter = field(
@@ -270,7 +247,7 @@ class VerdictReward:
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
-        rows = [self._row(item) for item in items]
+        rows = [self._row(item) for item in items]  # all are refused before one is noted
         made = [self._outcome(item, row) for item, row in zip(items, rows, strict=True)]
         for outcome in made:
             self.tally.note(outcome)
@@ -278,41 +255,35 @@ class VerdictReward:
         return made
 
     def _row(self, item: RewardItem) -> Mapping[str, float | None]:
-        known = self.verdicts
-        if item.suite != known.suite:
-            raise UserError(f"There are verdicts on {known.suite!r}, none on {item.suite!r}.")
-        if item.question not in known.scores:
+        if item.suite != self.suite:
+            raise UserError(f"There are verdicts on {self.suite!r}, none on {item.suite!r}.")
+        if item.question not in self.scores:
             raise UserError(f"Nobody recorded verdicts on question {item.question!r}.")
         if item.first:
             raise UserError("Recorded verdicts are of first answers: there is no second round.")
-        strangers = [name for name in item.workers if name not in known.workers]
+        strangers = [name for name in item.workers if name not in self.workers]
         if strangers:
             raise UserError(f"Nobody recorded verdicts of worker {strangers[0]!r}.")
-        return dict(zip(known.workers, known.scores[item.question], strict=True))
+        return dict(zip(self.workers, self.scores[item.question], strict=True))
 
     def _outcome(self, item: RewardItem, row: Mapping[str, float | None]) -> RewardOutcome:
-        plan = read_plan(self.form, item.completion, item.workers or self.verdicts.workers)
+        plan = read_plan(self.form, item.completion, item.workers or self.workers)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
-            return self._valued(Status.INVALID_ACTION, 0.0, parsed=0.0, reason=said)
+            return self._valued(Status.INVALID_ACTION, 0.0, 0.0, said)
         asked = plan.steps[0].worker
         grade = row[asked]
         if grade is None:
             said = f"Nobody recorded a verdict of {asked} on question {item.question}."
-            return self._valued(Status.SCORER_ERROR, None, parsed=None, reason=said)
-        return self._valued(Status.SCORED, grade, parsed=1.0)
+            return self._valued(Status.SCORER_ERROR, None, None, said)
+        return self._valued(Status.SCORED, grade, 1.0)
 
     def _valued(
-        self, status: Status, grade: float | None, *, parsed: float | None, reason: str = ""
+        self, status: Status, grade: float | None, parsed: float | None, why: str = ""
     ) -> RewardOutcome:
         value = None if grade is None else self.values.of(status, grade)
-        components = {"correct": grade, "parsed": parsed}
-        return RewardOutcome(
-            value, status, components, usage=Usage(), usd=Decimal(0), reason=reason
-        )
-
-
-NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
+        parts = {"correct": grade, "parsed": parsed}
+        return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=why)
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:

@@ -77,11 +77,11 @@ AS_TWO = (Step("sage", "a"), Step("abacus", "b", "all"))
 def test_a_lenient_reader_says_all_that_it_forgave(
     text: str, steps: tuple[Step, ...], forgave: list[str]
 ) -> None:
-    reading = examine_plan(LENIENT, text, WORKERS)
-    assert reading.plan == Workflow(steps)
-    assert sorted(reading.forgave) == sorted(forgave)
+    found, forgiven = examine_plan(LENIENT, text, WORKERS)
+    assert found == Workflow(steps)
+    assert sorted(forgiven) == sorted(forgave)
     strict = read_plan(PlanFormat(), text, WORKERS)
-    assert (strict == reading.plan) == (not forgave)
+    assert (strict == found) == (not forgave)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_meaning_is_never_guessed(text: str) -> None:
     strict = read_plan(PlanFormat(), text, WORKERS)
     lenient = examine_plan(LENIENT, text, WORKERS)
     if isinstance(strict, Workflow):  # the strict reader takes the last complete plan
-        assert lenient.plan == strict
+        assert lenient[0] == strict
     else:
-        assert (lenient.plan, lenient.forgave) == (strict, ())
+        assert lenient == (strict, ())
 
 
 def test_what_was_forgiven_is_said_in_words_of_ours() -> None:
     hidden = lists("(0,)", '["the secret question"]', "[[]]")
-    assert "secret" not in "".join(examine_plan(LENIENT, hidden, WORKERS).forgave)
+    assert "secret" not in "".join(examine_plan(LENIENT, hidden, WORKERS)[1])
 
 
 # --- JSON -------------------------------------------------------------------------------------

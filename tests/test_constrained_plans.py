@@ -93,7 +93,7 @@ def walked(guide: Guide, rng: Random, most: int) -> str:
 def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: PlanFormat) -> None:
     rng = Random("walks")
     for workers in (1, 2, 5, 12):
-        guide = ADAPTIVE.guides.of(plan_regex(form, workers))
+        guide = ADAPTIVE.guide(plan_regex(form, workers))
         for _ in range(12):
             text = walked(guide, rng, rng.choice((80, 120, 250)))
             assert isinstance(read_plan(form, text, names(workers)), Workflow), text
@@ -101,7 +101,7 @@ def test_whatever_may_be_written_is_a_plan_to_the_forms_own_reader(form: PlanFor
 
 def test_a_later_round_may_also_keep_the_answer() -> None:
     rng, kept = Random("later"), 0
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3, later=True))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3, later=True))
     for _ in range(60):
         found = read_later_plan(FORM, walked(guide, rng, 120), names(3))
         assert isinstance(found, Keep | Workflow)
@@ -122,7 +122,7 @@ def test_the_warm_starts_plans_are_in_the_language() -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_the_expression_means_the_same_to_python(form: PlanFormat) -> None:
     expression, rng = plan_regex(form, 11), Random("python")
-    guide = ADAPTIVE.guides.of(expression)
+    guide = ADAPTIVE.guide(expression)
     for _ in range(20):
         text = walked(guide, rng, 120)
         assert re.fullmatch(expression, text)
@@ -164,7 +164,7 @@ def test_an_expression_that_would_take_a_machine_is_refused() -> None:
 
 
 def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3))
     prompt = ADAPTIVE.words.tokens(plan_prompt(FORM, "How many?", ["", "", ""])[0].text)
     for most in (52, 60, 64, 70, 90, 300):
         for temperature in (0.0, 1.5):
@@ -177,7 +177,7 @@ def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
 
 
 def test_a_limit_that_no_plan_fits_into_ends_the_reply_as_any_limit_does() -> None:
-    guide = ADAPTIVE.guides.of(plan_regex(FORM, 3))
+    guide = ADAPTIVE.guide(plan_regex(FORM, 3))
     made = decode(ADAPTIVE.model, [40, 50], DecodeOptions(max_tokens=4, guide=guide))
     assert (made.stop, made.written) == ("max_tokens", 4)
 
@@ -193,7 +193,7 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
     asked, equal = practice(2), 0
     for pool in ("rehearsal", "drawn-5"):
         spec = read_pool(pool)
-        guide = ADAPTIVE.guides.of(plan_regex(FORM, len(spec.names)))
+        guide = ADAPTIVE.guide(plan_regex(FORM, len(spec.names)))
         for question in asked:
             first = plan_prompt(FORM, question.text, [one.card for one in spec.workers])
             prompt = ADAPTIVE.words.tokens(first[0].text)
@@ -236,8 +236,8 @@ async def asked_whom(cards: Sequence[str], asked: Sequence[Question], model: Mod
     """Return how many questions each worker has a step of."""
     found, pool = Counter[str](), pool_of(cards, model)
     for question in asked:
-        first = first_request(FORM, NOW, question, pool)
-        plan = (await ask_for_plan(first.seat, first.chat)).reading.plan
+        conductor, chat, _ = first_request(FORM, NOW, question, pool)
+        plan = (await ask_for_plan(conductor, chat)).plan
         assert isinstance(plan, Workflow)
         found.update({step.worker for step in plan.steps})
     return found
@@ -326,26 +326,26 @@ def test_cards_are_cut_to_one_length_and_then_the_question_until_a_plan_has_room
 ) -> None:
     long = [f"{word} {'ü' * 9000} {word}" for word in ("Looks", "Writes", "Checks")]
     question = practice(1)[0]
-    first = first_request(FORM, NOW, question, pool_of(long, model))
-    tokens = len(ADAPTIVE.words.tokens(first.chat[0].text))
+    _, chat, noted = first_request(FORM, NOW, question, pool_of(long, model))
+    tokens = len(ADAPTIVE.words.tokens(chat[0].text))
     assert 600 < tokens <= 1024 - 256
-    assert re.fullmatch(r"\d+ characters", first.noted["cut"]["of each card"])
-    cards = re.findall(r"^\d: (.*)$", first.chat[0].text, re.M)
+    assert re.fullmatch(r"\d+ characters", noted["cut"]["of each card"])
+    cards = re.findall(r"^\d: (.*)$", chat[0].text, re.M)
     assert len({len(card) for card in cards}) == 1
-    assert question.text.split("\n")[0][:40] in first.chat[0].text
+    assert question.text.split("\n")[0][:40] in chat[0].text
     huge = replace(question, text="x" * 50_000)
-    first = first_request(FORM, NOW, huge, pool_of(long, model))
-    assert {*first.noted["cut"]} == {"of each card", "of the question"}
-    assert len(ADAPTIVE.words.tokens(first.chat[0].text)) <= 1024 - 256
+    _, chat, noted = first_request(FORM, NOW, huge, pool_of(long, model))
+    assert {*noted["cut"]} == {"of each card", "of the question"}
+    assert len(ADAPTIVE.words.tokens(chat[0].text)) <= 1024 - 256
 
 
 def test_what_fits_is_shown_as_it_always_was(model: Model) -> None:
     spec = read_pool("rehearsal")
     cards = [one.card for one in spec.workers]
     for question in practice(3):
-        first = first_request(FORM, NOW, question, pool_of(cards, model))
-        assert first.chat[0].text == plan_prompt(FORM, question.text, cards)[0].text
-        assert first.noted == {}
+        _, chat, noted = first_request(FORM, NOW, question, pool_of(cards, model))
+        assert chat[0].text == plan_prompt(FORM, question.text, cards)[0].text
+        assert noted == {}
 
 
 # --- in a run ---------------------------------------------------------------------------------
@@ -413,9 +413,9 @@ def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) 
         async def plans(conductor: Model) -> list[str]:
             pool, said = pool_of(cards, conductor), list[str]()
             for question in practice(1):
-                first = first_request(FORM, NOW, question, pool)
-                planned = await ask_for_plan(first.seat, first.chat)
-                assert isinstance(planned.reading.plan, Workflow)
+                planner, chat, _ = first_request(FORM, NOW, question, pool)
+                planned = await ask_for_plan(planner, chat)
+                assert isinstance(planned.plan, Workflow)
                 said.append(planned.said)
             return said
 

@@ -12,6 +12,7 @@ from serving import train
 from toy import Toy
 
 from conductor.reward import (
+    DISCOUNT,
     CostAware,
     Discounted,
     FirstRound,
@@ -33,13 +34,13 @@ def outcomes(config: RewardConfig, *completions: str) -> list[RewardOutcome]:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    made = training_reward(config, spec, BOOK, train(Toy()))
+    reward, _ = training_reward(config, PlanSettings(), spec, BOOK, train(Toy()))
     items = [RewardItem("toy", "train-0", one) for one in completions]
-    return anyio.run(made.reward.score, items)
+    return anyio.run(reward.score, items)
 
 
 def test_a_right_plan_of_fewer_calls_is_worth_more_and_a_wrong_one_the_same() -> None:
-    config = RewardConfig("cost-aware", cost_weight=0.4, cost_scale=4, cost_by="calls")
+    config = RewardConfig(name="cost-aware", cost_weight=0.4, cost_scale=4, cost_by="calls")
     cheap, dear, wrong, unread = outcomes(config, SOLVE, TWO, WRONG, "no plan")
     assert [one.value for one in (cheap, dear, wrong, unread)] == pytest.approx([0.9, 0.8, 0.5, 0])
 
@@ -79,23 +80,23 @@ def test_our_own_failures_have_no_value_under_any_values(status: Status) -> None
 
 
 @pytest.mark.parametrize(
-    ("config", "named"),
+    ("config", "discount", "named"),
     [
-        (RewardConfig("cost-aware", cost_weight=0.5, cost_scale=1), "at most 0.45"),
-        (RewardConfig("cost-aware", cost_weight=0.0, cost_scale=1), "above 0"),
-        (RewardConfig("cost-aware", cost_weight=0.4), "scale is more than 0"),
-        (RewardConfig(recursive=True, discount=0.0), "discount is above 0"),
+        (RewardConfig(name="cost-aware", cost_weight=0.5, cost_scale=1), None, "at most 0.45"),
+        (RewardConfig(name="cost-aware", cost_weight=0.0, cost_scale=1), None, "above 0"),
+        (RewardConfig(name="cost-aware", cost_weight=0.4), None, "scale is more than 0"),
+        (RewardConfig(), 0.0, "discount is above 0"),
     ],
 )
 def test_a_term_that_would_teach_the_wrong_thing_is_refused(
-    config: RewardConfig, named: str
+    config: RewardConfig, discount: float | None, named: str
 ) -> None:
     with pytest.raises(UserError, match=named):
-        reward_values(config)
+        reward_values(config, discount)
 
 
 def test_a_cost_in_dollars_needs_a_price_for_every_worker() -> None:
-    config = RewardConfig("cost-aware", cost_weight=0.4, cost_scale=0.01)
+    config = RewardConfig(name="cost-aware", cost_weight=0.4, cost_scale=0.01)
     with pytest.raises(UserError, match="'bob' of pool 'made' has no price"):
         outcomes(config, SOLVE)
 
@@ -120,7 +121,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
         assert isinstance(first, FirstRound)
         answer.firsts["r1"] = first
         reward = Reward(
-            exams, answer, RewardSettings(values=reward_values(RewardConfig(recursive=True)))
+            exams, answer, RewardSettings(values=reward_values(RewardConfig(), DISCOUNT))
         )
         later = [RewardItem("toy", "train-0", one, first="r1") for one in (keep, SOLVE)]
         return await reward.score([begun, *later])

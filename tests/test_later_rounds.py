@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scripted import Heard, script
 
-from conductor.reward import RewardConfig, reward_values
+from conductor.reward import reward_values
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.data import TrainingRow
 from conductor.training.job import (
@@ -16,10 +16,8 @@ from conductor.training.job import (
     TrainRequest,
     find_job,
     make_rewards,
-    reward_config,
 )
 from conductor.training.rounds import (
-    FirstPlanMaker,
     Write,
     first_id,
     later_places,
@@ -63,8 +61,8 @@ def made(
 ) -> tuple[TrainingRewards, list[TrainingRow], list[TrainingRow]]:
     held = make_rewards(training, None, training.request.out)
     rows = (training.rows(8), training.validation_rows())
-    asked = FirstPlanMaker(held.answerer, training, writing(*odd), SAID.append)
-    return held, *with_later_rounds(asked, rows)
+    write = writing(*odd)
+    return held, *with_later_rounds(training, held.answerer, rows, write, SAID.append)
 
 
 def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: TrainingJob) -> None:
@@ -117,18 +115,11 @@ def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
     assert cost.reward.name == "cost-aware"
     assert cost.reward.deduplicate is base.reward.deduplicate
     assert (cost.grpo, cost.model, cost.form) == (base.grpo, base.model, base.form)
-    reward_values(reward_config_of(cost))
+    reward_values(cost.reward, cost.discount)
     again = config()
     assert again.model.from_scratch is None
     assert again.grpo == {**base.grpo, **again.grpo}
     assert again.grpo["scale_rewards"] == "batch"
-
-
-def reward_config_of(wanted: TrainingConfig) -> RewardConfig:
-    training = find_job(
-        wanted, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
-    )
-    return reward_config(training)
 
 
 def test_a_base_that_is_not_shipped_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -20,8 +19,7 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.cached_pool import PoolLimits, RateLimiter
-from conductor.reward import PlanAnswerer, PlanSettings
+from conductor.reward import PlanAnswerer, PlanSettings, RateLimiter
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
 from harness.ledger.system_runs import spent
@@ -255,10 +253,9 @@ def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait()
                 waited.append((worker, seconds))
 
             pace.sleep = sleep
-            async with pace.turn(worker):
-                pass
+            await pace.wait(worker)
 
-    pace = RateLimiter(PoolLimits(per_minute=20), clock=lambda: now)
+    pace = RateLimiter(20, clock=lambda: now)
     anyio.run(run)
     assert waited == [("ada", 3.0), ("ada", 6.0)]
     now = 100.0
@@ -267,29 +264,6 @@ def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait()
     assert waited == [("ada", 3.0), ("ada", 6.0)]
 
 
-def test_no_more_calls_are_in_flight_than_may_be() -> None:
-    flying, most, lock = 0, 0, threading.Lock()
-
-    async def call(pace: RateLimiter) -> None:
-        nonlocal flying, most
-        async with pace.turn("ada"):
-            with lock:
-                flying += 1
-                most = max(most, flying)
-            await anyio.lowlevel.checkpoint()
-            flying -= 1
-
-    async def run() -> None:
-        pace = RateLimiter(PoolLimits(at_once=3))
-        async with anyio.create_task_group() as tasks:
-            for _ in range(12):
-                tasks.start_soon(call, pace)
-
-    anyio.run(run)
-    assert most == 3
-
-
-@pytest.mark.parametrize("wrong", [{"at_once": 0}, {"per_minute": 0}])
-def test_a_limit_that_asks_nobody_is_refused(wrong: dict[str, int]) -> None:
+def test_a_limit_that_asks_nobody_is_refused() -> None:
     with pytest.raises(UserError, match="asks nobody"):
-        PoolLimits(**wrong)
+        PlanSettings(per_minute=0)

@@ -9,14 +9,14 @@ from conductor.checkpoint import read_study, write_study
 from conductor.training.data import TrainingRow
 from conductor.verdict_reward import (
     ONE_STEP,
-    StudySource,
+    RecordedSource,
     VerdictDataset,
     refuse_taught,
     split_verdicts,
     study_info,
-    verdict_exams,
     verdict_pool,
     verdict_questions,
+    verdict_splits,
 )
 from harness.errors import UserError
 from harness.learning.matrix import (
@@ -27,7 +27,7 @@ from harness.learning.matrix import (
     assemble_matrix,
 )
 
-DECLARED = StudySource("toy", "toy-exam", "share:0.5", split_seed=3)
+DECLARED = RecordedSource("toy", "toy-exam", "share:0.5", split_seed=3)
 
 
 def matrix_of(
@@ -78,7 +78,7 @@ def test_equal_questions_stay_together() -> None:
 
 def test_rows_hold_ids_and_no_text() -> None:
     found = study()
-    rows = [TrainingRow(DECLARED.suite, one).as_columns() for one in ids(found.teaches)]
+    rows = [TrainingRow(DECLARED.name, one).as_columns() for one in ids(found.teaches)]
     assert "tale" not in json.dumps(rows)
     assert set(rows[0]) == {
         "suite", "question", "epoch", "workers", "first",
@@ -103,7 +103,7 @@ def test_too_few_questions_are_refused() -> None:
 
 
 def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
-    teaches, validates = verdict_exams(study())
+    teaches, validates = verdict_splits(study())
     suite = teaches.suite
     assert suite.name == "verdicts:toy"
     assert suite.publishable is False

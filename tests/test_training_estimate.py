@@ -10,7 +10,6 @@ from conductor.training.estimate import (
     DeviceBatch,
     DeviceMemory,
     DeviceSpread,
-    SpeedAssumptions,
     TrainingWork,
     calls_of,
     dollars_of,
@@ -119,7 +118,7 @@ def test_adapters_keep_states_of_their_own_few_weights_only(training: TrainingJo
 def test_calls_and_dollars_are_those_of_every_plan(training: TrainingJob) -> None:
     calls, plans = calls_of(training), 4 * 16 + 3 * 6
     assert (calls.plans, calls.least, calls.most) == (plans, plans, 5 * plans)
-    texts = [q.text.encode() for q in training.exams["practice-integer"].questions.values()]
+    texts = [q.text.encode() for q in training.splits["practice-integer"].questions.values()]
     asked = sum(map(len, texts)) // len(texts) // 4
     found = dollars_of(training, calls)
     assert found.least == plans * Decimal(asked + 100 * 2) / 10**6
@@ -134,13 +133,12 @@ def test_a_recursive_training_plans_first_rounds_beforehand_and_validates_twice(
 
 
 def test_hours_on_a_gpu_follow_from_tokens_and_calls(training: TrainingJob) -> None:
-    assumed = SpeedAssumptions()
-    work = work_of(training, BATCH, assumed)
+    work = work_of(training, BATCH)
     assert work == TrainingWork(
         written=82 * 50, learnt=64 * 100, taught=64, checked=18, per_token=8
     )
     writes, updates = 2 * WEIGHTS * 4100 / 0.01, 8 * WEIGHTS * 6400 / 0.30
-    card = gpu_hours(work, WEIGHTS, 0.01, assumed)
+    card = gpu_hours(work, WEIGHTS, 0.01)
     assert card == pytest.approx((writes + updates) / 989e12 / 3600)
     config = training.config
     assert worker_hours(work, config, 1) == pytest.approx((64 / 8 + 18 / 8) * 3 * 10 / 3600)

@@ -9,10 +9,16 @@ from planning_help import rewarded
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.reward import PlanAnswerer, PlanSettings, RewardConfig
+from conductor.reward import PlanAnswerer, PlanSettings
 from conductor.training.config import read_config
-from conductor.training.grpo_options import refuse_sharding, sharding, weight_dtype
-from conductor.training.job import JobParts, TrainRequest, find_job, reward_config
+from conductor.training.grpo_options import (
+    plans_at_once,
+    refuse_sharding,
+    sharding,
+    weight_dtype,
+    world_size,
+)
+from conductor.training.job import JobParts, TrainRequest, find_job, plan_settings
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool
@@ -22,22 +28,23 @@ from harness.rewards.outcome import RewardItem
 SOLVE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
-def told(*settings: str) -> RewardConfig:
+def told(*settings: str) -> tuple[int, PlanSettings]:
     config = read_config("practice-cpu", settings)
     parts = JobParts(whole_catalogue(), controls().bare)
-    return reward_config(find_job(config, TrainRequest(Path("none"), dry=True), parts))
+    training = find_job(config, TrainRequest(Path("none"), dry=True), parts)
+    return plans_at_once(config, world_size()), plan_settings(training)
 
 
 def test_each_process_has_an_equal_part_of_rates_and_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = ("reward.concurrency=64", "reward.rpm=8", "reward.max_usd=2000")
-    assert told(*settings).plans.rates.per_minute == 8
+    assert told(*settings)[1].per_minute == 8
     monkeypatch.setenv("WORLD_SIZE", "16")
-    each = told(*settings)
-    assert (each.concurrency, each.plans.rates.per_minute, each.plans.processes) == (4, 0.5, 16)
-    assert each.plans.max_usd == 2000  # of all; Planned takes its part
-    assert told("reward.concurrency=3").concurrency == 1
+    at_once, each = told(*settings)
+    assert (at_once, each.per_minute, each.processes) == (4, 0.5, 16)
+    assert each.max_usd == 2000  # of all; PlanAnswerer takes its part
+    assert told("reward.concurrency=3")[0] == 1
 
 
 def test_processes_together_spend_no_more_than_the_limit(tmp_path: Path) -> None:

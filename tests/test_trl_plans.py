@@ -13,12 +13,12 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, toy_pool
 
-from conductor.reward import PlanSettings, RewardConfig, TrainingReward, training_reward
+from conductor.reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
 from harness.errors import TooManyMasked
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.rewards.outcome import Status
-from harness.rewards.trainers import batch_metrics
+from harness.rewards.trainers import TrlReward, batch_metrics
 
 TWO = plan((1, "Say 42.", []), (0, "Check it.", ["all"]))
 ASKED: list[int] = []
@@ -29,22 +29,24 @@ def noted(heard: Heard) -> str:
     return "42"
 
 
-def made(config: RewardConfig | None = None) -> TrainingReward:
+def made(config: RewardConfig | None = None) -> TrlReward:
+    config = config or RewardConfig()
     script("echo", noted)
     script("lead", lambda heard: "7")
     ASKED.clear()
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    return training_reward(config or RewardConfig(), spec, BOOK, train(Toy()))
+    reward, _ = training_reward(config, PlanSettings(), spec, BOOK, train(Toy()))
+    return TrlReward(reward, names=spec.names, again=not config.deduplicate)
 
 
 def step(
-    reward: TrainingReward, said: list[str], at: int = 0, **columns: Any
+    reward: TrlReward, said: list[str], at: int = 0, **columns: Any
 ) -> tuple[list[float | None], dict[str, list[Any]], dict[str, float]]:
     extra: dict[str, list[Any]] = {}
     logged: dict[str, float] = {}
     usual = {"suite": ["toy"] * len(said), "question": ["train-0"] * len(said)}
     values = asyncio.run(
-        reward.trl(
+        reward(
             said,
             said,
             trainer_state=SimpleNamespace(global_step=at),
@@ -114,7 +116,7 @@ def test_prompts_whose_plans_are_all_worth_the_same_are_named() -> None:
     reward = made()
     questions = ["train-0", "train-0", "train-1", "train-1"]
     _, _, logged = step(reward, [SOLVE, SOLVE, SOLVE, "none"], question=questions)
-    assert [prompt.question for prompt in reward.trl.constant] == ["train-0"]
+    assert [prompt.question for prompt in reward.constant] == ["train-0"]
     assert logged["podium/zero_variance"] == 0.5
 
 
@@ -158,17 +160,18 @@ def test_a_step_in_which_the_money_ends_teaches_nothing_and_says_so(tmp_path: Pa
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
 
-    def system_run(usd: str) -> TrainingReward:
+    def system_run(usd: str) -> tuple[TrlReward, PlanAnswerer]:
         plans = PlanSettings(max_usd=Decimal(usd), log_dir=log)
-        config = RewardConfig(concurrency=1, plans=plans)
-        return training_reward(config, spec, read_book(spec.prices), train(Toy()))
+        config, book = RewardConfig(concurrency=1), read_book(spec.prices)
+        reward, answerer = training_reward(config, plans, spec, book, train(Toy()))
+        return TrlReward(reward, names=spec.names), answerer
 
-    reward = system_run("0.05")
+    reward, answerer = system_run("0.05")
     assert step(reward, [SOLVE] * 4)[0] == [1.0] * 4
-    assert reward.trl.stopped == ""
+    assert reward.stopped == ""
     assert step(reward, [SOLVE] * 40, 1)[0] == [None] * 40, "and the masked share ends nothing"
-    assert "--max-usd 0.05" in reward.trl.stopped
-    assert reward.answerer.usd == Decimal("0.05")
-    again = system_run("1")
+    assert "--max-usd 0.05" in reward.stopped
+    assert answerer.usd == Decimal("0.05")
+    again, answerer = system_run("1")
     assert step(again, [SOLVE] * 40, 1)[0] == [1.0] * 40
-    assert again.answerer.usd == Decimal("0.44"), "the step is made again, and what it paid is kept"
+    assert answerer.usd == Decimal("0.44"), "the step is made again, and what it paid is kept"

@@ -38,7 +38,7 @@ def matrix() -> Matrix:
     )
 
 
-REWARD = VerdictReward(recorded_verdicts(SUITE, matrix()))
+REWARD = VerdictReward(*recorded_verdicts(SUITE, matrix()))
 
 
 def plan(*models: int, access: str = "[]") -> str:
@@ -92,7 +92,9 @@ def test_what_is_no_plan_of_one_step_is_worth_nothing(text: str) -> None:
 
 def test_values_are_the_settings_and_not_the_papers_alone() -> None:
     assert (
-        worth(plan(1), reward=VerdictReward(recorded_verdicts(SUITE, matrix()), values=PLAIN)).value
+        worth(
+            plan(1), reward=VerdictReward(*recorded_verdicts(SUITE, matrix()), values=PLAIN)
+        ).value
         == 0
     )
 
@@ -104,7 +106,7 @@ def test_numbers_mean_the_workers_that_were_shown() -> None:
 
 
 def test_a_forced_worker_does_every_plan() -> None:
-    forced = VerdictReward(recorded_verdicts(SUITE, matrix()), replace(ONE_STEP, worker="ada"))
+    forced = VerdictReward(*recorded_verdicts(SUITE, matrix()), replace(ONE_STEP, worker="ada"))
     assert worth(plan(1), reward=forced).value == 1.0
 
 
@@ -130,16 +132,16 @@ def test_what_nobody_recorded_is_refused_in_one_sentence(item: RewardItem, said:
 
 def test_a_form_with_a_second_step_is_refused() -> None:
     with pytest.raises(UserError, match="set max_steps = 1"):
-        VerdictReward(recorded_verdicts(SUITE, matrix()), PlanFormat())
+        VerdictReward(*recorded_verdicts(SUITE, matrix()), PlanFormat())
 
 
 def test_too_many_missing_verdicts_end_a_training() -> None:
-    reward = VerdictReward(recorded_verdicts(SUITE, matrix()))
+    reward = VerdictReward(*recorded_verdicts(SUITE, matrix()))
     with pytest.raises(TooManyMasked):
         asyncio.run(reward.score([RewardItem(SUITE, "q2", plan(2))] * 40))
 
 
 def test_the_reward_pickles_and_holds_no_text() -> None:
-    packed = pickle.dumps(VerdictReward(recorded_verdicts(SUITE, matrix())))
+    packed = pickle.dumps(VerdictReward(*recorded_verdicts(SUITE, matrix())))
     assert SECRET.encode() not in packed
     assert worth(plan(0), reward=pickle.loads(packed)).value == 1.0

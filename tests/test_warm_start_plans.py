@@ -99,9 +99,9 @@ def test_a_warm_start_knows_no_target_topic_or_other_hidden_fact(training: Train
                 for id, one in exam.questions.items()
             },
         )
-        for name, exam in training.exams.items()
+        for name, exam in training.splits.items()
     }
-    unknowing = replace(training, exams=bare)
+    unknowing = replace(training, splits=bare)
     said = [
         [texts for _, *texts in drawn(plan_corpus(one.config, shown(one)), shown(one))]
         for one in (training, unknowing)

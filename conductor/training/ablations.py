@@ -9,42 +9,30 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from conductor.training import run_folder
 from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
 from conductor.training.job import TrainingJob
 from conductor.training.metrics import owed_validation
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.run_folder import (
-    LAST,
-    MANIFEST,
-    METRICS,
-    START,
-    flatten,
-    job_manifest,
-    read_lines,
-    write_json,
-)
 from harness.errors import UserError
 from harness.files import read_toml
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
+SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
+"""What a warm start sees of a form, beside whether steps may read others."""
 
 
-class AblationSpec(ConfigSection):
-    """One row of the file."""
-
+class _AblationRow(ConfigSection):
     says: str
     not_run: str = ""  # why it would mean nothing; then nothing is set
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class AblationFile(ConfigSection):
-    """The file as it is written."""
-
+class _AblationFile(ConfigSection):
     config: str
     reference: str
-    all: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Settings of every row, the reference included."""
-    ablations: dict[str, AblationSpec] = Field(min_length=1)
+    all: dict[str, Any] = Field(default_factory=dict[str, Any])  # of every row
+    ablations: dict[str, _AblationRow] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +61,7 @@ class Ablations:
 def read_ablations(path: Path = SHIPPED) -> Ablations:
     """Return what a file names; UserError for the first mistake in it."""
     try:
-        found = AblationFile.model_validate(read_toml(path))
+        found = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
         raise UserError(f"There is no file of ablations {path}.") from None
     except ValidationError as error:
@@ -82,7 +70,13 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as TOML: {error}.") from error
-    rows = {name: _ablation(name, one, found, path) for name, one in found.ablations.items()}
+    rows: dict[str, Ablation] = {}
+    for name, said in found.ablations.items():
+        if said.not_run and said.set:
+            raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
+        settings = () if said.not_run else (*_settings(found.all, path), *_settings(said.set, path))
+        config = _beside(found.config, path)
+        rows[name] = Ablation(name, said.says, config, settings, said.not_run)
     if found.reference not in rows or rows[found.reference].not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")
     return Ablations(rows[found.reference], tuple(rows.values()))
@@ -99,20 +93,12 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     return Ablations(ablations.reference, rows)
 
 
-def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> Ablation:
-    if said.not_run and said.set:
-        raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
-    settings = () if said.not_run else (*_settings(file.all, path), *_settings(said.set, path))
-    return Ablation(name, said.says, _beside(file.config, path), settings, said.not_run)
-
-
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
     """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
-    found: list[str] = []
-    for key, value in flatten(nested, "").items():
-        said = _beside(value, path) if key == ".pool.name" else value
-        found.append(f"{key[1:]}={json.dumps(said)}")
-    return found
+    found = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
+    if "pool.name" in found:
+        found["pool.name"] = _beside(found["pool.name"], path)
+    return [f"{key}={json.dumps(value)}" for key, value in found.items()]
 
 
 def _beside(name: str, path: Path) -> str:
@@ -121,15 +107,11 @@ def _beside(name: str, path: Path) -> str:
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:
     """Return whether a training has made all its steps and kept its last model."""
-    lines = read_lines(out / METRICS)
+    lines = run_folder.read_lines(out / run_folder.METRICS)
     if not lines or owed_validation(config, lines):
         return False
-    made = lines[-1]["step"]
-    return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
-
-
-SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
-"""What a warm start sees of a form, beside whether steps may read others."""
+    made, last = lines[-1]["step"], out / run_folder.LAST / "podium.json"
+    return made >= int(config.grpo.get("max_steps", 0)) and last.is_file()
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
@@ -150,25 +132,21 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | None:
-    """Give a new training the warm start of one of these that began alike; None without one.
-
-    The weights would be the same (a test compares them); only their making is saved.
-    """
-    out, said = training.request.out, job_manifest(training)
-    if (out / MANIFEST).exists() or training.config.warm_start.kind == "none":
+    """Give a new training the warm start of one of these that began alike; None without one."""
+    out, said = training.request.out, run_folder.job_manifest(training)
+    if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
+    wanted = warm_start_key(json.loads(json.dumps(said, default=str)))
     for folder in others:
-        if (folder / START / "config.json").is_file() and _alike(folder, said):
-            part = out / f"{START}.part"
+        start = folder / run_folder.START
+        if not (start / "config.json").is_file():
+            continue
+        if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == wanted:
+            part = out / f"{run_folder.START}.part"
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(folder / START, part)
+            shutil.copytree(start, part)
             describe_checkpoint(training, part, 0, None)
-            part.rename(out / START)
-            write_json(out / MANIFEST, said)
+            part.rename(out / run_folder.START)
+            run_folder.write_json(out / run_folder.MANIFEST, said)
             return folder
     return None
-
-
-def _alike(folder: Path, said: Mapping[str, Any]) -> bool:
-    before = json.loads((folder / MANIFEST).read_text())
-    return warm_start_key(before) == warm_start_key(json.loads(json.dumps(said, default=str)))

@@ -1,11 +1,7 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
-
-`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
-"""
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,9 +9,13 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from conductor.plan_format import PlanFormat
+from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError
 from harness.files import parse_toml, read_toml
 from harness.records import SEED
+
+LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
@@ -27,17 +27,10 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
         )
 
 
-LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
-
-
-CONFIGS = Path(__file__).parents[1] / "configs"
-
-
 def read_tables(path: Path) -> dict[str, Any]:
     """Return a file's tables on top of those of the shipped configuration that is its `base`.
 
-    A table changes the keys that it names; `[model]` stands for the whole of its base's, and other
-    suites have other weights.
+    `[model]` stands for the whole of its base's, and other suites have other weights.
     """
     try:
         data = read_toml(path)
@@ -103,9 +96,7 @@ class FromScratch(ConfigSection):
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
     tied: bool = True  # whether the last layer reads the embedding backwards
-    embeddings: int | None = Field(default=None, gt=256)
-    """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
-    a published one, of which no tokenizer is at hand."""
+    embeddings: int | None = Field(default=None, gt=256)  # rows, where they are more than tokens
     look_up: bool = False  # whether attention begins as a look-up by words (model.py)
 
 
@@ -122,8 +113,7 @@ class PoolPart(ConfigSection):
     """Which workers are conducted, and which of them a question's prompt shows (prompt.py)."""
 
     name: str
-    shown: int | Literal["random"] | None = None
-    """So many of them for every question, or a random number; None: all."""
+    shown: int | Literal["random"] | None = None  # None: all
     order: Literal["pool", "random"] = "pool"
 
 
@@ -132,13 +122,12 @@ class SuitesPart(ConfigSection):
 
     names: tuple[str, ...] = Field(min_length=1)
     train: int | None = Field(default=None, ge=1)  # first questions of each train split; None: all
-    weights: dict[str, float] = Field(default_factory=dict[str, float])
-    """Share of a suite in the draws, by name; one that is not named has its share of questions."""
+    weights: dict[str, float] = Field(default_factory=dict[str, float])  # by name, of the draws
     box: str | None = None  # where programs run; None: the usual box
 
 
 class VerdictsPart(ConfigSection):
-    """A study: recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
+    """Recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
     source: str  # as `podium route` names it
     split: str  # what is judged and never seen here: `date:0.3` or `share:0.5`
@@ -154,15 +143,14 @@ class WarmStart(ConfigSection):
     learning_rate: float = Field(default=3e-3, gt=0)
     options: dict[str, float | int | bool | str] = Field(
         default_factory=dict[str, float | int | bool | str]
-    )
-    """What else the recipe takes (`PlanRecipe` in data.py)."""
+    )  # `PlanRecipe` in data.py
 
 
 class RecursionPart(ConfigSection):
     """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)  # of the rows; their first plans are the start's
-    discount: float = Field(default=0.25, gt=0, le=1)  # of a first round's reward (appendix A.3)
+    discount: float = Field(default=DISCOUNT, gt=0, le=1)  # of a first round's reward
 
 
 class Lora(ConfigSection):
@@ -172,24 +160,6 @@ class Lora(ConfigSection):
     alpha: int = Field(default=32, ge=1)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
-
-
-class RewardPart(ConfigSection):
-    """What a plan is worth, and how fast and how long workers are asked for it."""
-
-    name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: what the dearest right answer loses (`CostAware` in reward.py)."""
-    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
-    cost_by: Literal["usd", "calls"] = "usd"
-    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
-    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
-    max_usd: Decimal | None = Field(default=None, gt=0)
-    """Of all processes; what is left is divided among them anew at every step."""
-    timeout_s: float = Field(default=120.0, gt=0)
-    max_masked: float = Field(default=0.3, ge=0, le=1)
-    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
-    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
 
 
 class ValidationPart(ConfigSection):
@@ -225,14 +195,19 @@ class TrainingConfig(ConfigSection):
     grpo: dict[str, Any] = Field(default_factory=dict[str, Any])
     lora: Lora | None = None
     recursion: RecursionPart | None = None
-    reward: RewardPart = RewardPart()
+    reward: RewardConfig = RewardConfig()
     validation: ValidationPart = ValidationPart()
     run: RunPart = RunPart()
     name: str = ""  # the file's stem; filled in by `read_config`
 
+    @property
+    def discount(self) -> float | None:
+        """Of a first round's reward; None where there are no later rounds."""
+        return self.recursion.discount if self.recursion else None
+
     @model_validator(mode="before")
     @classmethod
-    def _study_has_its_own_workers(cls, data: Any) -> Any:
+    def _verdicts_have_their_own_workers(cls, data: Any) -> Any:
         found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         verdicts = found.get("verdicts")
         if not isinstance(verdicts, dict):
@@ -287,7 +262,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
             "nobody could tell the workers of a prompt apart."
         )
     if config.recursion and config.verdicts:
-        raise UserError("[recursion] has no meaning in a study: its plans have one step.")
+        raise UserError("[recursion] has no meaning with [verdicts]: its plans have one step.")
     if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):
         raise UserError(
             "[recursion] takes [grpo] scale_rewards=batch or none: within a group, a first round's "
@@ -322,12 +297,7 @@ def unknown_key(key: str, known: Sequence[str], section: str) -> str:
 def _keys(path: Sequence[str]) -> list[str]:
     kind: Any = TrainingConfig
     for part in path:
-        kind = _table(kind.model_fields[part].annotation)
-    if kind is PlanFormat:
-        return [field.name for field in fields(PlanFormat)]
-    return list(kind.model_fields)
-
-
-def _table(annotation: Any) -> Any:
-    options = getattr(annotation, "__args__", (annotation,))
-    return next(one for one in options if one is not type(None))
+        annotation = kind.model_fields[part].annotation
+        options = getattr(annotation, "__args__", (annotation,))
+        kind = next(one for one in options if one is not type(None))
+    return [field.name for field in fields(kind)] if kind is PlanFormat else list(kind.model_fields)

@@ -1,18 +1,14 @@
 """What a policy is asked and begins with: rows by id, and random valid plans for a warm start.
 
-A row names a suite, a question, an epoch and the workers that are shown; its text is made when it
-is asked for. So no text stands in the data set, and a resumed run meets the same rows.
-
-A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
-recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
-question's kind and the subtask share with each worker's card. No target, no topic, no verdict is
-known (a test takes them away), and an earlier answer that a later round shows is made up, too.
+Workers named at random would teach a model to ignore the question (EXPERIMENTS.md). So whom a plan
+names depends on the words that question and subtask share with each card; no target is known.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from random import Random
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
@@ -23,7 +19,6 @@ from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from conductor.parse import NAMES
 from conductor.plan_format import COMPACT_THOUGHT, PlanFormat
 from conductor.prompt import (
     ShownWorkers,
@@ -38,6 +33,58 @@ from conductor.training.config import TrainingConfig, unknown_key
 from harness.errors import UserError
 from harness.pool_config import PoolSpec
 from harness.records import Question
+
+COLUMNS = ("suite", "question", "epoch", "workers", "first")
+SEEDS = 1 << 24  # rows of one seed before another's subsets come again
+Floats = NDArray[np.float64]
+STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
+MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
+EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
+ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
+GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
+_WORD = re.compile(r"[^\W\d_]{4,}")
+Prior = Literal["cards", "kinds"]
+
+PHRASES: Mapping[str, tuple[str, ...]] = {
+    "solve": ("Solve the question", "Answer the question", "Work out the result"),
+    "gather": (
+        "Write down the facts that the question needs",
+        "Look up what is needed",
+        "List the values and formulas",
+    ),
+    "use": (
+        "Use the work above to answer the question",
+        "Compute the result with the facts above",
+        "Put the values above in and solve",
+    ),
+    "check": (
+        "Check the work above and correct it",
+        "Verify the reply above",
+        "Recompute the result above",
+    ),
+    "finish": ("State the final answer", "Pick the best answer above"),
+    "program": ("Write the program", "Write the code in Python"),
+    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
+}
+"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
+ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
+ENDINGS = (".", " step by step.", " and be brief.", " with care.")
+
+SHAPES: tuple[tuple[str, ...], ...] = (
+    ("solve",),
+    ("program",),
+    ("gather", "use"),
+    ("solve", "check"),
+    ("program", "check"),
+    ("plan", "use"),
+    ("gather", "use", "check"),
+    ("gather", "use", "finish"),
+    ("solve", "|solve", "finish"),
+    ("gather", "use", "gather", "use"),
+)
+"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
+FLOOR = 1e-6
+MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +103,6 @@ class TrainingRow:
         return {**plain, "workers": list(self.workers)}
 
 
-COLUMNS = ("suite", "question", "epoch", "workers", "first")
-
-
 @dataclass(frozen=True, slots=True)
 class ShownRow:
     """A row with its texts: what a warm start and a tokenizer learn from. Never written down."""
@@ -75,7 +119,7 @@ class ShownRow:
 class RowDraw:
     """How rows are drawn: suites, their weights, and which workers a row shows."""
 
-    exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
+    questions: Mapping[str, Sequence[str]]  # ids by suite
     weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
     workers: tuple[str, ...]
     shown: ShownWorkers  # drawn anew for every row; its own seed does not count
@@ -85,22 +129,18 @@ class RowDraw:
 def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     """Return `count` rows: each suite's questions are all used before one of them comes again."""
     rng = Random(f"podium rows {draw.seed}")
-    names = list(draw.exams)
-    weights = [draw.weights.get(name, float(len(draw.exams[name]))) for name in names]
-    ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
+    names = list(draw.questions)
+    weights = [draw.weights.get(name, float(len(draw.questions[name]))) for name in names]
+    ids = {name: _shuffled(draw.questions[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
-    rows = (TrainingRow(name, next(ids[name])) for name in which)
+    rows = [TrainingRow(name, next(ids[name])) for name in which]
     if draw.shown.whole:
-        return list(rows)
-    found: list[TrainingRow] = []
-    for at, row in enumerate(rows):
-        drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
-        workers = shown_workers(draw.workers, row.question, drawn)
-        found.append(replace(row, workers=workers))
-    return found
-
-
-SEEDS = 1 << 24  # rows of one seed before another's subsets come again
+        return rows
+    each = [replace(draw.shown, seed=draw.seed * SEEDS + at) for at in range(count)]
+    return [
+        replace(row, workers=shown_workers(draw.workers, row.question, drawn))
+        for row, drawn in zip(rows, each, strict=True)
+    ]
 
 
 def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
@@ -128,52 +168,29 @@ class PromptBuilder:
     earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """By the id that rows of later rounds name."""
 
-    def workers(self, row: TrainingRow) -> tuple[str, ...]:
-        """Return the workers that a row shows, in the order of their numbers."""
-        return row.workers or self.spec.names
-
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
         """Return what the policy is sent, as chat messages."""
-        cards = self.cards(row)
-        turns = plan_prompt(self.form, self.question(row).text, cards)
+        turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
             before = self.earlier[row.first]
             turns = later_prompt(self.form, turns, before.said, before.reply)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
-    def cards(self, row: TrainingRow) -> tuple[str, ...]:
-        """Return a card per worker shown, empty strings where the form hides them."""
-        named = self.workers(row)
-        return tuple(self.spec.worker(name).card if self.form.cards else "" for name in named)
+    def _cards(self, row: TrainingRow) -> tuple[str, ...]:
+        return tuple(self.spec.worker(name).card for name in row.workers or self.spec.names)
 
     def shown(self, row: TrainingRow) -> ShownRow:
         """Return a row with its texts."""
         prompt = "".join(turn["content"] for turn in self.messages(row))
-        text = self.question(row).text
-        workers = self.workers(row)
-        known = tuple(self.spec.worker(name).card for name in workers)
-        return ShownRow(row, text, self.cards(row), known, workers, prompt)
+        workers, known = row.workers or self.spec.names, self._cards(row)
+        cards = known if self.form.cards else ("",) * len(known)
+        return ShownRow(row, self.question(row).text, cards, known, workers, prompt)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
-        rows = (
-            TrainingRow(suite, question, epoch, tuple(workers), first)
-            for suite, question, epoch, workers, first in zip(
-                *(batch[name] for name in COLUMNS), strict=True
-            )
-        )
+        columns = zip(*(batch[name] for name in COLUMNS), strict=True)
+        rows = (TrainingRow(*ids, workers=tuple(shown), first=one) for *ids, shown, one in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
-
-
-Floats = NDArray[np.float64]
-STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
-MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
-EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
-ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
-GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
-"""Words that say nothing about who should do what."""
-
-_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,52 +256,6 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
     return vector / length if length else vector
 
 
-Prior = Literal["cards", "kinds"]
-
-PHRASES: Mapping[str, tuple[str, ...]] = {
-    "solve": ("Solve the question", "Answer the question", "Work out the result"),
-    "gather": (
-        "Write down the facts that the question needs",
-        "Look up what is needed",
-        "List the values and formulas",
-    ),
-    "use": (
-        "Use the work above to answer the question",
-        "Compute the result with the facts above",
-        "Put the values above in and solve",
-    ),
-    "check": (
-        "Check the work above and correct it",
-        "Verify the reply above",
-        "Recompute the result above",
-    ),
-    "finish": ("State the final answer", "Pick the best answer above"),
-    "program": ("Write the program", "Write the code in Python"),
-    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
-}
-"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
-
-ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
-ENDINGS = (".", " step by step.", " and be brief.", " with care.")
-
-SHAPES: tuple[tuple[str, ...], ...] = (
-    ("solve",),
-    ("program",),
-    ("gather", "use"),
-    ("solve", "check"),
-    ("program", "check"),
-    ("plan", "use"),
-    ("gather", "use", "check"),
-    ("gather", "use", "finish"),
-    ("solve", "|solve", "finish"),
-    ("gather", "use", "gather", "use"),
-)
-"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
-
-FLOOR = 1e-6
-MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRecipe:
     """How plans are drawn: `[warm_start.options]` of a configuration."""
@@ -294,8 +265,7 @@ class PlanRecipe:
     trust: float = 0.6  # chance that a step's worker is drawn by the prior, not evenly
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes. Two cards that begin with
-    one word are not told apart."""
+    what a model can learn to look up where the order of workers changes."""
     later: float = 0.5  # chance of a later round, where the training has such
     keep: float = 0.5  # chance that a later round keeps the answer that there is
 
@@ -331,7 +301,7 @@ class PlanCorpus:
         texts = sorted({shown_question(form, one.question) for one in shown})
         self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
-        self._affinities: dict[str, Floats] = {}
+        self._affinities = cache(self._kinds.affinities)
         self.own: Mapping[TrainingRow, str] = {}  # the model's: first rounds, half of the later
 
     def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
@@ -360,7 +330,11 @@ class PlanCorpus:
         kind = self._kind_of[shown_question(self._form, shown.question)]
         numbers = self._workers(shown, kind, shape, rng)
         subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
-        access = [self._access(at, one) for at, one in enumerate(shape)]
+        alone = self._form.access == "off"
+        access = [
+            [] if alone or at == 0 or one.startswith("|") else ["all"]
+            for at, one in enumerate(shape)
+        ]
         return self._written(shown, numbers, subtasks, access)
 
     def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
@@ -376,35 +350,24 @@ class PlanCorpus:
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
             return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
-        asked = np.array([self._affinity(card)[kind] for card in shown.known])
+        asked = np.array([self._affinities(card)[kind] for card in shown.known])
         weights = _shares(np.maximum(asked, 0.0))
         if subtask in ROLES:
             weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
         return [float(one) for one in weights]
 
-    def _affinity(self, card: str) -> Floats:
-        if card not in self._affinities:
-            self._affinities[card] = self._kinds.affinities(card)
-        return self._affinities[card]
-
-    def _access(self, at: int, kind: str) -> list[str]:
-        alone = at == 0 or kind.startswith("|") or self._form.access == "off"
-        return [] if alone else ["all"]
-
     def _written(
         self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
     ) -> str:
-        lists = render_plan(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
+        lists = render_plan(self._form, numbers, subtasks, access)
         if self._form.reply == "json":
             return lists
-        reason = self._reason(shown, numbers) if self._recipe.names and numbers else ""
-        return f"{reason}\n{lists}"
-
-    def _reason(self, shown: ShownRow, numbers: list[int]) -> str:
+        if not (self._recipe.names and numbers):
+            return f"\n{lists}"
         # Each number of the list is found by the token two before it, three before it here
         # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
         called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
-        return COMPACT_THOUGHT.format(", ".join(called))
+        return f"{COMPACT_THOUGHT.format(', '.join(called))}\n{lists}"
 
 
 def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:

@@ -1,16 +1,14 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours.
-
-Calls are counted, memory and dollars computed from what the configuration says, and each figure
-says on what it rests. What nobody can know beforehand is called unknown.
-"""
+"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from conductor.checkpoint import RELEASED
 from conductor.training.config import Lora, TrainingConfig
@@ -70,6 +68,7 @@ class ModelShape:
         return self.layers * rank * ends
 
 
+SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PUBLISHED = {
     "Qwen2.5-0.5B": ModelShape(896, 4864, 24, 14, 2, 151936),
     "Qwen2.5-1.5B": ModelShape(1536, 8960, 28, 12, 2, 151936),
@@ -87,17 +86,14 @@ def shape_of(config: TrainingConfig) -> ModelShape | None:
         return ModelShape(*sizes, rows, size.tied)
     for folder in (RELEASED / config.model.path, Path(config.model.path)):
         if (folder / "config.json").is_file():
-            return _shape_from_json(json.loads((folder / "config.json").read_text()))
+            said = json.loads((folder / "config.json").read_text())
+            if not said.keys() >= {*SIZES, "vocab_size"}:
+                return None
+            kv_heads = said.get("num_key_value_heads") or said["num_attention_heads"]
+            vocab, tied = said["vocab_size"], bool(said.get("tie_word_embeddings"))
+            hidden, inner, layers, heads = (said[name] for name in SIZES)
+            return ModelShape(hidden, inner, layers, heads, kv_heads, vocab, tied)
     return PUBLISHED.get(config.model.path.rpartition("/")[2].removesuffix("-Instruct"))
-
-
-def _shape_from_json(said: dict[str, Any]) -> ModelShape | None:
-    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    if not all(name in said for name in (*names, "vocab_size")):
-        return None
-    hidden, inner, layers, heads = (said[name] for name in names)
-    kv_heads, tied = said.get("num_key_value_heads") or heads, said.get("tie_word_embeddings")
-    return ModelShape(hidden, inner, layers, heads, kv_heads, said["vocab_size"], bool(tied))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +121,6 @@ class DeviceMemory:
     def update(self) -> float:
         """The most while weights are updated."""
         return self.weights + self.gradients + self.optimiser + self.activations
-
-    @property
-    def generation(self) -> float:
-        """The most while plans are written by transformers in the same process."""
-        return self.weights + self.gradients + self.optimiser + self.kv_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +186,16 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
 
 HOUR_S = 3600.0
 WHOLE = 18  # bytes that a trained weight takes on one GPU
+USUAL_STEPS = 3  # of a plan on average (arXiv 2512.04388, section 4.3)
 
-
-@dataclass(frozen=True, slots=True)
-class SpeedAssumptions:
-    """What the formula takes for granted; nothing of it was measured by us."""
-
-    card: str = "H100"
-    flops: float = 989e12  # operations a second in bf16, without sparsity: its data sheet
-    memory: float = 80e9  # bytes of a card: a larger model is told for two and more
-    updating: float = 0.30  # share of that in updates
-    by_vllm: float = 0.10  # share of that while plans are written
-    by_transformers: float = 0.01
-    call_s: float = 10.0  # seconds of a worker's reply
-    steps: int = 3  # of a plan (arXiv 2512.04388, section 4.3)
-    share: float = 0.5  # of its token limit that a plan takes
+# Assumed, not measured by us:
+CARD = "H100"
+FLOPS = 989e12  # operations a second in bf16, without sparsity: its data sheet
+CARD_BYTES = 80e9  # a larger model is told for two and more
+UPDATING = 0.30  # share of its speed in updates
+WRITING = {"vLLM": 0.10, "transformers": 0.01}  # share of it while plans are written
+CALL_S = 10.0  # of a worker's reply
+SHARE = 0.5  # of its token limit that a plan takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +209,14 @@ class TrainingWork:
     per_token: int  # operations a weight and token in updates
 
 
-def work_of(training: TrainingJob, batch: DeviceBatch, assumed: SpeedAssumptions) -> TrainingWork:
+def work_of(training: TrainingJob, batch: DeviceBatch) -> TrainingWork:
     """Return the work of a training on plans and prompts of a batch's lengths."""
     config, sizes = training.config, batch_sizes(training.config)
     plans = sizes["rows"] * sizes["group"]
-    held_out = sum(len(exam.questions) for exam in training.held_out.values())
+    held_out = sum(len(split.questions) for split in training.held_out.values())
     checked = (1 + -(-sizes["steps"] // config.validation.every)) * held_out
-    said = batch.completion * assumed.share
-    asks = training.study is None and training.spec.label == "live"
+    said = batch.completion * SHARE
+    asks = training.verdicts is None and training.spec.label == "live"
     again = 2 if config.grpo.get("gradient_checkpointing", True) else 0
     return TrainingWork(
         written=(plans + checked) * said,
@@ -241,32 +227,24 @@ def work_of(training: TrainingJob, batch: DeviceBatch, assumed: SpeedAssumptions
     )
 
 
-def gpu_hours(
-    work: TrainingWork, weights: float, writing: float, assumed: SpeedAssumptions
-) -> float:
+def gpu_hours(work: TrainingWork, weights: float, writing: float) -> float:
     """Return the hours of one card: `writing` is the share of its speed while plans are written."""
     writes = 2 * weights * work.written / writing
-    updates = work.per_token * weights * work.learnt / assumed.updating
-    return (writes + updates) / assumed.flops / HOUR_S
+    updates = work.per_token * weights * work.learnt / UPDATING
+    return (writes + updates) / FLOPS / HOUR_S
 
 
-def worker_hours(
-    work: TrainingWork,
-    config: TrainingConfig,
-    processes: int,
-    assumed: SpeedAssumptions = SpeedAssumptions(),
-) -> float:
+def worker_hours(work: TrainingWork, config: TrainingConfig, processes: int) -> float:
     """Return the hours of waiting for workers; only the first process asks in validations."""
-    steps = min(assumed.steps, config.form.max_steps)
     parts = plans_at_once(config, processes)
     rounds = work.taught / (parts * processes) + work.checked / parts
-    return rounds * steps * assumed.call_s / HOUR_S
+    return rounds * min(USUAL_STEPS, config.form.max_steps) * CALL_S / HOUR_S
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
-    here = _step_seconds(training.request.out / METRICS)
+    here = _step_seconds(training.request.out)
     if here:
         return (
             f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
@@ -280,19 +258,18 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     return _estimated(training, batch, weights)
 
 
-def _step_seconds(path: Path) -> list[float]:
-    return [line["seconds"] for line in read_lines(path) if line.get("seconds")]
+def _step_seconds(run: Path) -> list[float]:
+    return [line["seconds"] for line in read_lines(run / METRICS) if line.get("seconds")]
 
 
 def _measured(config: TrainingConfig, steps: int) -> str:
     runs = [
-        (config_of(json.loads((run / MANIFEST).read_text())), _step_seconds(run / METRICS))
-        for run in sorted(RELEASED.glob("*/log/*"))
-        if (run / MANIFEST).is_file()
+        (config_of(json.loads(path.read_text())), _step_seconds(path.parent))
+        for path in sorted(RELEASED.glob(f"*/log/*/{MANIFEST}"))
     ]
     same = [seconds for run, seconds in runs if run.name == config.name]
     if same:
-        mean = fmean(one for seconds in same for one in seconds)
+        mean = fmean(chain.from_iterable(same))
         return (
             f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
             f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
@@ -317,34 +294,30 @@ def _measured(config: TrainingConfig, steps: int) -> str:
 
 
 def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str:
-    config, assumed = training.config, SpeedAssumptions()
-    work, vllm = work_of(training, batch, assumed), bool(config.grpo.get("use_vllm"))
-    writing = assumed.by_vllm if vllm else assumed.by_transformers
-    card = gpu_hours(work, weights, writing, assumed)
-    whole = config.lora is not None or WHOLE * weights < assumed.memory
+    config, work = training.config, work_of(training, batch)
+    writer = "vLLM" if config.grpo.get("use_vllm") else "transformers"
+    card = gpu_hours(work, weights, WRITING[writer])
+    whole = config.lora is not None or WHOLE * weights < CARD_BYTES
     numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if whole else (2, 8))
-    hours = [(n, card / n + worker_hours(work, config, n, assumed)) for n in numbers]
-    on = ", ".join(f"{total:.3g} on {n} {assumed.card}" for n, total in hours)
-    steps = min(assumed.steps, config.form.max_steps)
+    hours = [(n, card / n + worker_hours(work, config, n)) for n in numbers]
+    on = ", ".join(f"{total:.3g} on {n} {CARD}" for n, total in hours)
     workers = (
-        f"workers {worker_hours(work, config, numbers[0], assumed):.3g} h at {assumed.call_s:g} s "
-        f"a call, {steps} steps a plan, {config.reward.concurrency} plans at once"
+        f"workers {worker_hours(work, config, numbers[0]):.3g} h at {CALL_S:g} s a call, "
+        f"{min(USUAL_STEPS, config.form.max_steps)} steps a plan, {config.reward.concurrency} "
+        "plans at once"
         if work.taught
         else "workers that take no time"
     )
     return (
-        f"{on}: an estimate, not measured. Assumed: {assumed.flops / 1e12:g} TFLOP/s a card; "
-        f"{assumed.updating:.0%} of it in updates, {work.per_token} FLOP a weight and token; "
-        f"{writing:.0%} in writing by {'vLLM' if vllm else 'transformers'}, 2; plans of "
-        f"{batch.completion * assumed.share:g} tokens, prompts of {batch.prompt}; {workers}"
+        f"{on}: an estimate, not measured. Assumed: {FLOPS / 1e12:g} TFLOP/s a card; "
+        f"{UPDATING:.0%} of it in updates, {work.per_token} FLOP a weight and token; "
+        f"{WRITING[writer]:.0%} in writing by {writer}, 2; plans of {batch.completion * SHARE:g} "
+        f"tokens, prompts of {batch.prompt}; {workers}"
     )
 
 
-# --- calls and dollars --------------------------------------------------------------------------
-
 BYTES_PER_TOKEN = 4  # of English text, roughly; a tokenizer trained on the spot has more
 SHORT = 100  # tokens of a short reply
-USUAL_STEPS = 3  # steps of a plan on average (arXiv 2512.04388, section 4.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,32 +343,31 @@ def calls_of(training: TrainingJob) -> PlanCalls:
     """Return how many plans are carried out, and the least and the most calls that they make."""
     config, sizes = training.config, batch_sizes(training.config)
     generations = sizes["rows"] // sizes["questions"]
-    held_out = sum(len(exam.questions) for exam in training.held_out.values())
+    held_out = sum(len(split.questions) for split in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
     plans = generations * sizes["whole"] + validations * held_out
     if config.recursion:  # first plans, and a later round of each question that is held out
         plans += round(config.recursion.share * sizes["rows"]) + (1 + validations) * held_out
     others = generations * sizes["whole"] * config.reward.resample
-    if training.study:
+    if training.verdicts:
         return PlanCalls(plans, 0, 0, others)
     return PlanCalls(plans, plans, (plans + others) * config.form.max_steps, others)
 
 
 def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
     """Return what those plans would cost at the pool's price book."""
-    texts = [q.text for exam in training.exams.values() for q in exam.questions.values()]
+    texts = [q.text for split in training.splits.values() for q in split.questions.values()]
     asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
     names, steps = training.spec.names, training.config.form.max_steps
-    cheap = [_call(training, name, asked, SHORT) for name in names]
-    known = [one for one in cheap if one is not None]
-    half = _all_known(
-        [_plan(training, name, asked, min(USUAL_STEPS, steps), 0.5) for name in names]
-    )
-    whole = _all_known([_plan(training, name, asked, steps, 1.0) for name in names])
+    known = [usd for name in names if (usd := _call(training, name, asked, SHORT)) is not None]
+    half = [_plan(training, name, asked, min(USUAL_STEPS, steps), 0.5) for name in names]
+    usual = None if None in half else sum((usd for usd in half if usd), Decimal(0)) / len(half)
+    whole = [_plan(training, name, asked, steps, 1.0) for name in names]
+    most = None if None in whole else max(usd for usd in whole if usd is not None)
     return DollarRange(
         least=min(known) * calls.plans if known else None,
-        usual=sum(half, Decimal(0)) / len(half) * calls.plans if half else None,
-        most=max(whole) * (calls.plans + calls.others) if whole else None,
+        usual=None if usual is None else usual * calls.plans,
+        most=None if most is None else most * (calls.plans + calls.others),
     )
 
 
@@ -404,24 +376,18 @@ def _plan(training: TrainingJob, name: str, asked: int, steps: int, share: float
     limit = training.spec.worker(name).config.max_tokens
     if limit is None:
         return None
-    said = int(limit * share)
-    costs = [_call(training, name, asked + step * said, said) for step in range(steps)]
-    known = _all_known(costs)
-    return sum(known, Decimal(0)) if known else None
+    said, total = int(limit * share), Decimal(0)
+    for step in range(steps):
+        usd = _call(training, name, asked + step * said, said)
+        if usd is None:
+            return None
+        total += usd
+    return total
 
 
 def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | None:
     price = training.book.price(training.spec.worker(name).price_ref)
     return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
-
-
-def _all_known(values: Sequence[Decimal | None]) -> list[Decimal]:
-    """Return the values, none of them where one is unknown."""
-    known = [one for one in values if one is not None]
-    return known if len(known) == len(values) else []
-
-
-# --- as text ------------------------------------------------------------------------------------
 
 
 def estimate_text(training: TrainingJob) -> str:
@@ -430,8 +396,8 @@ def estimate_text(training: TrainingJob) -> str:
     weight_dtype(config)  # refuses what a training would, and so does the next one
     refuse_missing_folder(config)
     data = ", ".join(
-        f"{name} {len(exam.questions)} + {len(training.held_out[name].questions)} held out"
-        for name, exam in training.exams.items()
+        f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"
+        for name, split in training.splits.items()
     )
     others = f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
     said = [
@@ -447,7 +413,7 @@ def estimate_text(training: TrainingJob) -> str:
 
 
 def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
-    if training.study:
+    if training.verdicts:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
     steps, dollars = training.config.form.max_steps, dollars_of(training, calls)
@@ -474,11 +440,10 @@ def _usd(value: Decimal | None) -> str:
 
 
 def _hours(training: TrainingJob) -> Iterator[str]:
-    """Yield how long it takes; workers that are asked slowly bound it from below."""
     fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
     yield f"hours: {hours_text(training, fits)}"
     rpm = training.config.reward.rpm
-    if rpm is not None and not training.study:
+    if rpm is not None and not training.verdicts:
         least = calls_of(training).least / (rpm * len(training.spec.names)) / 60
         yield f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each"
 
@@ -509,16 +474,16 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         memory = memory_of(shape, batch_of(training, processes), config)
         yield _memory_line("memory, whole on this machine", memory)
         return
-    full = config.model_copy(update={"lora": None})
-    for spread, name in SPREADS:
-        batch = _fitting(training, spread.devices)
-        if batch is not None:
-            yield _memory_line(f"all weights, {name}", memory_of(shape, batch, full, spread))
-    batch, lora = _fitting(training, 1), config.lora or Lora()
-    if batch is not None:
-        thin = config.model_copy(update={"lora": lora})
-        memory = memory_of(shape, batch, thin)
-        yield _memory_line(f"adapters of rank {lora.r}, one GPU", memory)
+    lora = config.lora or Lora()
+    adapters = (DeviceSpread(1), f"adapters of rank {lora.r}, one GPU", lora)
+    for spread, name, trained in (
+        *((one, f"all weights, {way}", None) for one, way in SPREADS),
+        adapters,
+    ):
+        with suppress(UserError):  # so many devices do not divide its batch
+            batch = batch_of(training, spread.devices)
+            memory = memory_of(shape, batch, config.model_copy(update={"lora": trained}), spread)
+            yield _memory_line(name, memory)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
     if config.grpo.get("use_vllm"):
         yield f"vLLM: takes {share:.0%} of each GPU for weights and cache while plans are written"
@@ -531,14 +496,6 @@ SPREADS = (
     (DeviceSpread(4, "zero3"), "ZeRO-3 over 4"),
     (DeviceSpread(8, "zero3"), "ZeRO-3 over 8"),
 )
-"""The ways of the launch files, as an estimate lists them."""
-
-
-def _fitting(training: TrainingJob, devices: int) -> DeviceBatch | None:
-    try:
-        return batch_of(training, devices)
-    except UserError:
-        return None
 
 
 def _memory_line(name: str, memory: DeviceMemory) -> str:

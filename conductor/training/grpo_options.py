@@ -1,7 +1,6 @@
 """TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share.
 
-`[grpo]` has TRL's own names; what a run folder and a seed decide is added here. Torch and its kin
-are imported inside functions: an estimate needs none of them.
+Torch and its kin are imported inside functions: an estimate needs none of them.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -17,7 +16,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Protocol, TypeVar
 
-from conductor.cached_pool import PoolLimits
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
 from harness.errors import PodiumError, UserError
@@ -35,20 +33,12 @@ NUMBERS = (
     "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
     "weight_decay",
 )  # fmt: skip
-"""Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
-
+"""Fields that are numbers, known where TRL is not installed; `_refuse_unknown_fields` knows all."""
 CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
-WAITING_S = 7200
-"""How long processes wait for the first one, which alone has validations and first plans carried
-out; torch's own limit is less than workers may take."""
-
+WAITING_S = 7200  # for the first process, which alone validates; workers may take long
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
-
 Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
-
-
-# --- the processes of one training ---------------------------------------------------------------
 
 
 def process_rank() -> int:
@@ -67,10 +57,9 @@ def world_size() -> int:
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
-    """Return what the first process makes of `work`; the others wait for it, and are told.
+    """Return what the first process makes of `work`; all call it together, and are told.
 
-    All processes call it together. A PodiumError of the first one is raised in all of them: one
-    that had ended alone would leave the others waiting.
+    A PodiumError is raised in all: one that had ended alone would leave the others waiting.
     """
     if world_size() == 1:
         return work()
@@ -103,12 +92,6 @@ def plans_at_once(config: TrainingConfig, processes: int) -> int:
     return max(1, config.reward.concurrency // processes)
 
 
-def worker_limits(config: TrainingConfig, processes: int) -> PoolLimits:
-    """Return how often one process may ask a worker: its part of `rpm`, also below one a minute."""
-    rpm = config.reward.rpm
-    return PoolLimits(per_minute=None if rpm is None else rpm / processes)
-
-
 def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) -> str:
     """Say what one process of several may spend and ask; all of them together hold the limits."""
     parts = [f"{plans_at_once(config, processes)} plans at once"]
@@ -117,9 +100,6 @@ def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) ->
     if most is not None:
         parts.append(f"${most / processes:,.2f}, divided anew at every step")
     return f"each of {processes} processes: {', '.join(parts)}"
-
-
-# --- options ------------------------------------------------------------------------------------
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
@@ -197,10 +177,10 @@ def refuse_sharding(config: TrainingConfig) -> None:
         )
 
 
-def refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
+def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
     """Raise UserError for a field of `numbers` that holds something else.
 
-    >>> refuse_non_numbers({"max_steps": "two"}, NUMBERS)
+    >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
     harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
     """
@@ -213,11 +193,10 @@ def refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> Non
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
     """Return how plans are divided: UserError where the numbers do not go into one another.
 
-    Where `gradient_accumulation_steps` is left out, it follows from the generation batch and the
-    number of processes, so that one optimiser step uses the batch once, on any number of GPUs.
+    Left out, `gradient_accumulation_steps` makes one optimiser step use the batch once.
     """
     grpo, size = config.grpo, world_size() if processes is None else processes
-    refuse_non_numbers(grpo, NUMBERS)
+    _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
     group = int(grpo.get("num_generations", 8))
     whole = int(grpo.get("generation_batch_size", 0))
@@ -266,8 +245,7 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     }
 
 
-def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
-    """Raise UserError for a key that TRL's GRPOConfig does not have, or that is not [grpo]'s."""
+def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     from trl import GRPOConfig
 
     known = [field.name for field in fields(GRPOConfig)]
@@ -277,15 +255,14 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
         if key not in known:
             raise UserError(f"{unknown_key(key, known, 'grpo')}.")
     usual = {field.name: field.default for field in fields(GRPOConfig)}
-    refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
+    _refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
 
 
 def weight_dtype(config: TrainingConfig) -> str:
     """Return the type in which weights are loaded; UserError for one in which nothing is learnt.
 
-    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32,
-    and bf16 computes with copies of them. Weights that adapters stand on are not trained, and
-    DeepSpeed keeps float32 weights of its own.
+    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32.
+    Those that adapters stand on are not trained, and DeepSpeed keeps float32 ones of its own.
     """
     said = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
     kept = config.lora is not None or sharding(config) in ("zero", "zero3")
@@ -302,7 +279,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     """Return TRL's GRPOConfig; UserError for a key or value that it does not take."""
     from trl import GRPOConfig
 
-    refuse_unknown_fields(config.grpo)
+    _refuse_unknown_fields(config.grpo)
     weight_dtype(config)
     sizes = batch_sizes(config, processes)
     given = dict(config.grpo)
@@ -357,9 +334,6 @@ def lora_config(config: TrainingConfig) -> Any | None:
     )
 
 
-# --- dynamic sampling ---------------------------------------------------------------------------
-
-
 class PlanWriter(Protocol):
     """What a trainer does for it."""
 
@@ -377,9 +351,8 @@ class PlanWriter(Protocol):
 class Resampling:
     """Questions whose plans all got one reward make room for others, in rounds.
 
-    From DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards has no advantage and teaches
-    nothing. Others come from the rows after the training's own, by step and round, so that a
-    resumed run meets the same ones. `said` is what the latest batch came to, for the log.
+    DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards teaches nothing. Others come from
+    the rows after the training's own, by step and round: a resumed run meets the same ones.
     """
 
     rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each
@@ -393,7 +366,9 @@ class Resampling:
 
     def learnt_from(self, writes: PlanWriter, inputs: Sequence[Any], step: int) -> Group:
         """Return a batch of the size of `inputs`, groups that teach something first."""
-        generation = self._generation(step)
+        self._nth = self._nth + 1 if step == self._step else 0
+        self._step = step  # which batch of plans this is follows from it: a resumed run counts on
+        generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
         good, dull = self._written(writes, inputs)
         wanted, more, started = len(good) + len(dull), 0, monotonic()
         asked = {_key(one) for one in inputs}
@@ -413,27 +388,15 @@ class Resampling:
         }
         return join_groups([*good, *dull][:wanted], self.pad)
 
-    def _written(
-        self, writes: PlanWriter, inputs: Sequence[Any]
-    ) -> tuple[list[Group], list[Group]]:
-        """Return the groups that teach something, and those that do not."""
+    def _written(self, writes: PlanWriter, inputs: Sequence[Any]) -> list[list[Group]]:
         size = self.sizes["group"]
-        made, constant = writes.scored(inputs), set(writes.constant)
-        groups = split_groups(made, size)
-        prompts = [_prompt(one) for one in inputs[::size]]
+        groups, constant = split_groups(writes.scored(inputs), size), set(writes.constant)
         good, dull = list[Group](), list[Group]()
-        for group, prompt in zip(groups, prompts, strict=True):
-            (dull if prompt in constant else good).append(group)
-        return good, dull
-
-    def _generation(self, step: int) -> int:
-        """Return which batch of plans this is, from 0; a resumed run goes on counting."""
-        self._nth = self._nth + 1 if step == self._step else 0
-        self._step = step
-        return step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
+        for group, columns in zip(groups, inputs[::size], strict=True):
+            (dull if _prompt(columns) in constant else good).append(group)
+        return [good, dull]
 
     def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
-        """Return the rows that may stand in, as the data set would have them."""
         size = self.sizes["questions"]
         begins = (generation * self.rounds + at) * size
         rows = self.rows[begins : begins + size]

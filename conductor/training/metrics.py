@@ -13,6 +13,10 @@ from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow
 
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
+NESTED = {"suites": "suite", "workers": "worker"}
+Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
+GRADED = {f"status/{status.value}" for status in VALUED}
+"""Of what a line counts; the others have no value."""
 
 
 @dataclass(slots=True)
@@ -64,11 +68,6 @@ class RewardRecorder:
         return taken
 
 
-def spent_out(seen: StepResults) -> bool:
-    """Return whether the money ended within a step: what is left of it is no step."""
-    return any(outcome.status is Status.BUDGET for outcome in seen.outcomes)
-
-
 def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     """Return what a step's plans came to: means over its items, shares of workers over steps."""
     n = len(seen.items) or 1
@@ -76,6 +75,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     parsed = [plan for plan in map(read, seen.items) if plan is not None]
     values = [one.value for one in seen.outcomes if one.value is not None]
     right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
+    dollars = [one.usd for one in seen.outcomes]
     return {
         "reward": mean(values),
         "correct": mean([one for one in right if one is not None]),
@@ -83,7 +83,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
         "steps": mean([float(len(plan.steps)) for plan in parsed]),
         "depth": mean([float(max(plan.depths())) for plan in parsed]),
         "calls": sum(one.calls for one in seen.outcomes) / n,
-        "usd": _dollars(seen.outcomes),
+        "usd": None if None in dollars else float(sum(usd for usd in dollars if usd)),
         "masked": 1 - sum(statuses[status] for status in VALUED) / n,
         **{f"status/{status.value}": statuses[status] / n for status in Status},
         "different": len({replace(item, replicate=0) for item in seen.items}) / n,
@@ -94,8 +94,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 def seconds_of(seen: StepResults) -> dict[str, float]:
     """Return the seconds of a step's reward, and how they divide into workers and grading.
 
-    Plans are carried out and graded side by side, so no clock can tell: the seconds are divided as
-    those that each plan waited for its workers and for its grade. Pauses for a rate are workers'.
+    Plans run side by side, so they are divided as the seconds that each waited for either.
     """
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)
@@ -115,9 +114,6 @@ def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
     return {f"validation/{key}": float(one) for key, one in flat.items() if one is not None}
 
 
-NESTED = {"suites": "suite", "workers": "worker"}
-
-
 def worker_shares(seen: StepResults, read: ReadPlan) -> dict[str, float]:
     """Return each worker's share of the steps of the plans that could be read."""
     count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
@@ -134,14 +130,6 @@ def mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
-    known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
-    return float(sum(known)) if len(known) == len(outcomes) else None
-
-
-Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
-
-
 @dataclass
 class TrainingState:
     """What a training knows of itself beyond TRL's state."""
@@ -156,8 +144,7 @@ class TrainingState:
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step
-    resampled: dict[str, float] = field(default_factory=dict[str, float])
-    """What dynamic sampling came to in the running step (`Resampling`)."""
+    resampled: dict[str, float] = field(default_factory=dict[str, float])  # by `Resampling`
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -225,7 +212,3 @@ def ungraded_text(validation: Validation) -> str:
     return (
         f"{count} of {validation['questions']} held-out questions have no grade ({', '.join(why)})"
     )
-
-
-GRADED = {f"status/{status.value}" for status in VALUED}
-"""Of what a line counts; the others have no value."""

@@ -41,8 +41,10 @@ def load_model(path: str, config: Any) -> tuple[Any, Any]:
         raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
 
 
-def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int) -> list[str]:
-    """Return greedy completions of some prompts; the model's mode is left as it was."""
+def greedy_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
+) -> list[str]:
+    """Return greedy completions, `size` at once; the model's mode is left as it was."""
     import torch
 
     was, side = model.training, tokenizer.padding_side
@@ -50,21 +52,25 @@ def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens
     divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
     model.eval()
     tokenizer.padding_side = "left"
-    batch = tokenizer(list(prompts), return_tensors="pt", padding=True, add_special_tokens=False)
-    with torch.no_grad():
-        written = model.generate(
-            input_ids=batch["input_ids"].to(model.device),
-            attention_mask=batch["attention_mask"].to(model.device),
-            do_sample=False,
-            max_new_tokens=most_tokens,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            synced_gpus=divided,
-        )
+    found: list[str] = []
+    for at in range(0, len(prompts), size):
+        some = list(prompts[at : at + size])
+        batch = tokenizer(some, return_tensors="pt", padding=True, add_special_tokens=False)
+        with torch.no_grad():
+            written = model.generate(
+                input_ids=batch["input_ids"].to(model.device),
+                attention_mask=batch["attention_mask"].to(model.device),
+                do_sample=False,
+                max_new_tokens=most_tokens,
+                pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                synced_gpus=divided,
+            )
+        new = written[:, batch["input_ids"].shape[1] :]
+        found += tokenizer.batch_decode(new, skip_special_tokens=True)
     model.train(was)
     tokenizer.padding_side = side
-    new = written[:, batch["input_ids"].shape[1] :]
-    return list(tokenizer.batch_decode(new, skip_special_tokens=True))
+    return found
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
@@ -90,8 +96,7 @@ ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for 
 def look_up(model: Any) -> None:
     """Set the first two layers of a Qwen2 model of random weights, in place.
 
-    Words keep the first half of the dimensions; each head's copies have a share of the second half.
-    UserError for sizes that have no room for it.
+    Words keep the first half of the dimensions, copies of heads share the second.
     """
     import torch
 
@@ -134,7 +139,6 @@ def _look_back(attention: Any, read: Any) -> None:
 
 
 def _compare(attention: Any, read: Any) -> None:
-    """Let heads attend where what they read at two places is alike."""
     import torch
 
     wide, words = read.shape
@@ -160,8 +164,6 @@ def _copied(back: int, words: int) -> slice:
     return slice(words + at * width, words + (at + 1) * width)
 
 
-# --- from nothing -------------------------------------------------------------------------------
-
 PAD, END = "<|pad|>", "<|end|>"
 
 
@@ -172,7 +174,10 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
     size = config.model.from_scratch
     if size is None:
         raise UserError("[model.from_scratch] is missing.")
-    tokenizer = train_tokenizer(size.vocab, _tokenizer_texts(config, shown))
+    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
+    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
+    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
+    tokenizer = _train_tokenizer(size.vocab, [*(one.prompt for one in shown), *plans, *later])
     settings: Any = Qwen2Config(
         vocab_size=max(len(tokenizer), size.embeddings or 0),
         hidden_size=size.hidden,
@@ -195,23 +200,15 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
     return model, tokenizer
 
 
-def _tokenizer_texts(config: TrainingConfig, shown: Sequence[ShownRow]) -> list[str]:
-    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
-    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
-    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
-    return [*(one.prompt for one in shown), *plans, *later]
-
-
 FRAME = (
     *("\nmodel_id = [", "]\nsubtasks = [", "]\naccess_list = [", '["all"]', "[]", '", "'),
     *("\n\nModels:\n", "\n\nPlan:"),
 )
 """What all prompts and plans have in common: a token each."""
-
 UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 
-def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
+def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
 
     Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
@@ -242,9 +239,6 @@ def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     return made
 
 
-# --- the warm start: cross-entropy on random valid plans, new ones in every step ------------------
-
-
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
@@ -256,7 +250,7 @@ def warm_start(
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = plan_corpus(config, rows)
     if config.recursion and config.model.path:
-        corpus.own = own_plans(config, model, tokenizer, rows)
+        corpus.own = _own_plans(config, model, tokenizer, rows)
     optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
     model.train()
     for step in range(start.steps):
@@ -275,19 +269,17 @@ def warm_start(
             append_line(folder / WARM, {"step": step, "loss": round(loss.item(), 4)})
 
 
-def own_plans(
+def _own_plans(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
 ) -> dict[TrainingRow, str]:
-    """Return what a model plans greedily in first rounds, without what is no plan."""
     most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
-    size, found = config.validation.batch, dict[TrainingRow, str]()
-    for at in range(0, len(rows), size):
-        some = rows[at : at + size]
-        texts = greedy_texts(model, tokenizer, [one.prompt for one in some], most)
-        for one, text in zip(some, texts, strict=True):
-            if isinstance(read_plan(config.form, text, one.workers), Workflow):
-                found[one.row] = text
-    return found
+    prompts = [one.prompt for one in rows]
+    texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)
+    return {
+        one.row: text
+        for one, text in zip(rows, texts, strict=True)
+        if isinstance(read_plan(config.form, text, one.workers), Workflow)
+    }
 
 
 def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -311,10 +303,7 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
-    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/.
-
-    What stands in the way of a second try is moved last: a merge that broke off is made again.
-    """
+    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/."""
     if config.lora is None:
         return
     from peft import PeftModel
@@ -329,4 +318,4 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()
         for name in ("adapter_model.safetensors", ADAPTERS):
-            (folder / name).rename(kept / name)
+            (folder / name).rename(kept / name)  # last: a merge that broke off is made again

@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,36 +15,15 @@ import numpy as np
 from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportUnknownVariableType]
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
-from conductor.checkpoint import (
-    CheckpointInfo,
-    cards_digest,
-    read_info,
-    taught_digests,
-    write_info,
-    write_study,
-)
+from conductor import checkpoint
 from conductor.embedded import open_checkpoint
 from conductor.plan_format import read_plan
 from conductor.prompt import first_word
 from conductor.qwen2 import DecodeOptions, decode
+from conductor.training import run_folder
 from conductor.training.data import ENDINGS, PHRASES
 from conductor.training.job import TrainingJob
 from conductor.training.metrics import replay_state
-from conductor.training.run_folder import (
-    BEST,
-    CPU,
-    LAST,
-    MANIFEST,
-    METRICS,
-    PLANS,
-    START,
-    WARM,
-    code_revision,
-    config_of,
-    graders_in,
-    job_manifest,
-    read_lines,
-)
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
@@ -61,111 +41,6 @@ GRAMMAR = frozenset(
 """Every subtask that a warm start can have written."""
 _WORD = re.compile(r"[^\W_]+")
 VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))  # its words
-
-
-@dataclass(frozen=True, slots=True)
-class SaidPlan:
-    """One plan that could be read."""
-
-    subtasks: tuple[str, ...]  # those with words
-    right: float | None
-    leaked: bool | None  # whether a subtask holds the answer; None where nobody can tell
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """What some plans say."""
-
-    plans: int
-    subtasks: int
-    distinct: int
-    new: int  # of the distinct ones, those that the warm start's grammar cannot have written
-    share_new: float | None  # of all subtasks, those that are new; None where there are none
-    foreign: int  # of the new ones, those with a word that the grammar does not have
-    commonest: tuple[str, ...]  # the new ones that are said most often, three at most
-    leaked: float | None  # share of the plans that hold the answer, of those where it can be told
-    right: float | None  # mean grade of the plans that were graded
-    right_unleaked: float | None  # the same without the plans that hold the answer
-
-
-def wording(said: Sequence[SaidPlan]) -> Wording:
-    """Return what plans say.
-
-    >>> wording([SaidPlan(("Solve the question.", "Add 3."), 1.0, False)]).new
-    1
-    """
-    counts = Counter(subtask for plan in said for subtask in plan.subtasks)
-    new = Counter({one: count for one, count in counts.items() if one not in GRAMMAR})
-    known = [plan.leaked for plan in said if plan.leaked is not None]
-    total = counts.total()
-    return Wording(
-        plans=len(said),
-        subtasks=total,
-        distinct=len(counts),
-        new=len(new),
-        share_new=new.total() / total if total else None,
-        foreign=sum(bool({*_WORD.findall(one.lower())} - VOCABULARY) for one in new),
-        commonest=tuple(one for one, _ in new.most_common(3)),
-        leaked=fmean(known) if known else None,
-        right=_right(said),
-        right_unleaked=_right([plan for plan in said if not plan.leaked]),
-    )
-
-
-def _right(said: Sequence[SaidPlan]) -> float | None:
-    graded = [plan.right for plan in said if plan.right is not None]
-    return fmean(graded) if graded else None
-
-
-def said_in_training(folder: Path) -> list[SaidPlan]:
-    """Return the sampled plans of a training's folder; UserError where it kept no words."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise UserError(f"{folder} is no training: it has no {MANIFEST}.")
-    manifest: dict[str, Any] = json.loads(path.read_text())
-    form, workers = config_of(manifest).form, tuple(manifest["pool"]["workers"])
-    found: list[SaidPlan] = []
-    for line in read_lines(folder / PLANS):
-        if "completion" not in line:
-            raise UserError(f"{folder} kept no words of plans: its questions are not published.")
-        shown = tuple(line.get("workers") or workers)
-        plan = read_plan(form, line["completion"], shown)
-        if not isinstance(plan, Malformed):
-            found.append(_said(plan, line.get("correct"), line.get("leaked")))
-    return found
-
-
-def said_in_logs(folder: Path) -> list[SaidPlan]:
-    """Return the plans of an evaluation's logs; those that are withheld have no words."""
-    return said_by(load_runs([folder])[0])
-
-
-def said_by(system_runs: Iterable[SystemRun]) -> list[SaidPlan]:
-    """Return the plans of some systems' runs."""
-    found: list[SaidPlan] = []
-    for entry in (entry for system_run in system_runs for entry in entries(system_run.paths)):
-        sample: dict[str, Any] = entry.sample
-        metadata: dict[str, Any] = sample.get("metadata") or {}
-        shape: dict[str, Any] = metadata.get(PODIUM) or {}
-        plan = workflow_of(shape.get("plan")) if entry.current else None
-        if plan is not None:
-            found.append(_said(plan, verdict(sample), _leaked(sample, metadata, plan)))
-    return found
-
-
-def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) -> bool | None:
-    text, target = sample.get("input"), sample.get("target")
-    if not isinstance(text, str) or not isinstance(target, str):
-        return None
-    kind: Any = metadata.get("kind", "text")
-    question = Question(str(sample["id"]), text, kind, target=target)
-    return leaks_answer(question, [step.subtask for step in plan.steps])
-
-
-def _said(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
-    return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
-
-
 CARD = """\
 ---
 library_name: transformers
@@ -224,119 +99,10 @@ OPTIMISTIC = """
 A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
 is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
 nothing: the suites' `eval` split, or what a study's split keeps for judging."""
-
-
-def describe_checkpoint(
-    training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
-) -> None:
-    """Write podium.json and README.md into a checkpoint's folder."""
-    said, study = checkpoint_info(training, step), training.study
-    if study:
-        declared = study.declared
-        write_study(study_info(study, training.config.form, said.seed), folder)
-        said = replace(
-            said,
-            role="study",
-            graders={},  # its verdicts were recorded
-            suites=(declared.exam,) if declared.exam else said.suites,
-            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
-            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
-        )
-    write_info(said, folder)
-    (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
-
-
-def checkpoint_info(training: TrainingJob, step: int) -> CheckpointInfo:
-    """Return what a checkpoint says about itself."""
-    config, spec = training.config, training.spec
-    cards = [worker.card for worker in spec.workers]
-    bare = training.parts.bare
-    asked = [one for exam in training.exams.values() for one in exam.questions.values()]
-    return CheckpointInfo(
-        form=config.form,
-        pool=spec.name,
-        workers=spec.names,
-        cards_sha256=cards_digest(cards) if config.form.cards else "",
-        openings=tuple(sorted({first_word(card) for card in cards})) if config.form.cards else (),
-        suites=tuple(training.exams),
-        data={name: exam.suite.data_revision for name, exam in training.exams.items()},
-        graders={name: exam.suite.version for name, exam in training.exams.items()},
-        taught=taught_digests(asked, bare),
-        seed=config.run.seed,
-        reward=config.reward.name,
-        code=code_revision(),
-        prices=training.book.name,
-        steps=step,
-        rounds=1 if config.recursion else 0,
-        summary=config.title,
-        drawn=config.pool.shown is not None or config.pool.order == "random",
-    )
-
-
-def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the model card: provenance only, no question's text."""
-    said = job_manifest(training)
-    config = training.config
-    rows = [
-        f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
-        f"`{one['train_ids_sha256'][:16]}` |"
-        for name, one in said["data"].items()
-    ]
-    label = "" if training.spec.label != "rehearsal" else "Its workers are rehearsal programs."
-    label = " ".join(filter(None, (label, HELD if config.form.cards else "")))
-    return CARD.format(
-        pool=training.spec.name,
-        label=label,
-        model=config.model.path or "random weights (Qwen2 architecture)",
-        steps=step,
-        seed=config.run.seed,
-        reward=config.reward.name,
-        worth=WORTH[config.reward.name],
-        pool_sha=training.spec.sha256[:16],
-        workers=", ".join(training.spec.names),
-        prices=training.book.name,
-        prices_sha=training.book.sha256[:16],
-        code=said["code_revision"] or "not a checkout",
-        data="\n".join(rows),
-        left_out=training.left_out,
-        validation=_validation(training, validation),
-        said=said_text(training.request.out)
-        if training.publishable
-        else "Not kept: its questions may not be published.",
-        config=json.dumps(said["config"], indent=1, default=str),
-        versions=", ".join(f"{name} {version}" for name, version in said["versions"].items()),
-    )
-
-
-def _validation(training: TrainingJob, found: Mapping[str, Any] | None) -> str:
-    if not found:
-        return "Not made at this step."
-    grade = "unknown" if found["correct"] is None else f"{found['correct']:.3f}"
-    return (
-        f"Greedy, {found['questions']} held-out questions, {training.spec.label} workers: right "
-        f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
-        f"{OPTIMISTIC}"
-    )
-
-
-def said_text(run: Path) -> str:
-    """Return how far the subtasks of the plans that a run has sampled so far are its own."""
-    if not (run / PLANS).is_file():
-        return "Nothing was sampled yet."
-    found = wording(said_in_training(run))
-    told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
-    return (
-        f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
-        f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
-    )
-
-
-LOGS = (MANIFEST, METRICS, WARM, CPU)  # of each seed; plans and the ledger stay with the run
+LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM, run_folder.CPU)  # of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
-"""Of a checkpoint. Without `training_args.bin`, which is a pickle: nobody should have to trust it.
-"""
-WEIGHTS = "model.safetensors"
+# Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 
 RELEASE_NOTE = """
@@ -351,6 +117,201 @@ The log of every seed is in `log/`.
 
 
 @dataclass(frozen=True, slots=True)
+class SaidPlan:
+    """One plan that could be read."""
+
+    subtasks: tuple[str, ...]  # those with words
+    right: float | None
+    leaked: bool | None  # whether a subtask holds the answer; None where nobody can tell
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What some plans say."""
+
+    plans: int
+    subtasks: int
+    distinct: int
+    new: int  # of the distinct ones, those that the warm start's grammar cannot have written
+    share_new: float | None  # of all subtasks, those that are new; None where there are none
+    foreign: int  # of the new ones, those with a word that the grammar does not have
+    commonest: tuple[str, ...]  # the new ones that are said most often, three at most
+    leaked: float | None  # share of the plans that hold the answer, of those where it can be told
+    right: float | None  # mean grade of the plans that were graded
+    right_unleaked: float | None  # the same without the plans that hold the answer
+
+
+def wording(said: Sequence[SaidPlan]) -> Wording:
+    """Return what plans say.
+
+    >>> wording([SaidPlan(("Solve the question.", "Add 3."), 1.0, False)]).new
+    1
+    """
+    counts = Counter(subtask for plan in said for subtask in plan.subtasks)
+    new = Counter({one: count for one, count in counts.items() if one not in GRAMMAR})
+    known = [plan.leaked for plan in said if plan.leaked is not None]
+    total = counts.total()
+    return Wording(
+        plans=len(said),
+        subtasks=total,
+        distinct=len(counts),
+        new=len(new),
+        share_new=new.total() / total if total else None,
+        foreign=sum(bool({*_WORD.findall(one.lower())} - VOCABULARY) for one in new),
+        commonest=tuple(one for one, _ in new.most_common(3)),
+        leaked=fmean(known) if known else None,
+        right=_right(said),
+        right_unleaked=_right([plan for plan in said if not plan.leaked]),
+    )
+
+
+def _right(said: Sequence[SaidPlan]) -> float | None:
+    graded = [plan.right for plan in said if plan.right is not None]
+    return fmean(graded) if graded else None
+
+
+def said_in_training(folder: Path) -> list[SaidPlan]:
+    """Return the sampled plans of a training's folder; UserError where it kept no words."""
+    path = folder / run_folder.MANIFEST
+    if not path.is_file():
+        raise UserError(f"{folder} is no training: it has no {run_folder.MANIFEST}.")
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    form, workers = run_folder.config_of(manifest).form, tuple(manifest["pool"]["workers"])
+    found: list[SaidPlan] = []
+    for line in run_folder.read_lines(folder / run_folder.PLANS):
+        if "completion" not in line:
+            raise UserError(f"{folder} kept no words of plans: its questions are not published.")
+        shown = tuple(line.get("workers") or workers)
+        plan = read_plan(form, line["completion"], shown)
+        if not isinstance(plan, Malformed):
+            found.append(_said(plan, line.get("correct"), line.get("leaked")))
+    return found
+
+
+def said_in_logs(folder: Path) -> list[SaidPlan]:
+    """Return the plans of an evaluation's logs; those that are withheld have no words."""
+    return said_by(load_runs([folder])[0])
+
+
+def said_by(system_runs: Iterable[SystemRun]) -> list[SaidPlan]:
+    """Return the plans of some systems' runs."""
+    found: list[SaidPlan] = []
+    for entry in chain.from_iterable(entries(one.paths) for one in system_runs):
+        sample: dict[str, Any] = entry.sample
+        metadata: dict[str, Any] = sample.get("metadata") or {}
+        shape: dict[str, Any] = metadata.get(PODIUM) or {}
+        plan = workflow_of(shape.get("plan")) if entry.current else None
+        if plan is None:
+            continue
+        text, target, leaked = sample.get("input"), sample.get("target"), None
+        if isinstance(text, str) and isinstance(target, str):
+            kind: Any = metadata.get("kind", "text")
+            question = Question(str(sample["id"]), text, kind, target=target)
+            leaked = leaks_answer(question, [step.subtask for step in plan.steps])
+        found.append(_said(plan, verdict(sample), leaked))
+    return found
+
+
+def _said(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
+    return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
+
+
+def describe_checkpoint(
+    training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
+) -> None:
+    """Write podium.json and README.md into a checkpoint's folder."""
+    config, spec, splits = training.config, training.spec, training.splits
+    cards = [worker.card for worker in spec.workers] if config.form.cards else []
+    asked = [one for split in splits.values() for one in split.questions.values()]
+    info = checkpoint.CheckpointInfo(
+        form=config.form,
+        pool=spec.name,
+        workers=spec.names,
+        cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
+        openings=tuple(sorted(set(map(first_word, cards)))),
+        suites=tuple(splits),
+        data={name: split.suite.data_revision for name, split in splits.items()},
+        graders={name: split.suite.version for name, split in splits.items()},
+        taught=checkpoint.taught_digests(asked, training.parts.bare),
+        seed=config.run.seed,
+        reward=config.reward.name,
+        code=run_folder.code_revision(),
+        prices=training.book.name,
+        steps=step,
+        rounds=1 if config.recursion else 0,
+        summary=config.title,
+        drawn=config.pool.shown is not None or config.pool.order == "random",
+    )
+    if training.verdicts:
+        declared = training.verdicts.declared
+        checkpoint.write_study(study_info(training.verdicts, config.form, info.seed), folder)
+        info = replace(
+            info,
+            role="study",
+            graders={},  # its verdicts were recorded
+            suites=(declared.suite,) if declared.suite else info.suites,
+            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
+            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+        )
+    checkpoint.write_info(info, folder)
+    (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
+
+
+def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
+    """Return the model card: provenance only, no question's text."""
+    manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
+    rows = [
+        f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
+        f"`{one['train_ids_sha256'][:16]}` |"
+        for name, one in manifest["data"].items()
+    ]
+    rehearsed = "Its workers are rehearsal programs." if spec.label == "rehearsal" else ""
+    told = "Not kept: its questions may not be published."
+    return CARD.format(
+        pool=spec.name,
+        label=" ".join(filter(None, (rehearsed, HELD if config.form.cards else ""))),
+        model=config.model.path or "random weights (Qwen2 architecture)",
+        steps=step,
+        seed=config.run.seed,
+        reward=config.reward.name,
+        worth=WORTH[config.reward.name],
+        pool_sha=spec.sha256[:16],
+        workers=", ".join(spec.names),
+        prices=training.book.name,
+        prices_sha=training.book.sha256[:16],
+        code=manifest["code_revision"] or "not a checkout",
+        data="\n".join(rows),
+        left_out=training.left_out,
+        validation=_validation(spec.label, validation),
+        said=said_text(training.request.out) if training.publishable else told,
+        config=json.dumps(manifest["config"], indent=1, default=str),
+        versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
+    )
+
+
+def _validation(label: str, found: Mapping[str, Any] | None) -> str:
+    if not found:
+        return "Not made at this step."
+    grade = "unknown" if found["correct"] is None else f"{found['correct']:.3f}"
+    return (
+        f"Greedy, {found['questions']} held-out questions, {label} workers: right {grade}, worker "
+        f"calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}.{OPTIMISTIC}"
+    )
+
+
+def said_text(run: Path) -> str:
+    """Return how far the subtasks of the plans that a run has sampled so far are its own."""
+    if not (run / run_folder.PLANS).is_file():
+        return "Nothing was sampled yet."
+    found = wording(said_in_training(run))
+    told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
+    return (
+        f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
+        f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SeedRun:
     """One finished run."""
 
@@ -362,12 +323,12 @@ class SeedRun:
 
 def read_seed(run: Path) -> SeedRun:
     """Return what a run came to; UserError where it is none, or has not ended."""
-    manifest = run / MANIFEST
+    manifest = run / run_folder.MANIFEST
     if not manifest.is_file():
-        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+        raise UserError(f"{run} is no training: it has no {run_folder.MANIFEST}.")
     if not run_ended(run):
         raise UserError(f"The training in {run} has not ended: --resume goes on.")
-    state = replay_state(read_lines(run / METRICS))
+    state = replay_state(run_folder.read_lines(run / run_folder.METRICS))
     if state.best is None:
         raise UserError(
             f"No validation of the training in {run} has a grade: there is no best checkpoint."
@@ -377,10 +338,11 @@ def read_seed(run: Path) -> SeedRun:
 
 def run_ended(run: Path) -> bool:
     """Say whether a training has made all its steps, or has ended by its own rule."""
-    if not (run / LAST / "podium.json").is_file():
+    if not (run / run_folder.LAST / "podium.json").is_file():
         return False
-    config = json.loads((run / MANIFEST).read_text())["config"]
-    lines, patience = read_lines(run / METRICS), config["validation"]["patience"]
+    config = json.loads((run / run_folder.MANIFEST).read_text())["config"]
+    lines = run_folder.read_lines(run / run_folder.METRICS)
+    patience = config["validation"]["patience"]
     if patience is not None and replay_state(lines).since >= patience:
         return True
     last = lines[-1] if lines else {"step": 0}
@@ -396,35 +358,28 @@ def median_seed(seeds: Sequence[SeedRun]) -> SeedRun:
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
     """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`.
 
-    Returns a sentence. UserError for a run that has not ended, two trainings, or two runs of a
-    seed. What stands there is replaced, whole or not at all.
+    UserError for a run that has not ended, two trainings, or two runs of a seed.
     """
-    seeds = sorted((read_seed(run) for run in runs), key=lambda one: one.seed)
+    seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
     _refuse_strangers(seeds)
-    chosen = median_seed(seeds)
-    asked = prompts(chosen.folder)
-    said = _write(chosen.folder / BEST, to, asked, seeds)
+    chosen = median_seed(seeds).folder
+    asked = prompts(chosen)
+    said = _write(chosen / run_folder.BEST, to, asked, seeds)
     if untrained is not None:
-        said += " " + _write(chosen.folder / START, untrained, asked, seeds)
+        said += " " + _write(chosen / run_folder.START, untrained, asked, seeds)
     return said
 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
-    numbers = [one.seed for one in seeds]
-    if len(set(numbers)) < len(numbers):
+    if len({one.seed for one in seeds}) < len(seeds):
         raise UserError("Two of these runs have the same seed: name each seed once.")
-    kinds: set[str] = set()
-    graders: set[str] = set()
-    for one in seeds:
-        manifest = json.loads((one.folder / MANIFEST).read_text())
-        graders.add(json.dumps(graders_in(manifest), sort_keys=True))
-        config = manifest["config"]
-        config["run"].pop("seed")
-        config["model"].pop("path")  # a later training begins with the checkpoint of its own seed
-        kinds.add(json.dumps(config, sort_keys=True))
-    if len(kinds) > 1:
+    manifests = [json.loads((one.folder / run_folder.MANIFEST).read_text()) for one in seeds]
+    for manifest in manifests:
+        manifest["config"]["run"].pop("seed")
+        manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
+    if len({json.dumps(one["config"], sort_keys=True) for one in manifests}) > 1:
         raise UserError("These runs were trained by different configurations: release each alone.")
-    if len(graders) > 1:
+    if len({json.dumps(run_folder.graders_in(one), sort_keys=True) for one in manifests}) > 1:
         raise UserError(
             "These runs were rewarded by graders of other versions: release each alone."
         )
@@ -433,52 +388,49 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
     part = to.with_name(f"{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    for name in KEPT:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, part / name)
+    _copy(source, part, KEPT)
     equal, kind = _weights(source, part, prompts)
-    about = read_info(source)
-    trained = source.name == BEST
-    seed = median_seed(seeds)
-    which = f"seed {seed.seed} of {pluralise(len(seeds), 'seed')}"
-    what = f"{about.summary}, {about.reward} reward" if trained else "its warm start, no reward yet"
-    changed = replace(about, summary=f"{what}, {which}", reward=about.reward if trained else "")
-    write_info(changed, part)
+    about, seed = checkpoint.read_info(source), median_seed(seeds).seed
+    which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
+    what, reward = f"{about.summary}, {about.reward} reward", about.reward
+    if source.name != run_folder.BEST:
+        what, reward = "its warm start, no reward yet", ""
+    checkpoint.write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
     values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
-    facts: dict[str, Any] = {"seed": seed.seed, "seeds": len(seeds), "values": values}
+    facts: dict[str, Any] = {"seed": seed, "seeds": len(seeds), "values": values}
     with (part / "README.md").open("a") as card:
         card.write(RELEASE_NOTE.format(**facts, kind=kind, equal=equal, asked=len(prompts)))
     for one in seeds:
-        place = part / "log" / f"seed-{one.seed}"
-        place.mkdir(parents=True)
-        for name in LOGS:
-            if (one.folder / name).is_file():
-                shutil.copyfile(one.folder / name, place / name)
+        _copy(one.folder, part / "log" / f"seed-{one.seed}", LOGS)
     shutil.rmtree(to, ignore_errors=True)
     part.rename(to)
     size = sum(one.stat().st_size for one in to.rglob("*") if one.is_file()) / 1e6
     return f"{to}: {which} ({values}), {kind}, {size:.1f} MB."
 
 
+def _copy(source: Path, to: Path, names: Sequence[str]) -> None:
+    to.mkdir(parents=True)
+    for name in names:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, to / name)
+
+
 def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
     """Write weights as float16 where every greedy plan stays as it is, else as they are."""
-    tensors = _load_file(source / WEIGHTS)
+    tensors = _load_file(source / checkpoint.WEIGHTS)
     half = {name: held.astype(np.float16) for name, held in tensors.items()}
-    _save_file(half, part / WEIGHTS, metadata={"format": "pt"})
-    before, after = (greedy_plans(folder, prompts) for folder in (source, part))
-    equal = sum(one == other for one, other in zip(before, after, strict=True))
+    _save_file(half, part / checkpoint.WEIGHTS, metadata={"format": "pt"})
+    both = zip(greedy_plans(source, prompts), greedy_plans(part, prompts), strict=True)
+    equal = sum(before == after for before, after in both)
     if equal == len(prompts):
         return equal, "float16"
-    shutil.copyfile(source / WEIGHTS, part / WEIGHTS)
+    shutil.copyfile(source / checkpoint.WEIGHTS, part / checkpoint.WEIGHTS)
     return len(prompts), "float32"
 
 
-def greedy_plans(folder: Path, prompts: Sequence[str], most: int = 128) -> list[str]:
+def greedy_plans(folder: Path, prompts: Sequence[str]) -> list[str]:
     """Return a checkpoint's greedy completions, as the embedded provider makes them."""
     found = open_checkpoint(str(folder))
-    made = (
-        decode(found.model, found.words.tokens(prompt), DecodeOptions(max_tokens=most))
-        for prompt in prompts
-    )
+    how = DecodeOptions(max_tokens=128)
+    made = (decode(found.model, found.words.tokens(prompt), how) for prompt in prompts)
     return [found.words.text(one.tokens) for one in made]

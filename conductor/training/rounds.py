@@ -1,10 +1,7 @@
 """Later rounds of a recursive training: first plans are made before it begins, and kept.
 
 A row of a later round shows a first plan and what it came to, and asks again; only the second plan
-is learnt from (arXiv 2512.04388, appendix A.3). First plans are greedy and made by the first
-process alone: a live worker would tell each something else. They stay in the folder, with the rows
-that have none and why, so that a resumed training goes on from the same, also when a worker is
-back. Texts of suites that must not be published are in no file.
+is learnt from (arXiv 2512.04388, appendix A.3). Texts that must not be published are in no file.
 """
 
 import asyncio
@@ -26,33 +23,28 @@ from harness.rewards.outcome import RewardItem
 from harness.rewards.trainers import run_in_loop
 
 KEPT = "first_rounds.json"
+Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRound:
-    """One first round."""
-
+class _KeptRound:
     said: str  # the policy's whole text
     first: FirstRound
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRounds:
-    """What first plans came to, by `first_id` of their rows."""
-
-    kept: Mapping[str, KeptRound] = field(default_factory=dict[str, KeptRound])
+class _FirstRounds:
+    kept: Mapping[str, _KeptRound] = field(default_factory=dict[str, _KeptRound])  # by `first_id`
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
     failed: tuple[str, ...] = ()  # rows whose plan a worker failed
     why: str = ""  # what the first failure was
 
     @property
     def asked(self) -> int:
-        """How many first plans were wanted."""
         return len(self.kept) + len(self.unread) + len(self.failed)
 
     @property
     def account(self) -> str:
-        """One sentence about how many rows have a later round."""
         said = f"First plans: {len(self.kept)} of {self.asked} have a later round"
         if self.unread:
             said += f"; {len(self.unread)} could not be read"
@@ -61,23 +53,21 @@ class FirstRounds:
         return f"{said}."
 
 
-_ROUNDS = TypeAdapter(FirstRounds)
+_ROUNDS = TypeAdapter(_FirstRounds)
 
 
-def dump_rounds(found: FirstRounds, folder: Path | None) -> str:
-    """Return first rounds as JSON, written to a training's folder where there is one."""
-    plain: dict[str, KeptRound] = {}
+def _dump_rounds(found: _FirstRounds, folder: Path | None) -> str:
+    plain: dict[str, _KeptRound] = {}
     for id, kept in found.kept.items():  # facts as plain JSON values
         answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
-        plain[id] = KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
+        plain[id] = replace(kept, first=replace(kept.first, answer=answer))
     said = _ROUNDS.dump_python(replace(found, kept=plain), mode="json")
     if folder is not None:
         write_json(folder / KEPT, said)
     return json.dumps(said)
 
 
-def load_rounds(said: str) -> FirstRounds:
-    """Return first rounds from JSON; UserError where it is something else."""
+def _load_rounds(said: str) -> _FirstRounds:
     try:
         return _ROUNDS.validate_json(said)
     except ValidationError as error:
@@ -87,7 +77,7 @@ def load_rounds(said: str) -> FirstRounds:
         ) from error
 
 
-def read_rounds(folder: Path) -> str | None:
+def _read_rounds(folder: Path) -> str | None:
     """Return a folder's first rounds as JSON, None where none were made yet."""
     if (folder / KEPT).is_file():
         return (folder / KEPT).read_text()
@@ -99,40 +89,31 @@ def read_rounds(folder: Path) -> str | None:
     return None
 
 
-Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions
-
-
-@dataclass(frozen=True, slots=True)
-class FirstPlanMaker:
-    """Who makes first plans, who carries them out, and who is told how many there are."""
-
-    answerer: PlanAnswerer | None
-    training: TrainingJob
-    write: Write
-    say: Callable[[str], None]
-
-
 def with_later_rounds(
-    asked: FirstPlanMaker, rows: tuple[list[TrainingRow], list[TrainingRow]]
+    training: TrainingJob,
+    answerer: PlanAnswerer | None,
+    rows: tuple[list[TrainingRow], list[TrainingRow]],
+    write: Write,
+    say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
     """Return train and validation rows, some of them later rounds; all processes call it together.
 
-    Of the train rows a share becomes later rounds; the validation rows stay, and the later round of
-    each stands behind them. A row whose first plan cannot be read or carried out stays as it is.
-    TooManyMasked where workers failed more of them than [reward] max_masked allows.
+    A share of the train rows becomes later rounds; each validation row stays, and its later round
+    stands behind. TooManyMasked where workers failed more than [reward] max_masked allows.
     """
     teach, held_out = rows
-    training, answerer = asked.training, asked.answerer
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
-    assert answerer is not None, "a study has no plans to go on from (config.py)"
+    assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
     wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
-    found = load_rounds(from_first_process(lambda: _kept_or_made(asked, wanted)))
+    found = _load_rounds(
+        from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
+    )
     for id, kept in found.kept.items():
         answerer.firsts[id] = kept.first
         training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
-    asked.say(found.account)
+    say(found.account)
     later = [_later(row, found) if at in again else row for at, row in enumerate(teach)]
     seconds = [_later(row, found) for row in held_out]
     return later, [*held_out, *(row for row in seconds if row.first)]
@@ -150,19 +131,19 @@ def first_id(row: TrainingRow) -> str:
     return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
 
 
-def _later(row: TrainingRow, found: FirstRounds) -> TrainingRow:
+def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
     id = first_id(row)
     return replace(row, first=id) if id in found.kept else row
 
 
-def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
-    training = asked.training
-    known = read_rounds(training.request.out)
+def _kept_or_made(
+    training: TrainingJob, answerer: PlanAnswerer, write: Write, wanted: list[TrainingRow]
+) -> str:
+    known = _read_rounds(training.request.out)
     if known is not None:
         return known
-    assert asked.answerer is not None, "with_later_rounds has looked"
-    texts = dict(zip(wanted, asked.write(wanted), strict=True))
-    found = run_in_loop(_carried_out(asked.answerer, training, texts))
+    texts = dict(zip(wanted, write(wanted), strict=True))
+    found = run_in_loop(_carried_out(answerer, training, texts))
     most = training.config.reward.max_masked
     if len(found.failed) > most * found.asked:  # nothing was kept, so all may be asked again
         raise TooManyMasked(
@@ -170,13 +151,12 @@ def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
             f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
             "asks those that failed again, and pays no reply twice."
         )
-    return dump_rounds(found, training.request.out if training.publishable else None)
+    return _dump_rounds(found, training.request.out if training.publishable else None)
 
 
 async def _carried_out(
     answerer: PlanAnswerer, training: TrainingJob, texts: dict[TrainingRow, str]
-) -> FirstRounds:
-    """Carry first plans out; those that are none, or that a worker failed, are counted."""
+) -> _FirstRounds:
 
     async def one(row: TrainingRow, text: str) -> FirstRound | WorkerError | None:
         item = RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers)
@@ -190,9 +170,11 @@ async def _carried_out(
     came = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
     pairs = list(zip(texts, came, strict=True))
     failed = [(first_id(row), str(one)) for row, one in pairs if isinstance(one, WorkerError)]
-    return FirstRounds(
+    return _FirstRounds(
         kept={
-            first_id(r): KeptRound(texts[r], one) for r, one in pairs if isinstance(one, FirstRound)
+            first_id(r): _KeptRound(texts[r], one)
+            for r, one in pairs
+            if isinstance(one, FirstRound)
         },
         unread=tuple(first_id(row) for row, one in pairs if one is None),
         failed=tuple(id for id, _ in failed),

@@ -1,14 +1,6 @@
 """A training's folder: its manifest, a line per step, and what a resumed run must find again.
 
-manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
-metrics.jsonl     one JSON object per step; with `validation` where one was made
-cpu.jsonl         processor seconds of all processes and sessions, written as they pass
-plans.jsonl       what was planned; texts only where every suite's may be published
-first_rounds.json where a recursive training goes on from (rounds.py)
-start/            the model and tokenizer before the first reward
-checkpoints/      TRL's, with optimiser, scheduler and random states
-best/  last/      the best by validation, and the newest
-ledger/           every worker call
+Beside the files named here it holds TRL's checkpoints, first rounds, and every call in ledger/.
 """
 
 import hashlib
@@ -17,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -26,10 +19,11 @@ from conductor.training.config import TrainingConfig
 from conductor.training.grpo_options import CHECKPOINTS, is_main
 from conductor.training.job import TrainingJob
 from harness.errors import UserError
+from harness.files import replace_file
 from harness.suite import moved_versions
 
-METRICS = "metrics.jsonl"
-PLANS = "plans.jsonl"
+METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was made
+PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
 
@@ -41,13 +35,17 @@ PINNED = (
 FREE = (
     *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
     *("reward.max_usd", "reward.concurrency", "reward.rpm"),
-)
-"""What may differ of a configuration when a run is resumed: it changes no step."""
+)  # of a configuration that is resumed: it changes no step
+SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+CPU = "cpu.jsonl"
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
     """Return what a run's manifest says; plain JSON values."""
-    config, spec, book = training.config, training.spec, training.book
+    config, spec, book, versions = training.config, training.spec, training.book, dict[str, str]()
+    for name in PINNED:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return {
         "schema": 1,
         "config": config.model_dump(mode="json"),
@@ -58,40 +56,32 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
             "label": spec.label,
             "sha256": spec.sha256,
             "workers": list(spec.names),
-            "cards_sha256": sha256_of(json.dumps([one.card for one in spec.workers])),
+            "cards_sha256": _sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
-        "data": {name: _data(training, name) for name in training.exams},
+        "data": {name: _data(training, name) for name in training.splits},
         "questions_left_out": training.left_out,
-        "versions": {name: version for name in PINNED if (version := _version(name))},
+        "versions": versions,
         "code_revision": code_revision(),
     }
 
 
 def _data(training: TrainingJob, name: str) -> dict[str, Any]:
-    suite = training.exams[name].suite
-    ids, held = list(training.exams[name].questions), list(training.held_out[name].questions)
+    suite, asked = training.splits[name].suite, training.splits[name].questions
+    held = training.held_out[name].questions
     return {
         "version": suite.version,
         "data_revision": suite.data_revision,
         "publishable": suite.publishable,
-        "train_questions": len(ids),
-        "train_ids_sha256": sha256_of("\n".join(ids)),
+        "train_questions": len(asked),
+        "train_ids_sha256": _sha256_of("\n".join(asked)),
         "validation_questions": len(held),
-        "validation_ids_sha256": sha256_of("\n".join(held)),
+        "validation_ids_sha256": _sha256_of("\n".join(held)),
     }
 
 
-def sha256_of(text: str) -> str:
-    """Return the sha256 of a text, 64 hex digits."""
+def _sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def code_revision() -> str:
@@ -202,13 +192,8 @@ def flatten(value: Any, prefix: str) -> dict[str, Any]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader finds the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    part.replace(path)
+    said = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    replace_file(path, f"{said}\n".encode())
 
 
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
@@ -234,7 +219,8 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
     kept = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
-        _replace(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
+        replace_file(path, "".join(lines).encode())
     return kept
 
 
@@ -243,9 +229,6 @@ def newest_checkpoint(out: Path) -> Path | None:
     found = (out / CHECKPOINTS).glob("checkpoint-*")
     whole = [one for one in found if (one / "trainer_state.json").is_file()]
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
-
-
-SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
@@ -275,14 +258,8 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     return TrainingConfig.model_validate(manifest["config"])
 
 
-CPU = "cpu.jsonl"
-
-
 class CpuClock:
-    """Counts processor seconds from when it is made; writes as soon as it is told where.
-
-    Of this process and the children that it waited for; a line for what was used since the last.
-    """
+    """Counts processor seconds, children's too; writes as soon as it is told where."""
 
     def __init__(self) -> None:
         """Begin to count."""

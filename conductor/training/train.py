@@ -1,8 +1,4 @@
-"""A training from top to bottom: load, warm start, GRPO, validate, keep.
-
-`podium train` comes here with a job that was found and checked (job.py). Everything else that can
-be refused is refused before a model is loaded and before a worker is asked.
-"""
+"""A training from top to bottom: load, warm start, GRPO, validate, keep."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
@@ -18,13 +14,7 @@ from typing import Any
 
 import anyio
 
-from conductor.training.grpo_options import (
-    batch_sizes,
-    from_first_process,
-    grpo_config,
-    is_main,
-    lora_config,
-)
+from conductor.training import grpo_options, run_folder
 from conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -38,26 +28,11 @@ from conductor.training.job import (
 from conductor.training.metrics import owed_validation, replay_state
 from conductor.training.model import build_model, load_model, merge_adapters, warm_start
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.rounds import FirstPlanMaker, with_later_rounds
-from conductor.training.run_folder import (
-    BEST,
-    LAST,
-    METRICS,
-    PLANS,
-    START,
-    CpuClock,
-    append_line,
-    newest_checkpoint,
-    prepare_folder,
-    read_lines,
-    refuse_foreign_checkpoint,
-    rewind_lines,
-)
+from conductor.training.rounds import with_later_rounds
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""What torch says, on a GPU and on a CPU, when there is none left."""
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words
 
 SMALLER = (
     "lower per_device_train_batch_size in [grpo] first, then vllm_gpu_memory_utilization or "
@@ -67,36 +42,34 @@ SMALLER = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingRun:
-    """A job with its folder, its rewards and the checkpoint that it goes on from."""
-
+class _Run:
     job: TrainingJob
     out: Path
     rewards: TrainingRewards
-    newest: Path | None
+    newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
-    clock: CpuClock
+    clock: run_folder.CpuClock
     say: Say
 
 
 def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    clock = CpuClock()
+    clock = run_folder.CpuClock()
     check_job(job)
     try:
         with quiet(), open_box(job) as box:
-            args = grpo_config(job.config, job.request.out)
+            args = grpo_options.grpo_config(job.config, job.request.out)
             anyio.run(refuse_gullible_graders, job, box and box.box)
-            out = clock.folder = prepare_folder(job)
-            newest = newest_checkpoint(out) if job.request.resume else None
+            out = clock.folder = run_folder.prepare_folder(job)
+            newest = run_folder.newest_checkpoint(out) if job.request.resume else None
             rewards = make_rewards(job, box and box.box, out)
             with memory_said():
-                return _story(TrainingRun(job, out, rewards, newest, args, clock, say))
+                return _story(_Run(job, out, rewards, newest, args, clock, say))
     finally:
         clock.note()
 
 
-def _story(run: TrainingRun) -> str:
+def _story(run: _Run) -> str:
     import torch
     from transformers import set_seed
 
@@ -109,7 +82,7 @@ def _story(run: TrainingRun) -> str:
     model, tokenizer = _first_model(run)
     run.clock.note(0)
     if run.newest:
-        refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
+        run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
 
     # GRPO, on what the steps before have left; its callback validates and keeps the best model.
     trainer = _trainer(run, model, tokenizer)
@@ -124,21 +97,17 @@ def _story(run: TrainingRun) -> str:
     return _keep_last(run, trainer)
 
 
-# --- load and warm start ------------------------------------------------------------------------
-
-
-def _first_model(run: TrainingRun) -> tuple[Any, Any]:
-    """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
+def _first_model(run: _Run) -> tuple[Any, Any]:
     config = run.job.config
     if config.model.path and config.warm_start.kind == "none":
         return load_model(config.model.path, config)
-    from_first_process(lambda: _make_start(run))
+    grpo_options.from_first_process(lambda: _make_start(run))
     # As a resumed run does: what is made in memory may differ.
-    return load_model(str(run.out / START), config)
+    return load_model(str(run.out / run_folder.START), config)
 
 
-def _make_start(run: TrainingRun) -> None:
-    job, config, start = run.job, run.job.config, run.out / START
+def _make_start(run: _Run) -> None:
+    job, config, start = run.job, run.job.config, run.out / run_folder.START
     if (start / "config.json").is_file():
         return
     shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
@@ -157,70 +126,61 @@ def _make_start(run: TrainingRun) -> None:
     part.rename(start)
 
 
-# --- GRPO and validation ------------------------------------------------------------------------
-
-
-def _trainer(run: TrainingRun, model: Any, tokenizer: Any) -> Any:
-    """Return TRL's trainer on our rows and reward, some rows being later rounds."""
+def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     # Every name of this file imports torch; nothing before does.
-    from conductor.training.trainer import (
-        ConductorTrainer,
-        StepCallback,
-        Validator,
-        freeze_parameters,
-        make_dataset,
-    )
+    from conductor.training import trainer
     from harness.rewards.trainers import TrlReward
 
     job, config, rewards = run.job, run.job.config, run.rewards
-    freeze_parameters(model, config.model.frozen)
+    trainer.freeze_parameters(model, config.model.frozen)
     most = run.args.max_completion_length
-    rows, held_out = job.rows(batch_sizes(config)["rows"]), job.validation_rows()
+    rows, held_out = job.rows(grpo_options.batch_sizes(config)["rows"]), job.validation_rows()
     if config.recursion:
-        first = Validator(job, rewards.validation, (), most)
+        first = trainer.Validator(job, rewards.validation, (), most)
         write = partial(first.texts, model.to(run.args.device), tokenizer)
-        maker = FirstPlanMaker(rewards.answerer, job, write, run.say)
-        rows, held_out = with_later_rounds(maker, (rows, held_out))
-    validator = Validator(job, rewards.validation, held_out, most)
-    return ConductorTrainer(
-        StepCallback(job, rewards, validator, run.say),
+        both = rows, held_out
+        rows, held_out = with_later_rounds(job, rewards.answerer, both, write, run.say)
+    validator = trainer.Validator(job, rewards.validation, held_out, most)
+    return trainer.ConductorTrainer(
+        trainer.StepCallback(job, rewards, validator, run.say),
         model=model,
         processing_class=tokenizer,
         args=run.args,
         reward_funcs=TrlReward(rewards.training, names=job.spec.names),
-        train_dataset=make_dataset(rows, job.prompts),
-        peft_config=lora_config(config),
+        train_dataset=trainer.make_dataset(rows, job.prompts),
+        peft_config=grpo_options.lora_config(config),
     )
 
 
-def _lines_so_far(run: TrainingRun) -> list[dict[str, Any]]:
+def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
-    if not is_main():  # the first process may not have come to this yet
-        return [line for line in read_lines(run.out / METRICS) if line["step"] <= step]
-    rewind_lines(run.out / PLANS, step)
-    return rewind_lines(run.out / METRICS, step)
+    lines = run.out / run_folder.METRICS
+    if not grpo_options.is_main():  # the first process may not have come to this yet
+        return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
+    run_folder.rewind_lines(run.out / run_folder.PLANS, step)
+    return run_folder.rewind_lines(lines, step)
 
 
-def _validate_start(run: TrainingRun, trainer: Any) -> bool:
+def _validate_start(run: _Run, trainer: Any) -> bool:
     """Validate what training begins with; return whether the money lasted for that."""
     first = {"step": 0, "validation": trainer.stepping.validate(0)}
     run.clock.note(0)
     if first["validation"] is None:
         return False
-    if is_main():
-        append_line(run.out / METRICS, first)
-    trainer.say_step(first)
+    if grpo_options.is_main():
+        run_folder.append_line(run.out / run_folder.METRICS, first)
+    trainer.stepping.say_step(first)
     return True
 
 
-def _make_steps(run: TrainingRun, trainer: Any) -> None:
+def _make_steps(run: _Run, trainer: Any) -> None:
     """Make the steps; where the money ends within one, the one before is saved."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
-            where = newest_checkpoint(run.out)
+            where = run_folder.newest_checkpoint(run.out)
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
             raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
         trainer.save_before()
@@ -228,23 +188,18 @@ def _make_steps(run: TrainingRun, trainer: Any) -> None:
         state.ended = state.ended or "stopped, for the money is spent"
 
 
-# --- keep ---------------------------------------------------------------------------------------
-
-
-def _keep_last(run: TrainingRun, trainer: Any) -> str:
-    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / LAST
+def _keep_last(run: _Run, trainer: Any) -> str:
+    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / run_folder.LAST
     trainer.save_model(str(last))
-    if is_main():
+    if grpo_options.is_main():
         describe_checkpoint(run.job, last, step, state.validation)
         merge_adapters(run.job.config, run.out)
     best = "No validation has picked a checkpoint"
     if state.best is not None:
-        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {run.out / BEST}"
+        where = run.out / run_folder.BEST
+        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {where}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
-
-
-# --- around it ----------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -1,8 +1,6 @@
-"""TRL's GRPOTrainer on our rows and reward, and the callback that watches its steps.
+"""TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it.
 
-GRPO is TRL's (arXiv 2402.03300). Ours is around it: data by id, log lines without texts, seconds of
-each part, validation, the best model, the end. What the callback decides is decided by the first
-process and told to all.
+What the callback decides is decided by the first process and told to all.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -26,41 +24,11 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
+from conductor.training import grpo_options, metrics, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from conductor.training.grpo_options import (
-    CHECKPOINTS,
-    Resampling,
-    batch_sizes,
-    from_first_process,
-    is_main,
-)
 from conductor.training.job import TrainingJob, TrainingRewards, max_usd
-from conductor.training.metrics import (
-    RewardRecorder,
-    StepResults,
-    TrainingState,
-    cut_short,
-    mean,
-    note_validation,
-    spent_out,
-    step_summary,
-    ungraded_text,
-    validation_due,
-    validation_scalars,
-    worker_shares,
-)
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
-from conductor.training.run_folder import (
-    BEST,
-    METRICS,
-    PLANS,
-    CpuClock,
-    append_line,
-    newest_checkpoint,
-    peak_gib,
-    rewind_lines,
-)
 from harness.errors import SpendLimit, TooManyMasked, UserError
 from harness.rewards.outcome import RewardItem, Status
 from harness.rewards.trainers import run_in_loop
@@ -69,7 +37,7 @@ Trainer: Any = GRPOTrainer
 Callback: Any = TrainerCallback
 gather: Any = gather_object
 
-LOGGED = {
+LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
     "loss": "loss",
     "learning_rate": "learning_rate",
     "grad_norm": "grad_norm",
@@ -81,15 +49,11 @@ LOGGED = {
     "completions/clipped_ratio": "cut_off",
     "clip_ratio/region_mean": "clipped",
 }
-"""TRL's names -> ours, in a line of metrics.jsonl."""
 
 
-class NoTextFilter(logging.Filter):
-    """Drops TRL's warning about a row without a reward: it prints the prompt. It is counted."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a record is shown."""
-        return "All reward functions returned None" not in record.getMessage()
+def without_prompts(record: logging.LogRecord) -> bool:
+    """Say whether a record is shown: TRL's warning of a row without a reward prints the prompt."""
+    return "All reward functions returned None" not in record.getMessage()
 
 
 def freeze_parameters(model: Any, parts: Sequence[str]) -> None:
@@ -109,18 +73,12 @@ def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
     return plain.with_transform(prompts.render)
 
 
-# --- validation ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Greedy plans for fixed questions, and what they are worth, whatever model writes them.
-
-    Greedy decoding draws no random number, so training goes on as if nobody had looked.
-    """
+    """Greedy plans for fixed questions, and what they are worth: no random number is drawn."""
 
     training: TrainingJob
-    watching: RewardRecorder
+    watching: metrics.RewardRecorder
     rows: Sequence[TrainingRow]
     most_tokens: int
 
@@ -133,10 +91,7 @@ class Validator:
             )
             for row in rows
         ]
-        found: list[str] = []
-        for at in range(0, len(asked), size):
-            found += greedy_texts(model, tokenizer, asked[at : at + size], self.most_tokens)
-        return found
+        return greedy_texts(model, tokenizer, asked, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
         """Return what plans for the rows came to, over all and by suite."""
@@ -147,27 +102,21 @@ class Validator:
         ]
         run_in_loop(self.watching.score(items))
         seen, read = self.watching.take(), self.training.read_plan
-        right = [
-            (item.suite, one.components.get("correct"))
-            for item, one in zip(items, seen.outcomes, strict=True)
-        ]
+        grades: dict[str, list[float]] = {suite: [] for suite in self.training.held_out}
+        for item, outcome in zip(items, seen.outcomes, strict=True):
+            grade = outcome.components.get("correct")
+            grades[item.suite] += [] if grade is None else [grade]
         return {
-            **step_summary(seen, read),
-            "suites": {
-                suite: mean([one for name, one in right if name == suite and one is not None])
-                for suite in self.training.held_out
-            },
-            "workers": worker_shares(seen, read),
+            **metrics.step_summary(seen, read),
+            "suites": {suite: metrics.mean(found) for suite, found in grades.items()},
+            "workers": metrics.worker_shares(seen, read),
             "questions": len(items),
             "seconds": round(monotonic() - started, 3),
         }
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:
-    """Return the rows that one process writes, as many in each: the last row is written twice.
-
-    Where weights are divided, a batch is written by all processes together: one that had a batch
-    less would leave the others waiting.
+    """Return the rows that one process writes, as many in each: none leaves the others waiting.
 
     >>> rows = [TrainingRow("s", str(n)) for n in range(5)]
     >>> [len(rank_share(rows, rank, 2)) for rank in (0, 1)]
@@ -178,23 +127,20 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
     return [*mine, *list(rows[-1:]) * (each - len(mine))]
 
 
-# --- the trainer --------------------------------------------------------------------------------
-
-
 class ConductorTrainer(Trainer):
     """TRL's trainer, told what a run folder is."""
 
     def __init__(self, stepping: "StepCallback", **given: Any) -> None:
         """Hand everything else to TRL."""
-        logging.getLogger("trl.trainer.grpo_trainer").addFilter(NoTextFilter())
+        logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
         super().__init__(callbacks=[stepping], **given)
         self.stepping = stepping
         stepping.trainer = self
         training = stepping.training
-        rounds, sizes = training.config.reward.resample, batch_sizes(training.config)
+        rounds, sizes = training.config.reward.resample, grpo_options.batch_sizes(training.config)
         others = training.rows(sizes["rows"] * (1 + rounds))[sizes["rows"] :]
         pad = self.processing_class.pad_token_id
-        self.resampling = Resampling(others, training.prompts, sizes, rounds, pad)
+        self.resampling = grpo_options.Resampling(others, training.prompts, sizes, rounds, pad)
         for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
             self.remove_callback(theirs)
 
@@ -220,13 +166,14 @@ class ConductorTrainer(Trainer):
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
         made = super()._generate_and_score_completions(inputs)
-        if any(gather([spent_out(self.stepping.rewards.training.seen)])):
+        outcomes = self.stepping.rewards.training.seen.outcomes
+        if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
             raise SpendLimit("The money is spent.")
         return made
 
     def save_before(self) -> None:
         """Save the last whole step, as if the one that broke off had not begun."""
-        newest = newest_checkpoint(self.stepping.out)
+        newest = run_folder.newest_checkpoint(self.stepping.out)
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
             self.stepping.state.line = {}
@@ -238,8 +185,8 @@ class ConductorTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         step = self.state.global_step
-        folder = self.stepping.out / CHECKPOINTS / f"checkpoint-{step}"
-        if is_main() and folder.is_dir():
+        folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
+        if grpo_options.is_main() and folder.is_dir():
             found = self.stepping.state.validation  # its line is written and gone by now
             describe_checkpoint(self.stepping.training, folder, step, found)
 
@@ -253,7 +200,7 @@ class ConductorTrainer(Trainer):
             texts = validator.texts(model, self.processing_class, mine)
         written: Any = gather(list(zip(count(rank, size), texts, strict=False)))
         in_order = [text for place, text in sorted(written) if place < len(validator.rows)]
-        return from_first_process(lambda: self._judged(validator, in_order))
+        return grpo_options.from_first_process(lambda: self._judged(validator, in_order))
 
     def _judged(self, validator: Validator, texts: Sequence[str]) -> dict[str, Any]:
         try:
@@ -267,43 +214,22 @@ class ConductorTrainer(Trainer):
         """Log a step's figures, those of its validation among them."""
         found = self.stepping.state.validation
         if found and "loss" in logs:
-            logs |= validation_scalars(found)
+            logs |= metrics.validation_scalars(found)
         super().log(logs, start_time)
 
-    def gathered(self, seen: StepResults) -> StepResults:
-        """Return what all processes saw in a step."""
-        if self.accelerator.num_processes == 1:
-            return seen
-        items: Any = gather(seen.items)
-        outcomes: Any = gather(seen.outcomes)
-        return StepResults(items, outcomes, max(gather([seen.seconds])))
 
-    def most(self, value: float) -> float:
-        """Return the largest of what the processes have."""
-        return max(gather([value]))
-
-    def agreed(self, why: str) -> str:
-        """Return a reason to end that any process has: all of them end, or none."""
-        return next((said for said in gather([why]) if said), "")
-
-    def say_step(self, line: dict[str, Any]) -> None:
-        """Tell the person who waits where it stands."""
-        bar, reward = self.stepping.bar, line.get("reward")
-        if bar is not None and line["step"]:
-            shown = "unknown" if reward is None else f"{reward:.3f}"
-            bar.set_postfix_str(f"reward {shown}, read {line.get('parsed') or 0.0:.0%}")
-            bar.update(1)
-        self.say_validation(line)
-
-    def say_validation(self, line: dict[str, Any]) -> None:
-        """Say what a line's validation came to, where one was made."""
-        said = line.get("validation")
-        if said and said.get("correct") is not None:
-            text = f"step {line['step']}: validation {said['correct']:.3f}"
-            self.stepping.say(f"{text}, {said['calls']:.2f} calls a question")
+def gathered(seen: metrics.StepResults) -> metrics.StepResults:
+    """Return what all processes saw in a step."""
+    if grpo_options.world_size() == 1:
+        return seen
+    items: Any = gather(seen.items)
+    outcomes: Any = gather(seen.outcomes)
+    return metrics.StepResults(items, outcomes, max(gather([seen.seconds])))
 
 
-# --- between its steps --------------------------------------------------------------------------
+def agreed(why: str) -> str:
+    """Return a reason to end that any process has: all of them end, or none."""
+    return next((said for said in gather([why]) if said), "")
 
 
 class StepCallback(Callback):
@@ -320,9 +246,9 @@ class StepCallback(Callback):
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
         self.out: Path = training.request.out
-        self.state = TrainingState()
+        self.state = metrics.TrainingState()
         self.trainer: Any = None
-        self.clock = CpuClock()
+        self.clock = run_folder.CpuClock()
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
         self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
@@ -331,14 +257,14 @@ class StepCallback(Callback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Show where training stands, and make a validation that is owed."""
-        if is_main():
+        if grpo_options.is_main():
             bar: Any = tqdm
             done = state.global_step
             self.bar = bar(total=state.max_steps, initial=done, disable=None, dynamic_ncols=True)
         if self.owed is not None:
             self._pay(self.owed, state.global_step)
         if self.state.validation and (self.owed is not None or not state.global_step):
-            self.trainer.log(validation_scalars(self.state.validation))
+            self.trainer.log(metrics.validation_scalars(self.state.validation))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Leave the bar."""
@@ -347,12 +273,12 @@ class StepCallback(Callback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember the random states that the first batch is drawn with."""
-        self._first = random_states()
+        self._first = _random_states()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the clock, and remember the random states that this step begins with."""
         # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
-        self._random = random_states() if state.global_step else self._first
+        self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
         self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
@@ -361,16 +287,16 @@ class StepCallback(Callback):
         """Count the step, validate when it is time, and say whether it was the last."""
         step = state.global_step
         seconds = monotonic() - self._started
-        seen = self.trainer.gathered(self.rewards.training.take())
+        seen = gathered(self.rewards.training.take())
         self._random = None
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
-        if validation_due(self.training.config, step):
+        if metrics.validation_due(self.training.config, step):
             found = self.validate(step)
             self.state.line |= {"validation": found} if found else {}
         self._end(step, control)
-        if is_main():
+        if grpo_options.is_main():
             self._write_plans(step, seen)
         self.clock.note(step)
 
@@ -381,33 +307,53 @@ class StepCallback(Callback):
         said = {ours: logs[theirs] for theirs, ours in LOGGED.items() if theirs in logs}
         line = {**self.state.line, **said}
         self.state.line = {}
-        if is_main():
-            append_line(self.out / METRICS, line)
-            self.trainer.say_step(line)
+        if grpo_options.is_main():
+            run_folder.append_line(self.out / run_folder.METRICS, line)
+            self.say_step(line)
+
+    def say_step(self, line: dict[str, Any]) -> None:
+        """Tell the person who waits where it stands."""
+        if self.bar is not None and line["step"]:
+            reward = line.get("reward")
+            shown = "unknown" if reward is None else f"{reward:.3f}"
+            self.bar.set_postfix_str(f"reward {shown}, read {line.get('parsed') or 0.0:.0%}")
+            self.bar.update(1)
+        self._say_validation(line)
+
+    def _say_validation(self, line: dict[str, Any]) -> None:
+        said = line.get("validation")
+        if said and said.get("correct") is not None:
+            text = f"step {line['step']}: validation {said['correct']:.3f}"
+            self.say(f"{text}, {said['calls']:.2f} calls a question")
 
     def restore_random(self) -> bool:
         """Put the random states back to where the running step began; say whether one runs."""
-        if self._random is None:
+        states: Any = self._random
+        if states is None:
             return False
-        put_random_states(self._random)
+        random.setstate(states["python"])
+        np.random.set_state(states["numpy"])
+        torch.set_rng_state(states["torch"])
+        if states["cuda"]:
+            torch.cuda.set_rng_state_all(states["cuda"])
         return True
 
-    def _line(self, step: int, seen: StepResults, seconds: float) -> dict[str, Any]:
-        found = step_summary(seen, self.training.read_plan)
+    def _line(self, step: int, seen: metrics.StepResults, seconds: float) -> dict[str, Any]:
+        found = metrics.step_summary(seen, self.training.read_plan)
         made = self.state.generating
         updating = seconds - made - (found["reward_seconds"] or 0.0)
-        held = {"peak_memory_gib": peak_gib()}
+        held = {"peak_memory_gib": run_folder.peak_gib()}
         if torch.cuda.is_available():
             held["peak_gpu_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
         return {
             "step": step,
             **found,
             **self.state.resampled,
-            "workers": worker_shares(seen, self.training.read_plan),
+            "workers": metrics.worker_shares(seen, self.training.read_plan),
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, updating), 3),
             "seconds": round(seconds, 3),
-            **{name: self.trainer.most(size) for name, size in held.items()},
+            **{name: max(gather([size])) for name, size in held.items()},
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
@@ -415,19 +361,17 @@ class StepCallback(Callback):
 
         None where the money does not last for it: `state.ended` says so, and nothing is judged.
         """
-        self.state.ended = self.trainer.agreed(
-            self._too_dear(self.state.validating, "a validation")
-        )
+        self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None
         found: dict[str, Any] = self.trainer.validated(self.validator)
-        if cut_short(found):
+        if metrics.cut_short(found):
             self.state.ended = f"stopped, for the money ended within the validation of step {step}"
             return None
-        if note_validation(self.state, step, found):
+        if metrics.note_validation(self.state, step, found):
             self.keep(step, found)
         if found["masked"]:
-            self.say(f"step {step}: {ungraded_text(found)}; they count as not right.")
+            self.say(f"step {step}: {metrics.ungraded_text(found)}; they count as not right.")
         return found
 
     def _too_dear(self, needed: Any, what: str) -> str:
@@ -443,19 +387,19 @@ class StepCallback(Callback):
         if found is None:
             raise SpendLimit(self.state.ended)
         whole = {**line, "validation": found}
-        if is_main():
-            rewind_lines(self.out / METRICS, step - 1)
-            append_line(self.out / METRICS, whole)
-            self.trainer.say_validation(whole)
+        if grpo_options.is_main():
+            run_folder.rewind_lines(self.out / run_folder.METRICS, step - 1)
+            run_folder.append_line(self.out / run_folder.METRICS, whole)
+            self._say_validation(whole)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
         """Write the best model; a reader finds the old one or the new one, never a part."""
-        part = self.out / f"{BEST}.part"
+        part = self.out / f"{run_folder.BEST}.part"
         self.trainer.save_model(str(part))
-        if not is_main():
+        if not grpo_options.is_main():
             return
         describe_checkpoint(self.training, part, step, validation)
-        final = self.out / BEST
+        final = self.out / run_folder.BEST
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
@@ -468,16 +412,16 @@ class StepCallback(Callback):
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
         elif not why and step < int(config.grpo["max_steps"]):
-            due = validation_due(config, step + 1)
+            due = metrics.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)
             why = self._too_dear(needed, "another step")
-        why = self.trainer.agreed(why)
+        why = agreed(why)
         if why:
             state.ended = why
             control.should_training_stop = True
             control.should_save = True
 
-    def _write_plans(self, step: int, seen: StepResults) -> None:
+    def _write_plans(self, step: int, seen: metrics.StepResults) -> None:
         """Write what was planned; words of a plan only where every suite's may be published."""
         for item, outcome in zip(seen.items, seen.outcomes, strict=True):
             plan = self.training.read_plan(item)
@@ -493,26 +437,14 @@ class StepCallback(Callback):
                 "workers": list(item.workers),
                 "plan": steps,
             }
-            if self.training.publishable:
-                line["completion"] = item.completion
-            append_line(self.out / PLANS, line)
+            text = {"completion": item.completion} if self.training.publishable else {}
+            run_folder.append_line(self.out / run_folder.PLANS, line | text)
 
 
-def random_states() -> dict[str, Any]:
-    """Return what all random draws of a training depend on."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+def _random_states() -> dict[str, Any]:
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),
         "torch": torch.get_rng_state(),
-        "cuda": cuda,
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
-
-
-def put_random_states(states: Mapping[str, Any]) -> None:
-    """Undo all draws since these states were taken."""
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])
-    torch.set_rng_state(states["torch"])
-    if states["cuda"]:
-        torch.cuda.set_rng_state_all(states["cuda"])

@@ -101,7 +101,7 @@ def study_for(part: Any) -> Any:
     """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
-    from conductor.verdict_reward import StudySource, split_verdicts
+    from conductor.verdict_reward import RecordedSource, split_verdicts
     from suites import SUITES
 
     matrix = whole_matrix(part.source, None)
@@ -109,7 +109,7 @@ def study_for(part: Any) -> Any:
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     suite = SOURCES[part.source.partition(":")[0]].exam
-    declared = StudySource(part.source, suite, part.split, part.split_seed)
+    declared = RecordedSource(part.source, suite, part.split, part.split_seed)
     public: list[str] = []
     if not matrix.publishable:  # texts that may be: those of the practice suites that teach
         practice = (one for name, one in SUITES.items() if name.startswith("practice"))

@@ -144,12 +144,12 @@ async def ask(
     found = Counted()
     for question in asked:
         begun = time.perf_counter()
-        first = first_request(form, shown, question, pool)
-        planned = await ask_for_plan(replace(first.seat, retries=0), first.chat)
+        conductor, chat, _ = first_request(form, shown, question, pool)
+        planned = await ask_for_plan(replace(conductor, retries=0), chat)
         found.seconds.append(time.perf_counter() - begun)
         found.plans += 1
         found.tokens += sum(one.usage.output for one in planned.replies if one.usage)
-        plan = planned.reading.plan
+        plan = planned.plan
         if isinstance(plan, Malformed):
             found.wrong[plan.reason] += 1
     return found

@@ -48,7 +48,7 @@ def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> di
     prompt = checkpoint.words.tokens("".join(one["content"] for one in asked["messages"]))
     most = asked.get("max_tokens") or asked.get("max_completion_tokens")
     regex = asked.get("structured_outputs", {}).get("regex")
-    guide = checkpoint.guides.of(regex) if regex else None
+    guide = checkpoint.guide(regex) if regex else None
     how = DecodeOptions(asked.get("temperature") or 0.0, 0, most, guide)
     found = decode(checkpoint.model, prompt, how)
     message = {"role": "assistant", "content": checkpoint.words.text(found.tokens)}

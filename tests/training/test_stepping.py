@@ -33,9 +33,6 @@ class Scripted:
     def validated(self, validator: Any) -> dict[str, Any]:
         return self.left.pop(0)
 
-    def agreed(self, why: str) -> str:
-        return why
-
     def save_model(self, folder: str) -> None:
         Path(folder).mkdir()
 

@@ -14,7 +14,7 @@ from conductor.embedded import greedy_speaker
 from conductor.trained import suite_refusal
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.job import JobParts, TrainRequest, find_job
-from conductor.verdict_reward import StudySource, planned_workers, split_verdicts
+from conductor.verdict_reward import RecordedSource, planned_workers, split_verdicts
 from harness.cli.catalogue import whole_catalogue
 from harness.learning.matrix import (
     Matrix,
@@ -65,7 +65,7 @@ def trained(out: Path) -> TrainingConfig:
     config = read_config("verdicts-gpqa", TINY)
 
     def study(part: Any) -> Any:
-        declared = StudySource("toy", "gpqa-diamond", part.split, part.split_seed)
+        declared = RecordedSource("toy", "gpqa-diamond", part.split, part.split_seed)
         public = [f"Say number {n} in plain words." for n in range(30)]
         return split_verdicts(declared, matrix().rows(range(30)), public)
 
