@@ -163,7 +163,8 @@ def test_the_oracle_plans_for_the_same_words_and_the_diary_names_them(tmp_path: 
         make_plans(path, questions, *more)
 
     def note(log_dir: Path, suite: Any, n: int) -> None:
-        opened.append(log_eval_access(log_dir, suite, n).prompt)
+        log_eval_access(log_dir, suite, n)
+        opened.append(json.loads((log_dir / ACCESS_LOG).read_text())["prompt"])
 
     assert toy_run(
         tmp_path / "run",

@@ -142,16 +142,16 @@ class _Row(BaseModel, extra="forbid", frozen=True):
     text: str
 
 
-class _Integer(_Row):
+class _Integer(_Row, frozen=True):
     answer: int
 
 
-class _Choice(_Row):
+class _Choice(_Row, frozen=True):
     options: Annotated[list[str], Field(min_length=4, max_length=4)]
     answer: Annotated[str, Field(pattern="^[A-D]$")]
 
 
-class _Program(_Row):
+class _Program(_Row, frozen=True):
     cases: list[tuple[str, str]]
     method: str | None = None
 
