@@ -159,13 +159,14 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
 
 
 @dataclass(frozen=True, slots=True)
-class _Payment:
+class Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
     span: str | None
 
     async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
         await self.allowance.take()
 
     def failed(self, status: int | None) -> None:
@@ -174,6 +175,7 @@ class _Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
+        """Count a call, however it ended, whoever raised."""
         # One that got no answer may have been billed; one refused as too long costs nothing.
         ended = asked.ended
         if ended is None:  # nothing was dispatched
@@ -206,7 +208,7 @@ def _unanswered(event: ModelEvent | None) -> int:
 
 
 @dataclass(slots=True)
-class _JournalledCall:
+class JournalledCall:
     """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
 
     Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
@@ -222,6 +224,7 @@ class _JournalledCall:
     """Whether an attempt has failed and the next has not gone out."""
 
     def goes_out(self) -> None:
+        """Write down that an attempt goes out; OSError when it cannot be written."""
         if self.waits:
             self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
@@ -240,11 +243,13 @@ class _JournalledCall:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Write down that an attempt has failed and another is to follow."""
         self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
 
     @property
     def took_s(self) -> float:
+        """Seconds since it went out."""
         return monotonic() - self.began if self.call else 0.0
 
 
@@ -252,7 +257,7 @@ class _JournalledCall:
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = current().recorder, current_span_id()
-    flight = _JournalledCall(request, recorder, span) if recorder else None
+    flight = JournalledCall(request, recorder, span) if recorder else None
     try:
         with run_context(announced=flight):
             yield
@@ -274,7 +279,7 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
 def _end(
     asked: CallInFlight,
     event: ModelEvent | None,
-    flight: _JournalledCall | None,
+    flight: JournalledCall | None,
     error: BaseException | None = None,
 ) -> None:
     """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
@@ -293,7 +298,7 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: _JournalledCall | None) -> None:
+def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
     if flight and asked.ended:
         flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
@@ -316,12 +321,12 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     return asked
 
 
-def _payment(request: Request, spend: Spend) -> _Payment:
+def _payment(request: Request, spend: Spend) -> Payment:
     sizes = request.prompt_bytes, request.max_tokens
     attempted = Attempted("unknown", "none", None, request.service, *sizes)
     price = spend.book.price(request.price_ref) if request.is_bounded else None
     allowance = Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
-    return _Payment(allowance, current_span_id())
+    return Payment(allowance, current_span_id())
 
 
 def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
