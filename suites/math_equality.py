@@ -19,7 +19,6 @@ from suites.latex import (
     split_outside_brackets,
     units_contradict,
 )
-from suites.math_verify_pool import math_verify_all
 from suites.quantities import (
     LONGEST,
     decimal_places,
@@ -155,6 +154,8 @@ def compare(target: str, answer: str) -> Equality:
     equal = _agree(target, answer, lambda gold, said: asked.setdefault(_pair(gold, said), True))
     if not equal or not asked:
         return Equality(equal, "exact")
+    from suites.math_verify_pool import math_verify_all  # processes: only where shapes fall short
+
     pairs = tuple(asked)
     said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
     if said is None:

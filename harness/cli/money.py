@@ -4,38 +4,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
-from harness.audit import AuditFault, InvariantCheck, as_json, as_text, audit, given_anew, is_audit
-from harness.audit.invoice_files import read_invoice
-from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
-from harness.audit.verify import LIMITS, check, make_key, sign, verify
 from harness.cli.commands import taken
-from harness.cli.grade import refuse_box, regraded
 from harness.errors import UserError
-from harness.ledger.join import rows_of
-from harness.ledger.manifest import FILE as MANIFEST
-from harness.ledger.manifest import read_manifest, uncovered, write_manifest
-from harness.ledger.runs import system_runs_below
-from harness.ledger.show import QuestionFilter, query_text
-from harness.pool_config import POOLS, read_pool
-from harness.prices import BOOKS, read_book
-from harness.prices.book import book_path
-from harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
-from harness.prices.snapshot import (
-    PriceSource,
-    SnapshotRequest,
-    changes,
-    compared,
-    installed,
-    show_book,
-    show_books,
-    show_changes,
-    snapshot,
-    write_new,
-)
-from harness.run.experiment import FILE as EXPERIMENT
-from harness.run.experiment import lock_experiment
 from harness.text import pluralise, say
+
+if TYPE_CHECKING:
+    from harness.audit import InvariantCheck
+    from harness.prices.snapshot import PriceSource
 
 
 def prices_command(args: argparse.Namespace) -> int:
@@ -46,6 +23,10 @@ def prices_command(args: argparse.Namespace) -> int:
 
 def reprice_command(args: argparse.Namespace) -> int:
     """Show, and write where asked, what runs would have cost; return 0."""
+    from harness.ledger.runs import system_runs_below
+    from harness.prices import read_book
+    from harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
+
     book = read_book(args.book)
     if args.out:
         free_place(args.out)
@@ -58,11 +39,17 @@ def reprice_command(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from harness.prices import read_book
+    from harness.prices.snapshot import show_book, show_books
+
     say(show_book(read_book(args.book)) if args.book else show_books())
     return 0
 
 
 def _diff(args: argparse.Namespace) -> int:
+    from harness.prices import read_book
+    from harness.prices.snapshot import changes, show_changes
+
     old, new = read_book(args.old), read_book(args.new)
     found = changes(old, new)
     say(show_changes(found, (old.name, new.name)) if found else "Both books state the same prices.")
@@ -70,6 +57,10 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _verify_book(args: argparse.Namespace) -> int:
+    from harness.prices import BOOKS
+    from harness.prices.book import book_path
+    from harness.prices.snapshot import installed
+
     names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
     for name in names:
         book_path(name)
@@ -84,8 +75,11 @@ def _verify_book(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _verified(name: str, source: PriceSource | None) -> bool:
+def _verified(name: str, source: "PriceSource | None") -> bool:
     """Print what is wrong with a book and what differs; return whether nothing does."""
+    from harness.prices import read_book
+    from harness.prices.snapshot import compared, show_changes
+
     try:
         book = read_book(name)
         beside = compared(book, source) if source else None
@@ -105,6 +99,8 @@ def _verified(name: str, source: PriceSource | None) -> bool:
 
 
 def _snapshot(args: argparse.Namespace) -> int:
+    from harness.prices.snapshot import SnapshotRequest, snapshot, write_new
+
     today = _today()
     wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
     text, notes = snapshot(wanted, args.out, today)
@@ -117,6 +113,8 @@ def _snapshot(args: argparse.Namespace) -> int:
 
 def _models(args: argparse.Namespace) -> list[str]:
     """Return the models to price: named ones, a pool's, or those of all live pools shipped."""
+    from harness.pool_config import POOLS, read_pool
+
     if args.models:
         return sorted(set(args.models))
     pools = [args.pool] if args.pool else sorted(path.stem for path in POOLS.glob("*.toml"))
@@ -135,6 +133,9 @@ def _today() -> date:
 
 def audit_command(args: argparse.Namespace) -> int:
     """Audit a run or show one question of it; return 1 when an invariant fails."""
+    from harness.audit import as_json, as_text, audit, given_anew
+    from harness.cli.grade import regraded
+
     if args.query is not None or args.system or args.epoch is not None:
         say(_query(args))
         return 0
@@ -153,6 +154,9 @@ def audit_command(args: argparse.Namespace) -> int:
 
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
+    from harness.audit import is_audit
+    from harness.cli.grade import refuse_box
+
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
@@ -165,6 +169,8 @@ def _refuse(args: argparse.Namespace) -> None:
 
 
 def _query(args: argparse.Namespace) -> str:
+    from harness.ledger.show import QuestionFilter, query_text
+
     if not args.query:
         raise UserError("--query, --system and --epoch show one question: name a question's id.")
     if args.strict or args.invoice or args.json or args.regrade:
@@ -172,8 +178,14 @@ def _query(args: argparse.Namespace) -> str:
     return query_text(args.dir, QuestionFilter(args.query, args.system, args.epoch))
 
 
-def _bills(args: argparse.Namespace) -> Iterator[tuple[InvariantCheck, str]]:
+def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, str]]":
     """Hold the ledger against each invoice: what I10 says of it, and the comparison as text."""
+    from harness.audit import AuditFault, InvariantCheck
+    from harness.audit.invoice_files import read_invoice
+    from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
+    from harness.ledger.join import rows_of
+    from harness.ledger.runs import system_runs_below
+
     if not args.invoice:
         return
     system_runs = system_runs_below(args.dir)
@@ -217,6 +229,11 @@ def manifest_command(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
+    from harness.ledger.manifest import FILE as MANIFEST
+    from harness.ledger.manifest import write_manifest
+    from harness.run.experiment import FILE as EXPERIMENT
+    from harness.run.experiment import lock_experiment
+
     if not any(args.dir.rglob(EXPERIMENT)) and not any(args.dir.rglob("*.eval")):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
     path = args.dir / MANIFEST
@@ -238,6 +255,11 @@ def _write(args: argparse.Namespace) -> int:
 
 
 def _verify_manifest(args: argparse.Namespace) -> int:
+    from harness.audit.verify import LIMITS, verify
+    from harness.cli.grade import refuse_box
+    from harness.ledger.manifest import FILE as MANIFEST
+    from harness.ledger.manifest import read_manifest, uncovered
+
     refuse_box(args)
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
@@ -270,6 +292,8 @@ def _verify_manifest(args: argparse.Namespace) -> int:
 
 def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
     """Return what was given anew, and what not and why; and whether all verdicts were alike."""
+    from harness.cli.grade import regraded
+
     if not args.regrade:
         return ["Grades: none was given anew (--regrade does, without asking any model)."], True
     logs, said = regraded(args), list[str]()
@@ -285,6 +309,8 @@ def _root(root: str) -> str:
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
+    from harness.audit.verify import check
+
     signed = check(args.dir, args.public_key)
     says = {
         "unsigned": "not signed",
@@ -299,6 +325,8 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _sign(args: argparse.Namespace) -> int:
+    from harness.audit.verify import check, sign, verify
+
     found = verify(args.dir)
     if found and found[0].kind == "absent":
         raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
@@ -309,5 +337,7 @@ def _sign(args: argparse.Namespace) -> int:
 
 
 def _key(args: argparse.Namespace) -> int:
+    from harness.audit.verify import make_key
+
     say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
     return 0

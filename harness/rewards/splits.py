@@ -7,14 +7,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
 from harness.extract import extract_choice
 from harness.inspect_adapters import pick
 from harness.records import Question
-from harness.rewards.outcome import PlanTrace, RewardItem, RewardScorer
 from harness.suite import Split, Suite
+
+if TYPE_CHECKING:  # a run asks what may teach, and rewards nothing
+    from harness.rewards.outcome import PlanTrace, RewardScorer
 
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
@@ -146,7 +148,7 @@ def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_t
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
-def describe_plan(work: PlanTrace, question: Question, *, publishable: bool) -> PlanTrace:
+def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
     """Return what may be said of a workflow: whether it leaks, and its words where they may be."""
     subtasks = [str(step["subtask"]) for step in json.loads(work.plan or "[]")]
     found = leaks_answer(question, subtasks)
@@ -233,12 +235,14 @@ def attacks(question: Question) -> Mapping[str, str]:
     return said | more(question)
 
 
-async def refuse_gullible(reward: RewardScorer, split: SuiteSplit, most: int = MOST) -> None:
+async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, most: int = MOST) -> None:
     """Raise UserError when a reward finds anything right in what deserves nothing.
 
     Call it before training, with the reward that grades replies as they are, in the box that will
     be used. A reply that could not be graded is refused too: then nobody knows.
     """
+    from harness.rewards.outcome import RewardItem
+
     questions = list(split.questions.values())
     chosen = questions[:: max(1, -(-len(questions) // most))]
     named = [(question, *attack) for question in chosen for attack in attacks(question).items()]
