@@ -270,7 +270,7 @@ class RouterField:
     seed: int = 0
 
 
-def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> RouterEvaluation:
+def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouterEvaluation:
     """Judge routers and anchors on a matrix without gaps; UserError where one cannot be fitted."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
@@ -289,24 +289,24 @@ def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> Rout
         if priced:  # some unknown price leaves open who is the cheapest
             note("cheapest-single", None, fold, int(np.argmin(train.mean_usd())))
             note("priciest-single", None, fold, int(np.argmax(train.mean_usd())))
-        for router, expected in _estimates(contest, train, test):
+        for router, expected in _estimates(field, train, test):
             for willingness in (None, *ladder):
                 note(router.name, willingness, fold, choose_workers(expected, willingness))
     judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
-    exam = matrix.rows(judged)
+    evaluated = matrix.rows(judged)
     chosen = {key: whole[judged] for key, whole in asks.items()}
     at = {system: one for (system, willingness), one in chosen.items() if willingness is None}
-    names = [router.name for router in contest.routers]
+    names = [router.name for router in field.routers]
     return RouterEvaluation(
-        questions=tuple(asked.id for asked in exam.questions),
-        rows=tuple(_rows(exam, at, names)),
+        questions=tuple(asked.id for asked in evaluated.questions),
+        rows=tuple(_rows(evaluated, at, names)),
         frontiers={
-            name: _frontier(exam, {step: chosen[name, step] for step in (*ladder, None)})
+            name: _frontier(evaluated, {step: chosen[name, step] for step in (*ladder, None)})
             for name in names
             if ladder
         },
         refits=len(names) * len(split.folds),
-        notes=_notes(matrix, exam, at),
+        notes=_notes(matrix, evaluated, at),
     )
 
 
@@ -320,48 +320,47 @@ def _ladder(train: Matrix) -> list[float]:
 
 
 def _estimates(
-    contest: RouterField, train: Matrix, test: Matrix
+    field: RouterField, train: Matrix, test: Matrix
 ) -> Iterator[tuple[Router, Estimates]]:
-    if contest.embedder is None:
+    if field.embedder is None:
         return
-    fitted = contest.embedder.fit([asked.text for asked in train.questions])
+    fitted = field.embedder.fit([asked.text for asked in train.questions])
     taught, asked = (
-        contest.embedder.embed(fitted, [one.text for one in part.questions])
-        for part in (train, test)
+        field.embedder.embed(fitted, [one.text for one in part.questions]) for part in (train, test)
     )
-    for router in contest.routers:
-        learnt = router.fit(training_examples(train, taught), contest.seed)
+    for router in field.routers:
+        learnt = router.fit(training_examples(train, taught), field.seed)
         yield router, router.estimate(learnt, asked)
 
 
 def _rows(
-    exam: Matrix, at: Mapping[str, Choices], routers: Sequence[str]
+    evaluated: Matrix, at: Mapping[str, Choices], routers: Sequence[str]
 ) -> Iterator[EvaluatedSystem]:
     def row(system: str, kind: RowKind, chosen: Choices, note: str = "") -> EvaluatedSystem:
-        return EvaluatedSystem(system, kind, chosen_figures(exam, chosen), chosen, note)
+        return EvaluatedSystem(system, kind, chosen_figures(evaluated, chosen), chosen, note)
 
     taught: list[int] = at[BEST_SINGLE].tolist()
-    names = ", ".join(exam.workers[worker] for worker in dict.fromkeys(taught))
+    names = ", ".join(evaluated.workers[worker] for worker in dict.fromkeys(taught))
     yield row(BEST_SINGLE, "anchor", at[BEST_SINGLE], f"chosen on what teaches: {names}")
     for name in routers:
         yield row(name, "router", at[name])
     note = "its expected value, no draw"
-    yield EvaluatedSystem("random-worker", "anchor", random_figures(exam), None, note)
+    yield EvaluatedSystem("random-worker", "anchor", random_figures(evaluated), None, note)
     for name in ("cheapest-single", "priciest-single"):
         if name in at:
             yield row(name, "anchor", at[name])
-    hindsight = np.full(len(exam.questions), best_single_worker(exam))
+    hindsight = np.full(len(evaluated.questions), best_single_worker(evaluated))
     yield row(HINDSIGHT, "anchor", hindsight, "chosen on the questions it is judged on")
-    yield row(ORACLE, "anchor", oracle_choices(exam), "looks at every verdict")
-    for worker, name in enumerate(exam.workers):
-        yield row(f"single:{name}", "single", np.full(len(exam.questions), worker))
+    yield row(ORACLE, "anchor", oracle_choices(evaluated), "looks at every verdict")
+    for worker, name in enumerate(evaluated.workers):
+        yield row(f"single:{name}", "single", np.full(len(evaluated.questions), worker))
 
 
-def _frontier(exam: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[SweepPoint, ...]:
+def _frontier(evaluated: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[SweepPoint, ...]:
     """Return the points of a router, by rising willingness; equal neighbours are one point."""
     points: list[SweepPoint] = []
     for willingness, chosen in sweep.items():
-        figures = chosen_figures(exam, chosen)
+        figures = chosen_figures(evaluated, chosen)
         point = SweepPoint(willingness, float(figures.scores.mean()), float(figures.usd.mean()))
         if points and (points[-1].score, points[-1].usd) == (point.score, point.usd):
             points.pop()
@@ -369,8 +368,8 @@ def _frontier(exam: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[Swee
     return tuple(points)
 
 
-def _notes(matrix: Matrix, exam: Matrix, at: Mapping[str, Choices]) -> tuple[str, ...]:
-    nobody = int((exam.scores.max(axis=1) <= 0).sum())
+def _notes(matrix: Matrix, evaluated: Matrix, at: Mapping[str, Choices]) -> tuple[str, ...]:
+    nobody = int((evaluated.scores.max(axis=1) <= 0).sum())
     several = (SEVERAL,) if np.ptp(at[BEST_SINGLE]) else ()
-    rule = f"{ORACLE_RULE} (so on {nobody} of {len(exam.questions)} questions)."
+    rule = f"{ORACLE_RULE} (so on {nobody} of {len(evaluated.questions)} questions)."
     return (*several, *matrix.notes, rule)

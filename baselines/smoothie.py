@@ -139,7 +139,7 @@ SMOOTHIE_LOCAL = SystemCard(
     workers=LEAST,
     deviations=(
         "fitted on the replies to the question itself (the authors: also to its neighbours in the "
-        "exam)",
+        "suite)",
         *_DEVIATIONS,
     ),
 )

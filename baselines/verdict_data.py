@@ -56,7 +56,7 @@ class VerdictSource:
     holds: str  # workers, questions, what is known of costs; for `podium route --list`
     read: Callable[[SourceRequest], Matrix]
     path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
-    exam: str = ""  # the suite that asks the same questions; empty where there is none, or several
+    suite: str = ""  # the suite that asks the same questions; empty where there is none, or several
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
@@ -534,20 +534,20 @@ _EVERY = (
         "LiveCodeBench v6: 16 models x 1,055 questions, pass@1 of up to 10 draws, contest dates; "
         "no costs",
         read_leaderboard,
-        exam="livecodebench",
+        suite="livecodebench",
     ),
     VerdictSource(
         "gpqa-verdicts",
         "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no "
         "costs",
         read_gpqa,
-        exam="gpqa-diamond",
+        suite="gpqa-diamond",
     ),
     VerdictSource(
         "aime25",
         "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
         read_aime,
-        exam="aime25",
+        suite="aime25",
     ),
     VerdictSource(
         "routerbench",
@@ -569,7 +569,7 @@ _EVERY = (
     ),
     VerdictSource(
         "logs",
-        "our own logs: every worker that sat a suite alone, with list prices and tokens",
+        "our own logs: every worker that ran on a suite alone, with list prices and tokens",
         _read_logs,
         path="DIR",
     ),

@@ -108,7 +108,7 @@ def study_for(part: Any) -> Any:
     split = split_matrix(matrix, part.split, part.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
-    suite = SOURCES[part.source.partition(":")[0]].exam
+    suite = SOURCES[part.source.partition(":")[0]].suite
     declared = RecordedSource(part.source, suite, part.split, part.split_seed)
     public: list[str] = []
     if not matrix.publishable:  # texts that may be: those of the practice suites that teach
