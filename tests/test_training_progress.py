@@ -129,6 +129,6 @@ def test_processor_seconds_are_written_as_they_pass_and_only_where_a_run_is(tmp_
     clock.folder = tmp_path
     clock.note(2)
     clock.note(2)
-    (written,) = (tmp_path / "cpu.jsonl").read_text().splitlines()
-    assert json.loads(written)["step"] == 2
-    assert cpu_seconds(tmp_path) == json.loads(written)["cpu_s"] > 0
+    written = [json.loads(one) for one in (tmp_path / "cpu.jsonl").read_text().splitlines()]
+    assert {one["step"] for one in written} == {2}  # more than one line where other threads worked
+    assert cpu_seconds(tmp_path) == sum(one["cpu_s"] for one in written) > 0
