@@ -89,15 +89,7 @@ os._exit(0)
 """
 """The first words of a cell: it takes the judge's sources from its standard input."""
 
-PYTHON_FLAGS = (
-    "-s",
-    "-P",
-    "-S",
-    "-X",
-    "utf8",
-    "-c",
-    BOOT,
-)  # no user site, no packages but the image's
+PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)  # no packages but the image's
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 BOOT_S = 30.0
 GRACE_S = 30.0
