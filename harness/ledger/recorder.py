@@ -148,7 +148,7 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     asked = CallInFlight()
     payment = _payment(request, spend) if spend else None
     try:
-        with run_context(paying=payment), _written_down(request, asked, spend):
+        with _written_down(request, asked, spend, payment):
             yield asked
     except NotAllowed as stop:
         raise stop.__cause__ or SpendLimit(str(stop)) from None
@@ -254,12 +254,14 @@ class JournalledCall:
 
 
 @contextmanager
-def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
+def _written_down(
+    request: Request, asked: CallInFlight, spend: Spend | None, payment: Payment | None
+) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = current().recorder, current_span_id()
     flight = JournalledCall(request, recorder, span) if recorder else None
     try:
-        with run_context(announced=flight):
+        with run_context(paying=payment, announced=flight):
             yield
     except Unwritten as error:
         raise error.__cause__ or OSError("the journal cannot be written") from None
