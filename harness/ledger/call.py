@@ -39,6 +39,12 @@ UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
 
 Usd = Decimal | None
 """US dollars; None is unknown."""
+SuiteColumn = Annotated[str, "The suite."]
+SystemColumn = Annotated[str, "What sat it: a worker, a baseline or a conductor."]
+LabelColumn = Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
+EpochColumn = Annotated[int, "1 for the first time that the question was asked."]
+GpuColumn = Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
+"""Columns that calls and queries share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +52,11 @@ class Call:
     """One attempt. Tokens are counts, times ISO 8601 or seconds, `usd_*` US dollars."""
 
     task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`; empty outside an eval."]
-    suite: Annotated[str, "The suite."]
-    system: Annotated[str, "What sat it: a worker, a baseline or a conductor."]
-    label: Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
+    suite: SuiteColumn
+    system: SystemColumn
+    label: LabelColumn
     question: Annotated[str, "Id of the question; empty outside an eval."]
-    epoch: Annotated[int, "1 for the first time that the question was asked."]
+    epoch: EpochColumn
     sample: Annotated[
         str, "uuid of the sample; a question asked again after a failure has another one."
     ]
@@ -137,7 +143,7 @@ class Call:
         str | None, "`dated`: a price of the book's day; `carried-back`: a later one."
     ]
     gpu_s: Annotated[Decimal | None, "GPU seconds of own hardware, by the share of output tokens."]
-    usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
+    usd_gpu: GpuColumn
     prompt_sha256: Annotated[str | None, "Digest of the request."]
     output_sha256: Annotated[str | None, "Digest of the reply."]
     raw_usage: Annotated[str | None, "The provider's own usage as JSON, where the log kept it."]

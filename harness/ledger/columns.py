@@ -22,7 +22,16 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from harness.errors import UserError
 from harness.ledger.answers import Verdict
-from harness.ledger.call import Call, Usd, plain
+from harness.ledger.call import (
+    Call,
+    EpochColumn,
+    GpuColumn,
+    LabelColumn,
+    SuiteColumn,
+    SystemColumn,
+    Usd,
+    plain,
+)
 from harness.text import escape_controls, escape_markdown, markdown_cell
 
 
@@ -31,15 +40,15 @@ class QueryRow:
     """One question put to one system. Tokens are counts, `usd_*` US dollars, `*_s` seconds."""
 
     task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`."]
-    suite: Annotated[str, "The suite."]
-    system: Annotated[str, "What sat it: a worker, a baseline or a conductor."]
+    suite: SuiteColumn
+    system: SystemColumn
     purpose: Annotated[
         str,
         "`eval`; or `selection` for questions by which a system was chosen: no part of a result.",
     ]
-    label: Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
+    label: LabelColumn
     question: Annotated[str, "Id of the question in its suite."]
-    epoch: Annotated[int, "1 for the first time that the question was asked."]
+    epoch: EpochColumn
     sample: Annotated[str | None, "uuid of the newest sample; None when no log has one."]
     verdict: Annotated[Verdict, "`right`, `wrong`, `partly` (by the suite's card) or `unscored`."]
     score: Annotated[float | None, "From 0 to 1; NULL when unscored."]
@@ -110,7 +119,7 @@ class QueryRow:
     gpu_s: Annotated[
         Decimal | None, "GPU seconds of calls to own hardware; NULL when no call has any."
     ]
-    usd_gpu: Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
+    usd_gpu: GpuColumn
     latency_s: Annotated[
         float | None, "Wall time of the solver; NULL for replayed replies, which come at once."
     ]
