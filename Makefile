@@ -56,6 +56,10 @@ types: $(INSTALLED_DEV) ## Check types, strictly
 layers: $(INSTALLED_DEV) ## Check who imports whom
 	$(BIN)/lint-imports --no-logo
 
+.PHONY: docs
+docs: $(INSTALLED_DEV) ## Build the documents into site/, strictly and without the network
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 .PHONY: format
 format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
@@ -125,7 +129,7 @@ bench-frameworks: $(INSTALLED_DEV) ## Measure what frameworks add to the native 
 
 .PHONY: clean
 clean: ## Remove the environment, caches and the demo's output
-	rm -rf $(VENV) $(OUT) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OUT) dist build site .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,4 +1,4 @@
-"""What training gave, in the README: a block made of conductor/results, and of nothing else.
+"""What training gave, in docs/training.md: a block made of conductor/results, and of nothing else.
 
 benchmarks/show_training.py writes it with --write; test_results.py compares. Not here: how
 conductor/results is made (benchmarks/show_training.py).
@@ -11,7 +11,7 @@ from pathlib import Path
 from training_page import table
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "training.md"
 RESULTS = ROOT / "conductor" / "results"
 START, END = "<!-- training:start -->\n", "<!-- training:end -->"
 SHOWN = (
@@ -137,6 +137,6 @@ def parted(readme: str) -> tuple[str, str, str]:
 
 
 def write_readme(results: Path = RESULTS) -> None:
-    """Put the block into the README."""
-    before, _, after = parted(README.read_text())
-    README.write_text(f"{before}{START}{block(results)}\n{END}{after}")
+    """Put the block into the page."""
+    before, _, after = parted(PAGE.read_text())
+    PAGE.write_text(f"{before}{START}{block(results)}\n{END}{after}")

@@ -1,4 +1,4 @@
-"""What training gave, as the README and conductor/results show it: what stands in the logs.
+"""What training gave, as docs/training.md and conductor/results show it: what stands in the logs.
 
 Remade by benchmarks/show_training.py; no exam is run here but a toy's.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benchmarks.reproduce import RELEASED
 from benchmarks.show_training import TITLES, pools, show
-from readme_training import README, RESULTS, block, named, parted, rows, section
+from readme_training import PAGE, RESULTS, block, named, parted, rows, section
 from reported import EXAM, right_up_to
 from runs import Crew, sit
 from training_page import found_seeds, learnt, training_page
@@ -23,8 +23,8 @@ from reports.scores import scored_systems
 CONFIGS = [one for one in TITLES if (FOLDER / RELEASED[one] / "log").is_dir()]
 
 
-def test_the_readme_shows_what_the_results_say() -> None:
-    assert parted(README.read_text())[1] == block()
+def test_the_page_shows_what_the_results_say() -> None:
+    assert parted(PAGE.read_text())[1] == block()
 
 
 def test_every_page_is_listed_and_none_names_a_folder_of_the_machine() -> None:

@@ -5,7 +5,7 @@
 
 `--evaluations` are folders that final_evaluation.py wrote. Of several, a page has the pool's
 systems of all of them, and of a system that sat twice the later folder's. What stands in --to is
-replaced as a whole. --write puts the main rows into the README, too.
+replaced as a whole. --write puts the main rows into docs/training.md, too.
 """
 
 import argparse
@@ -135,13 +135,13 @@ def show(given: argparse.Namespace) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the folder, and the README's block where that is asked."""
+    """Write the folder, and the block of docs/training.md where that is asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, help="folder of run folders: their ledgers and plans")
     parser.add_argument("--evaluations", type=Path, nargs="+", default=[Path("evaluation")])
     parser.add_argument("--released", type=Path, default=Path("conductor/released"))
     parser.add_argument("--to", type=Path, default=Path("conductor/results"))
-    parser.add_argument("--write", action="store_true", help="rewrite the README's block, too")
+    parser.add_argument("--write", action="store_true", help="rewrite the block of docs/training.md, too")
     given = parser.parse_args(words)
     try:
         show(given)
