@@ -1,0 +1,51 @@
+"""The blocks of README and docs: what a reader may copy, and what is to be done with it here.
+
+A comment stands above each block of commands or code: `<!-- run -->`, or `<!-- parse: WHY -->` where
+it cannot run here. A block with a title is a file that the blocks below it use.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+from tests import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(
+    r'^(?P<indent> *)(?:<!-- (?P<mark>.+) -->\n *)?```(?P<language>\w+)(?: title="(?P<title>.+)")?\n'
+    r"(?P<text>.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+RUN = "run"
+PARSE = "parse: "
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    text: str
+    title: str
+    """The file that it is; empty for most."""
+    mark: str
+    """What the comment above it says; empty without one."""
+
+    @property
+    def runs(self) -> bool:
+        return self.mark == RUN
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """Return the words of each command of a console block, without the shell's comments."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    for found in _BLOCK.finditer(page.read_text()):
+        parts = {name: text or "" for name, text in found.groupdict().items()}
+        yield Block(parts["language"], dedent(parts["text"]), parts["title"], parts["mark"])

@@ -1,0 +1,162 @@
+"""What README and docs show works: commands and code run, what cannot run here is parsed."""
+
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from inspect_ai._cli.main import inspect as inspect_command
+
+from baselines import SYSTEMS as BASELINES
+from conductor import SYSTEMS as CONDUCTORS
+from harness.cli import main
+from harness.cli.commands import build_parser
+from harness.prices import read_book
+from harness.pool_config import read_pool
+from suites import SUITES
+from tests import ROOT
+from tests.pages import PAGES, PARSE, RUN, Block, blocks
+
+README, *DOCS = PAGES
+TEXT = "\n".join(page.read_text() for page in PAGES)
+LONGEST = 130
+"""Lines of README."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_shows_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names: dict[str, object] = {}
+    before = set(sys.modules)
+    for block in blocks(page):
+        if block.title:
+            Path(block.title).write_text(block.text)
+            importlib.invalidate_caches()
+        elif block.runs and block.language == "python":
+            exec(compile(block.text, f"{page.name} (python)", "exec"), names)
+        elif block.runs:
+            for command in block.commands:
+                assert command[0] == "podium"
+                assert main(command[1:]) == 0, command
+    for name in set(sys.modules) - before:  # a page's own files are of its own folder
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def marked(page: Path) -> list[Block]:
+    return [one for one in blocks(page) if one.language in ("console", "python") and not one.title]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs_or_says_why_it_does_not(page: Path) -> None:
+    fences = re.findall(r"^ *```\w+", page.read_text(), re.MULTILINE)
+    assert len(fences) == len([*blocks(page)])
+    unmarked = [one.text for one in marked(page) if not one.runs and len(one.mark) < len(PARSE) + 9]
+    assert unmarked == []
+    assert all(one.mark == RUN or one.mark.startswith(PARSE) for one in marked(page))
+
+
+def unread(page: Path) -> list[list[str]]:
+    return [words for one in marked(page) if one.mark != RUN for words in one.commands]
+
+
+@pytest.mark.parametrize(
+    "words", [words for page in PAGES for words in unread(page)], ids=lambda words: " ".join(words)
+)
+def test_a_command_that_cannot_run_here_is_one_that_exists(words: list[str]) -> None:
+    if "harness.cli" in words:  # behind a launcher
+        words = ["podium", *words[words.index("harness.cli") + 1 :]]
+    reader = READERS[words[0]]
+    reader(words[1:])
+
+
+def read_podium(words: list[str]) -> None:
+    args = build_parser().parse_args(words)
+    suites, systems = getattr(args, "suite", None), getattr(args, "system", None)
+    assert set(suites if isinstance(suites, list) else []) <= set(SUITES)
+    known = {*BASELINES, *CONDUCTORS, "single"}
+    assert {name.partition("@")[0] for name in systems or ()} <= known
+    if getattr(args, "pool", None):
+        read_pool(args.pool)
+
+
+def read_make(words: list[str]) -> None:
+    assert all(f"\n{target}:" in (ROOT / "Makefile").read_text() for target in words)
+
+
+def read_pip(words: list[str]) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert words[0] == "install"
+    assert all(name in extras for name in re.findall(r"\[([\w,-]+)\]", " ".join(words)))
+
+
+def read_inspect(words: list[str]) -> None:
+    name, *rest = words
+    inspect_command.commands[name].make_context(name, rest)
+
+
+READERS = {
+    "podium": read_podium,
+    "make": read_make,
+    "pip": read_pip,
+    "inspect": read_inspect,
+    "curl": lambda words: None,  # asks the service that the command above it starts
+}
+
+
+def test_readme_is_one_page() -> None:
+    assert len(README.read_text().splitlines()) <= LONGEST
+    assert len((ROOT / "DECISIONS.md").read_bytes()) <= 12_000
+
+
+def test_code_on_pages_imports_podium_and_nothing_else_of_ours() -> None:
+    code = "\n".join(one.text for page in PAGES for one in blocks(page) if one.language == "python")
+    found = set(re.findall(r"^(?:from|import) (\w+)", code, re.MULTILINE))
+    ours = {"harness", "suites", "baselines", "conductor", "sandbox", "reports"}
+    assert "podium" in found
+    assert found & ours == set()
+
+
+def test_the_pool_on_the_page_is_priced() -> None:
+    """Its own page writes and reads it; here its price book has its worker."""
+    (pool,) = (one for page in DOCS for one in blocks(page) if one.title == "mine.toml")
+    spec = tomllib.loads(pool.text)
+    assert spec["workers"][0]["model"] in read_book(spec["prices"]).prices
+
+
+def stems(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def command_names() -> list[str]:
+    names = re.findall(r"^    ([a-z]+) ", build_parser().format_help(), re.MULTILINE)
+    assert "demo" in names
+    return names
+
+
+def test_every_command_is_on_the_page_of_commands() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    assert [name for name in command_names() if f"| `podium {name}` |" not in page] == []
+
+
+@pytest.mark.parametrize("folder", ["pools", "prices"])
+def test_every_pool_and_price_book_is_in_the_docs(folder: str) -> None:
+    names = stems(ROOT / "harness" / folder)
+    assert names
+    assert [name for name in names if f"`{name}`" not in TEXT] == []
+
+
+def test_every_system_is_in_the_docs() -> None:
+    names = [*BASELINES, *CONDUCTORS]
+    assert [name for name in names if f"`{name}" not in TEXT] == []
+
+
+def test_every_suite_is_in_the_docs() -> None:
+    assert [name for name in SUITES if f"`{name}`" not in TEXT] == []
