@@ -58,7 +58,7 @@ layers: $(INSTALLED_DEV) ## Check who imports whom
 
 .PHONY: docs
 docs: $(INSTALLED_DEV) ## Build the documents into site/, strictly and without the network
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 .PHONY: format
 format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend

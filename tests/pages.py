@@ -1,7 +1,7 @@
 """The blocks of README and docs: what a reader may copy, and what is to be done with it here.
 
-A comment stands above each block of commands or code: `<!-- run -->`, or `<!-- parse: WHY -->` where
-it cannot run here. A block with a title is a file that the blocks below it use.
+A comment stands above each block of commands or code: `<!-- run -->`, or `<!-- parse: WHY -->`
+where it cannot run here. A block with a title is a file that the blocks below it use.
 """
 
 import re
@@ -15,7 +15,8 @@ from tests import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(
-    r'^(?P<indent> *)(?:<!-- (?P<mark>.+) -->\n *)?```(?P<language>\w+)(?: title="(?P<title>.+)")?\n'
+    r"^ *(?:<!-- (?P<mark>[^\n]+) -->\n *)?"
+    r'```(?P<language>\w+)(?: title="(?P<title>[^\n"]+)")?\n'
     r"(?P<text>.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )

@@ -1,4 +1,4 @@
-"""Keep the tables that the pages show what the demo prints: `python tests/readme_demo.py DIR [--write]`.
+"""Keep the pages' tables what the demo prints: `python tests/readme_demo.py DIR [--write]`.
 
 Without `--write` it compares and exits with 1 on a difference. The last column (seconds) is not
 compared, because it is the machine's. docs/quickstart.md shows two blocks whole; README shows of
@@ -77,7 +77,8 @@ def main() -> int:
             page.write_text(f"{before}{START}```text\n{table}\n```\n{END}{after}")
         shutil.copy(asked.demo / "report" / "plot.png", PICTURE)
         return 0
-    if all([holds(page, table) for page, table in tables.items()]):
+    wrong = [page for page, table in tables.items() if not holds(page, table)]
+    if not wrong:
         return 0
     print(f"Rewrite it: python tests/readme_demo.py {asked.demo} --write", file=sys.stderr)
     return 1

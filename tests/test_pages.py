@@ -13,8 +13,8 @@ from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
 from harness.cli import main
 from harness.cli.commands import build_parser
-from harness.prices import read_book
 from harness.pool_config import read_pool
+from harness.prices import read_book
 from suites import SUITES
 from tests import ROOT
 from tests.pages import PAGES, PARSE, RUN, Block, blocks

@@ -140,7 +140,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--evaluations", type=Path, nargs="+", default=[Path("evaluation")])
     parser.add_argument("--released", type=Path, default=Path("conductor/released"))
     parser.add_argument("--to", type=Path, default=Path("conductor/results"))
-    parser.add_argument("--write", action="store_true", help="rewrite the block of docs/training.md, too")
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the block of docs/training.md, too"
+    )
     given = parser.parse_args(words)
     try:
         show(given)
