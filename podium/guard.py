@@ -29,8 +29,9 @@ class PackageFinder:
 def take_our_names() -> None:
     """Answer for our names from now on; ImportError where another package has one already."""
     for name in NAMES:
+        ours = HOME / name / "__init__.py"
         module = sys.modules.get(name)
-        if module is not None and (theirs := _place(module)) != (ours := HOME / name):
+        if module is not None and (theirs := _file(module)) != ours:
             raise ImportError(
                 f"Another package {name!r} is loaded already, {theirs}, and podium has one of its "
                 f"own, {ours}: rename yours, or use podium in a process of its own."
@@ -39,8 +40,6 @@ def take_our_names() -> None:
         sys.meta_path.insert(0, PackageFinder)
 
 
-def _place(module: ModuleType) -> Path:
-    """Return the folder of a package, the file of a plain module."""
-    if folders := [*getattr(module, "__path__", ())]:
-        return Path(realpath(folders[0]))
-    return Path(realpath(module.__file__ or module.__name__))
+def _file(module: ModuleType) -> Path:
+    """Return the file of a module; the folder of a package that has none."""
+    return Path(realpath(module.__file__ or next(iter(module.__path__))))

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
 
 
 @dataclass(frozen=True, slots=True)
