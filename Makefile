@@ -14,7 +14,7 @@ ARGS ?=
 JOBS ?= 0
 
 BIN := $(VENV)/bin
-PACKAGES := harness suites baselines conductor sandbox reports
+PACKAGES := podium harness suites baselines conductor sandbox reports
 SOURCES := pyproject.toml README.md LICENSE $(PACKAGES)
 
 # What is installed, told by content: times mislead after a copy, and a deleted file has none.

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.boxes import BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
+from harness.boxes import Boxes, BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
 from harness.errors import UserError
 from harness.files import SETTINGS, parse_json, read_limited, read_rows
 from harness.parallel import map_concurrently, progress_line
@@ -264,6 +264,28 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         return _summed(verdicts, (len(verdicts.graded) - before, seconds), box)
 
 
+def grade_replies(
+    suite: Suite[Any],
+    replies: Mapping[str, str],
+    boxes: Boxes,
+    problems: Path | None = None,
+    box: str | None = None,
+) -> dict[str, Grade]:
+    """Return the grade of each reply, by its question's id; raises what grading raises."""
+    questions = _questions(suite, problems, replies.keys())
+    for name in replies.keys() - questions.keys():
+        raise UserError(f"{suite.name} {_not_there(suite, name)}: leave its reply out.")
+    _refuse_prose(suite, [questions[name] for name in replies])
+    place = select_box(box, boxes) if suite.needs_box else None
+    with open_run_box(boxes, place, [suite]) as ready:
+
+        def grade(name: str) -> tuple[str, Grade]:
+            return name, suite.grade(questions[name], replies[name], ready.box if ready else None)
+
+        found = dict(map_concurrently(grade, replies, ready.most if ready else 1))
+    return {name: found[name] for name in replies}
+
+
 def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
     """Return the questions that replies name; a split without any need not be loadable."""
     if problems:
@@ -296,15 +318,18 @@ def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]
     unknown = [(line, name) for line, name in asked if name not in questions]
     if unknown:
         line, name = unknown[0]
-        why = suite.left_out.get(name) if isinstance(suite, LeavesOut) else None
-        said = f"does not ask {name!r}, because {why}" if why else f"has no question {name!r}"
         raise UserError(
-            f"{replies}, line {line}: {suite.name} {said} "
+            f"{replies}, line {line}: {suite.name} {_not_there(suite, name)} "
             f"({len(unknown)} of {len(asked)} replies are to questions that are not there)."
         )
     if not asked:
         raise UserError(f"{replies} holds no replies.")
     return len(asked)
+
+
+def _not_there(suite: Suite[Any], question: str) -> str:
+    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
+    return f"does not ask {question!r}, because {why}" if why else f"has no question {question!r}"
 
 
 def _replies(path: Path) -> Generator[_Reply]:

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -134,13 +133,16 @@ def without_collector() -> Generator[None]:
             gc.enable()
 
 
+BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What a worker process does first. Ctrl-C reaches the whole group; its parent alone answers it,
+and lets the others go. A function of ours would be looked for before podium has taken its names."""
+
+
 @contextmanager
 def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """Open worker processes; when the work is stopped, theirs is given up."""
-    # Ctrl-C reaches the whole group; this process alone answers it, and lets the others go.
-    silent = (signal.SIGINT, signal.SIG_IGN)
     context = get_context("spawn")  # threads, of Arrow say, do not survive a fork
-    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=silent)
+    pool = ProcessPoolExecutor(workers, context, initializer=exec, initargs=(BEGIN,))
     try:
         yield pool
     except BaseException:

@@ -28,7 +28,14 @@ from harness.context import PublicTests, current, run_context
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
-from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec, refuse_other_conductor
+from harness.pool_config import (
+    REHEARSING,
+    REPLAYING,
+    PoolSpec,
+    WorkerSpec,
+    read_pool,
+    refuse_other_conductor,
+)
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.text import make_storable, storable
@@ -49,6 +56,15 @@ class Pool:
     _said: dict[tuple[str, str], ChatMessage] = field(
         default_factory=dict[tuple[str, str], ChatMessage]
     )
+
+    @classmethod
+    def named(cls, name: str, seed: int = 0) -> "Pool":
+        """Return the workers of a pool file, to be asked outside an eval: nothing is written down.
+
+        `name` is a shipped pool's or the path of a TOML file; rehearsal workers take the `seed`.
+        """
+        spec = read_pool(name)
+        return cls(pool_models(spec, seed), spec)
 
     @property
     def workers(self) -> tuple[str, ...]:

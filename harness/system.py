@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from inspect_ai.solver import Solver
+
 from harness.execute import Budget, execute
 from harness.learning.fit import Artifact, Explorer
 from harness.learning.matrix import Matrix
@@ -49,7 +51,7 @@ class SystemCard:
     name: str
     """As in tables: `moa-lite`."""
     solver: str
-    """Registry name for Inspect users: `baselines/moa_lite`."""
+    """Registry name for Inspect users: `baselines/moa_lite`; of your own any name, with `make`."""
     summary: str
     source: str
     """Paper, repository, or `podium` for our own."""
@@ -98,6 +100,8 @@ class SystemCard:
     """Where it is not what its authors ran, one clause each."""
     on_label: Mapping[str, str] = field(default_factory=dict[str, str])
     """A footnote for pools of one label only: `recorded` or `rehearsal`."""
+    make: Callable[..., Solver] | None = None
+    """What makes its solver, of a system of your own; ours are found by `solver`."""
 
     @property
     def prompt_sha256(self) -> str:

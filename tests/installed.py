@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests import ROOT
 
-PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ A run goes through the very checks of `podium run`: what it would refuse is a pr
 is every later reason that the run would never have come to. What is odd and not refused is a note.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from harness.boxes import inspect_box
@@ -45,7 +47,8 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
         found += missing
     what = f"Pool {spec.name!r} ({spec.label})"
-    return Diagnosis(what, tuple(found), tuple(facts), tuple(_money_notes(spec)))
+    notes = (*_money_notes(spec), *shadowing_notes())
+    return Diagnosis(what, tuple(found), tuple(facts), notes)
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
@@ -63,7 +66,7 @@ def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -
         asked = made.reader.asked
         pool = f"Pool {asked.spec.name!r} ({asked.spec.label})"
         what = f"{pool}, {pluralise(len(asked.systems), 'system')}"
-        notes = (*_notes(asked), *_money_notes(asked.spec))
+        notes = (*_notes(asked), *_money_notes(asked.spec), *shadowing_notes())
         return Diagnosis(what, problems, tuple(_facts(asked)), notes)
 
 
@@ -98,3 +101,23 @@ def _money_notes(spec: PoolSpec) -> Iterator[str]:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     for name, why in one_at_a_time(spec, book).items():
         yield f"under --max-usd {name!r} is asked one call at a time: {why}."
+
+
+OURS = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
+
+
+def shadowing_notes() -> Iterator[str]:
+    """Yield where packages have the names of ours: in the working directory and on PYTHONPATH."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    for place in dict.fromkeys((str(Path.cwd()), *named)):
+        specs = {name: PathFinder.find_spec(name, [place]) for name in OURS}
+        files = {name: one.origin for name, one in specs.items() if one and one.origin}
+        if files.keys() == {*OURS}:
+            continue  # a whole podium: this one, or a checkout
+        if theirs := files.pop("podium", None):
+            yield f"{theirs} is imported there instead of podium: rename it."
+        if files:
+            yield (
+                f"{place} has packages called {', '.join(files)}, as podium has: a process gets "
+                "podium's if it imports podium first, else yours and no podium; rename yours."
+            )

@@ -1,0 +1,135 @@
+"""The commands as functions of Python, for notebooks and scripts: what `podium` re-exports."""
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+
+from inspect_ai.solver import Solver
+
+from harness.cli.catalogue import boxes, controls, whole_catalogue
+from harness.grade_file import grade_replies
+from harness.records import Grade
+from harness.run import run as runs
+from harness.run.catalogue import Catalogue, RunRequest, find_named
+from harness.run.evaluate import RunOutcome
+from harness.suite import Prompt, Split, Suite
+from harness.system import SystemCard
+from reports.blocks import ReportOptions
+from reports.report import Report, write_report
+from suites import SUITES
+
+suites: Mapping[str, Suite[Any]] = SUITES
+"""Every suite by its name on the command line, e.g. `suites["math500"]`."""
+systems: Mapping[str, SystemCard] = whole_catalogue().systems
+"""The card of every system by its name in tables, e.g. `systems["moa-lite"]`."""
+
+Part = TypeVar("Part")
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run` takes beside its first arguments: the options of `podium run`, by their names."""
+
+    limit: int
+    epochs: int
+    seed: int
+    split: Split
+    prompt: Prompt
+    max_usd: Decimal
+    max_usd_per_query: Decimal
+    box: str
+    max_sandboxes: int
+    time_scale: float
+    train_calls: int
+    train_on: tuple[str, ...]
+    match: str
+    worker_cards: Literal["shown", "hidden"]
+    display: str
+
+
+def run(
+    suites: str | Suite[Any] | Sequence[str | Suite[Any]],
+    systems: str | SystemCard | Sequence[str | SystemCard] = (),
+    *,
+    pool: str = "rehearsal",
+    log_dir: str | Path,
+    **options: Unpack[RunOptions],
+) -> RunOutcome:
+    """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
+
+    Suites and systems of your own stand beside names: a suite as it is, a system by its card, whose
+    `make` makes its solver. UserError, before any call, for what cannot run.
+    """
+    asked, run_by = _several(suites), _several(systems)
+    request = RunRequest(
+        suites=tuple(one if isinstance(one, str) else one.name for one in asked),
+        systems=tuple(one if isinstance(one, str) else one.name for one in run_by),
+        pool=pool,
+        log_dir=Path(log_dir),
+        **options,
+    )
+    own_suites = {one.name: one for one in asked if not isinstance(one, str)}
+    own_cards = {one.name: one for one in run_by if not isinstance(one, str)}
+    return runs.run(request, _with_own(whole_catalogue(), own_suites, own_cards), controls())
+
+
+def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:
+    return [*given] if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+
+
+def _with_own(
+    known: Catalogue, suites: Mapping[str, Suite[Any]], cards: Mapping[str, SystemCard]
+) -> Catalogue:
+    """Return the catalogue with a user's own parts in it."""
+    made = {card.solver: card.make for card in cards.values() if card.make}
+
+    def solver(name: str, args: Mapping[str, Any]) -> Solver:
+        return made[name](**args) if name in made else known.solver(name, args)
+
+    def parameters(name: str) -> Collection[str]:
+        return signature(made[name]).parameters.keys() if name in made else known.parameters(name)
+
+    return replace(
+        known,
+        suites=ChainMap({**suites}, cast(Any, known.suites)),  # which makes windows when asked
+        systems={**known.systems, **cards},
+        solver=solver,
+        parameters=parameters,
+    )
+
+
+def report(
+    dirs: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    vs: str | None = None,
+    epochs: int | None = None,
+    maj: int | None = None,
+) -> Report:
+    """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
+
+    Every system is held against `vs`; what was written stands in `files`, the tables in `text`.
+    """
+    places = [Path(one) for one in _several(dirs)]
+    first = places[0].parent if places[0].is_file() else places[0]
+    options = ReportOptions(vs=vs, epochs=epochs, maj=maj)
+    return write_report(places, Path(out) if out else first / "report", options)
+
+
+def grade(
+    suite: str | Suite[Any],
+    replies: Mapping[str, str],
+    *,
+    problems: str | Path | None = None,
+    box: str | None = None,
+) -> dict[str, Grade]:
+    """Grade replies that were made anywhere, by the id of their question; asks no model.
+
+    The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
+    programs run in `box`. UserError for a question that is not there.
+    """
+    found = find_named(SUITES, suite, "suite") if isinstance(suite, str) else suite
+    return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)

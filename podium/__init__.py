@@ -1,0 +1,88 @@
+"""Podium in Python: all that a notebook, a script or a suite of your own names.
+
+    import podium
+
+    podium.run("practice-integer", ["single", "moa-lite"], limit=20, log_dir="logs/first")
+    print(podium.report("logs/first").text)
+    calls = podium.load_runs("logs/first").calls
+
+These names are stable; whatever is imported from the packages behind them may move. Nothing but
+this file is loaded before a name is first used.
+"""
+
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.guard import take_our_names
+
+take_our_names()
+
+__all__ = [
+    "Answer", "Budget", "Card", "DatasetSuite", "Grade", "PodiumError", "Pool", "PoolSpec",
+    "Question", "Reply", "Report", "Reward", "RewardClient", "RewardItem", "RewardOutcome",
+    "RewardSettings", "RunFrames", "RunOutcome", "Sampling", "Session", "SpendLimit", "Step",
+    "Suite", "SuiteSplit", "System", "SystemCard", "TrlReward", "Usage", "UserError", "WorkerError",
+    "Workflow", "as_solver", "as_task", "choice_metadata", "choice_text", "exactly", "execute",
+    "extract_choice", "extract_integer", "grade", "grade_choice", "load_runs",
+    "load_training_split", "normalised", "open_box", "openrlhf_reward", "planned", "read_pool",
+    "registered", "report", "run", "suites", "systems", "trl_rows", "verifiers_reward",
+    "verl_reward", "vote",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from baselines.common import registered
+    from baselines.voting import vote
+    from harness.cli.functions import grade, report, run, suites, systems
+    from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
+    from harness.execute import Budget, Session, execute
+    from harness.extract import extract_choice, extract_integer, normalised
+    from harness.inspect_adapters import as_solver, as_task
+    from harness.pool import Pool
+    from harness.pool_config import PoolSpec, read_pool
+    from harness.records import Answer, Grade, Question, Reply, Usage
+    from harness.rewards.client import RewardClient
+    from harness.rewards.outcome import RewardItem, RewardOutcome
+    from harness.rewards.reward import Reward, RewardSettings
+    from harness.rewards.splits import SuiteSplit, load_training_split
+    from harness.rewards.trainers import (
+        TrlReward,
+        openrlhf_reward,
+        trl_rows,
+        verifiers_reward,
+        verl_reward,
+    )
+    from harness.run.evaluate import RunOutcome
+    from harness.suite import Card, Suite
+    from harness.system import System, SystemCard, exactly, planned
+    from harness.workflow import Sampling, Step, Workflow
+    from reports.frames import RunFrames, load_runs
+    from reports.report import Report
+    from sandbox import open_box
+    from suites.base import DatasetSuite, choice_metadata, choice_text, grade_choice
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return what has a public name, and load the file that it is in."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'podium' has no attribute {name!r}")
+        globals()[name] = found = getattr(import_module(_HOMES[name]), name)
+        return found
+
+
+def _homes() -> dict[str, str]:
+    """Return where each name is, which only the imports above say."""
+    block = next(
+        one for one in ast.parse(Path(__file__).read_text()).body if isinstance(one, ast.If)
+    )
+    imports = [one for one in block.body if isinstance(one, ast.ImportFrom)]
+    return {alias.name: one.module or "" for one in imports for alias in one.names}
+
+
+_HOMES = _homes()
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
