@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from inspect_ai._cli.main import inspect as inspect_command
 
+import podium
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
 from harness.cli import main
@@ -122,6 +123,11 @@ def test_code_on_pages_imports_podium_and_nothing_else_of_ours() -> None:
     ours = {"harness", "suites", "baselines", "conductor", "sandbox", "reports"}
     assert "podium" in found
     assert found & ours == set()
+
+
+def test_every_public_name_is_on_the_page_of_python() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert [name for name in podium.__all__ if f"podium.{name}" not in page] == []
 
 
 def test_the_pool_on_the_page_is_priced() -> None:
