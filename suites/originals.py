@@ -64,8 +64,8 @@ def download(url: str, path: Path, sha256: str, size: int) -> None:
         if got < size:
             cut = f"{url} was cut off after {got:,} of {size:,} bytes"
             raise UserError(f"{cut}: the same command goes on there, or put the file at {path}.")
-        part.seek(0)
-        found = hashlib.file_digest(part, "sha256").hexdigest()
+        with Path(part.name).open("rb") as written:
+            found = hashlib.file_digest(written, "sha256").hexdigest()
         if found != sha256:
             Path(part.name).unlink()
             other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
@@ -193,14 +193,14 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
     """Yield the replies in Lighteval's details, with the numbers of tokens in place of tokens."""
-    from pyarrow.parquet import read_table  # pyright: ignore[reportMissingTypeStubs]
+    from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
     for name, copy in details.items():
         model, task = name.split("/")[3], name.rpartition("details_custom_")[2].partition("_0_")[0]
-        rows = cast(Callable[..., Any], read_table)(copy).to_pylist()
+        rows = cast(Any, parquet).read_table(copy).to_pylist()
         for at, row in enumerate(cast(list[dict[str, Any]], rows)):
             yield {
                 "task": task,
