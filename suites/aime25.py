@@ -53,7 +53,8 @@ _WHOLE = re.compile(r"[\d\s$]*")
 # Real replies of four models, one a problem. The source kept no prompts, so a reply is filed under
 # our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
 SATURN = "saturn-aime25"
-"""The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
+"""The cassette in harness/pools/recorded-aime25.toml, made of the source RECORDED."""
+RECORDED = "recorded-aime25"
 SATURN_WORKERS = {
     "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
     "DeepSeek-R1-Distill-Qwen-7B": "r1-distill-7b",
@@ -171,8 +172,8 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     Its name carries a digest of the source, of our questions and of the way it is imported, so what
     differs is another file. UserError names the file that is missing.
     """
-    local_path(SATURN, data)  # without the replies the questions are not worth a request to the hub
-    source, suite = sources()[SATURN], Aime25(data)
+    local_path(RECORDED, data)  # without replies the questions are not worth a request to the hub
+    source, suite = sources()[RECORDED], Aime25(data)
     digests = [  # per prompt, of each question's canonical request: one user message
         {
             question.id: request_digest([ChatMessageUser(content=question.text)])
@@ -185,7 +186,7 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     name = f"{SATURN}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
-        rows = [_cassette_row(row, each) for each in digests for row in local_rows(SATURN, data)]
+        rows = [_cassette_row(row, each) for each in digests for row in local_rows(RECORDED, data)]
         made: dict[str, Any] = {"created_from": (source.file,), "source_sha256": (source.sha256,)}
         header = CassetteHeader(**made, source_label="live", note=SATURN_NOTE)
         write_cassette(path, header, rows)
@@ -203,5 +204,5 @@ def _cassette_row(row: dict[str, Any], digests: dict[str, str]) -> RecordedReply
         model=row["model"],
         question=row["problem_id"],
         prompt_recorded=False,
-        source=f"gtxygyzb/Saturn-code ({sources()[SATURN].file})",
+        source=f"gtxygyzb/Saturn-code ({sources()[RECORDED].file})",
     )

@@ -76,6 +76,15 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 
 
+class Original(BaseModel, extra="forbid", frozen=True):
+    """A public file at a commit: `at` is OWNER/NAME@COMMIT on GitHub."""
+
+    at: str
+    path: str
+    size: int
+    sha256: str
+
+
 class DataSource(BaseModel, extra="forbid", frozen=True):
     """One table of sources.toml."""
 
@@ -92,11 +101,23 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     config: str | None = None
     hub_file: str | None = None
     """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
-    url: str | None = None
-    """Where the very file can be downloaded, by `podium data fetch`."""
+    at: str | None = None
+    path: str = ""
+    """Where in public the very file is, as of an original."""
+    originals: tuple[Original, ...] = ()
+    made: str = ""
+    """What makes the file of its originals (suites/originals.py)."""
+    needs: tuple[str, ...] = ()
     instead_of: str | None = None
     """Another table whose questions this one has too: one of the two will do."""
     columns: tuple[str, ...] = ()
+
+    @property
+    def public(self) -> tuple[Original, ...]:
+        """What of it can be downloaded by address: the very file, or those it is made of."""
+        if self.at is None:
+            return self.originals
+        return (Original(at=self.at, path=self.path, size=self.size or 0, sha256=self.sha256),)
 
 
 @cache
@@ -120,7 +141,7 @@ def cache_folder() -> Path:
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return a source's rows, local or the hub's; UserError when they cannot be had or differ."""
     source = sources()[name]
-    if (data_folder(data) / source.file).is_file() or source.hub is None:
+    if local_file(source, data).is_file() or source.hub is None:
         return local_rows(name, data)
     return pinned_hub_rows(source, data)
 
@@ -146,7 +167,7 @@ def by_hand(source: DataSource, data: str | Path | None = None) -> str:
 def data_revision(name: str, data: str | Path | None = None) -> str:
     """Return what pins the rows that `fetch_rows` returns: the local file's digest or the hub's."""
     source = sources()[name]
-    if source.hub is not None and not (data_folder(data) / source.file).is_file():
+    if source.hub is not None and not local_file(source, data).is_file():
         return f"{source.hub}@{source.revision}"
     digest = source.sha256
     if not digest:
@@ -155,27 +176,35 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
     return f"{source.file}@sha256:{digest[:12]}"
 
 
-def local_path(name: str, data: str | Path | None = None) -> Path:
-    """Return the path of a source's local file; UserError says where to put it when absent."""
-    source = sources()[name]
+def local_file(source: DataSource, data: str | Path | None = None) -> Path:
+    """Return where a source's file is or belongs: by its name, or packed with .gz behind it."""
     path = data_folder(data) / source.file
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if packed.is_file() and not path.is_file() else path
+
+
+def local_path(name: str, data: str | Path | None = None) -> Path:
+    """Return the path of a source's local file; UserError says how to get it when absent."""
+    source = sources()[name]
+    path = local_file(source, data)
     if not path.is_file():
-        raise UserError(
-            f"There is no {path}: put {source.file} there, or name its folder in PODIUM_DATA."
-        )
+        fetch = f"`podium data fetch {name}` gets it, or " if source.public else ""
+        put = f"put {source.file} there, or name its folder in PODIUM_DATA"
+        raise UserError(f"There is no {path}: {fetch}{put}.")
     return path
 
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return the rows of a local file; UserError when it is absent or not the pinned one."""
     path = local_path(name, data)
-    return check_rows(parse_rows(local_bytes(name, data), path), sources()[name], str(path))
+    rows = parse_rows(local_bytes(name, data), path.with_name(Path(sources()[name].file).name))
+    return check_rows(rows, sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     """Return a local file's content; UserError when it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
-    content = path.read_bytes()
+    content = held_bytes(source, path)
     found = hashlib.sha256(content).hexdigest()
     if source.sha256 and found != source.sha256:
         raise UserError(
@@ -183,6 +212,17 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
             "move it away, then `podium data fetch` gets the pinned one."
         )
     return content
+
+
+def held_bytes(source: DataSource, path: Path) -> bytes:
+    """Return what a source's local file holds, unpacked where it is packed only here."""
+    content = path.read_bytes()
+    if path.name == Path(source.file).name:
+        return content
+    try:
+        return unpack_gzip(content)
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise UserError(f"{path} cannot be read: fetch it again.") from None
 
 
 def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:

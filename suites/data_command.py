@@ -3,26 +3,16 @@
 What is here is left as it is, right or wrong; nothing is unpacked.
 """
 
-import errno
-import fcntl
 import hashlib
-import os
-import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, Literal, cast
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
-
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import Any, Literal, cast
 
 from harness.errors import UserError
+from harness.files import format_bytes
 from harness.suite import Split, Suite
-from harness.text import escape_controls, say
+from harness.text import columns, pluralise, say
 from suites import SUITES
 from suites.data import (
     DataSource,
@@ -31,22 +21,22 @@ from suites.data import (
     cached_rows,
     check_rows,
     data_folder,
+    held_bytes,
     hub_file,
     hub_left_alone,
     hub_refusal,
+    local_file,
     local_rows,
     pinned_hub_rows,
     refuse_duplicates,
     sources,
 )
 from suites.livecodebench import LiveCodeBench
+from suites.originals import Unreachable, fetch_public
 from suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "which nobody has pinned"
-TIMEOUT_S = 30
-CHUNK = 1 << 16
-MOST = 8 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +84,22 @@ def verify_data(
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return what names stand for, in order; every listed suite and lone source without a name."""
-    lone = [name for name in sources() if suite_of_source(name) is None]
+    """Return what names stand for, in order; every listed suite and lone source without a name.
+
+    NAME:PART is a part of NAME, which stands for all its parts.
+    """
+    lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
 
 def _item(name: str) -> DataItem:
     if name in SUITES:
         return DataItem(name, sources_of(SUITES[name]), SUITES[name])
-    if name in sources():
-        return DataItem(name, (name,))
-    raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(SUITES))}.")
+    if parts := [one for one in sources() if name in (one, one.partition(":")[0])]:
+        needed = (need for part in parts for need in sources()[part].needs)
+        return DataItem(name, (*dict.fromkeys(needed), *parts))
+    known = ", ".join(item.name for item in data_items(()))
+    raise UserError(f"There is no suite or source {name!r}; there are: {known}.")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
@@ -115,19 +110,25 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
     found = [one for one, instead in seen if not (instead and one.state == "absent")]
     yield from {one.said: one for one in found}.values()  # two tables may read one file
-    if item.suite is None and found[0].state == "ok":
-        try:
-            yield DataFinding("ok", f"{len(local_rows(item.name, data)):,} rows")
-        except UserError as error:
-            yield DataFinding("wrong", str(error).removesuffix("."))
+    if item.suite is None:
+        for name, one in zip(item.sources, found, strict=True):
+            if one.state == "ok" and local_file(sources()[name], data).is_file():
+                yield _count_rows(name, data)
     elif item.suite is not None and all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
+
+
+def _count_rows(name: str, data: str | Path | None) -> DataFinding:
+    try:
+        return DataFinding("ok", f"{name}: {pluralise(len(local_rows(name, data)), 'row')}")
+    except UserError as error:
+        return DataFinding("wrong", str(error).removesuffix("."))
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     """Return whether a source is here: its local file, else what the hub's cache has."""
     source = sources()[name]
-    path = data_folder(data) / source.file
+    path = local_file(source, data)
     if path.is_file():
         return _check_file(source, path)
     if source.hub and source.hub_file:
@@ -141,20 +142,25 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
         if rows is not None:
             return _check_rows(name, source, rows)
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
-    pins += [f"{source.rows:,} rows"] if source.rows is not None else []
+    pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
     fetch = f"podium data fetch {suite_of_source(name) or name}, or "
-    return DataFinding("absent", f"{name}: {fetch if source.url or source.hub else ''}{here}")
+    return DataFinding("absent", f"{name}: {fetch if source.public or source.hub else ''}{here}")
 
 
 def _check_file(source: DataSource, path: Path) -> DataFinding:
     try:
-        size = path.stat().st_size
-        if source.size not in (None, size):
-            said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
-            return DataFinding("wrong", said)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if path.suffix == ".gz":  # it may be packed only here
+            digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
+        else:
+            size = path.stat().st_size
+            if source.size not in (None, size):
+                said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
+                return DataFinding("wrong", said)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except UserError as error:
+        return DataFinding("wrong", str(error).removesuffix("."))
     except OSError as error:
         return DataFinding("wrong", f"{path} cannot be read: {error.strerror}")
     if not source.sha256:
@@ -210,7 +216,7 @@ def fetch_data(
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
-        for found in _fetch_item(item, data, refused):
+        for found in _fetch_item(item, data, refused, say):
             wrong |= found.state == "wrong"
             say(str(found))
     if refused:
@@ -221,7 +227,10 @@ def fetch_data(
 
 
 def _fetch_item(
-    item: DataItem, data: str | Path | None, refused: list[UserError]
+    item: DataItem,
+    data: str | Path | None,
+    refused: list[UserError],
+    tell: Callable[[str], None],
 ) -> list[DataFinding]:
     if not item.sources:
         return [GENERATED]
@@ -232,7 +241,7 @@ def _fetch_item(
             if sources()[name].instead_of:
                 continue
             try:
-                download_source(sources()[name], data)
+                download_source(name, data, tell)
                 here = check_source(name, data)
             except UserError as error:
                 refused.append(error)
@@ -241,119 +250,67 @@ def _fetch_item(
     return found
 
 
-def download_source(source: DataSource, data: str | Path | None) -> None:
-    """Download one source; UserError says why not, and which file to put where."""
-    path = data_folder(data) / source.file
-    if source.url:
-        download(source.url, path, source.sha256, source.size)
-    elif source.hub and source.hub_file:
+def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
+    """Download one source, its size and licence said first; UserError says why it cannot be had."""
+    source = sources()[name]
+    path = local_file(source, data)
+    if source.public:
+        size = format_bytes(sum(one.size for one in source.public))
+        origins = ", ".join(dict.fromkeys(one.at[:-28] for one in source.public))
+        tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}.")
         try:
-            hub_file(source.hub, source.hub_file, source.revision)
-        except Exception as error:
-            raise hub_refusal(error, source.hub, by_hand(source, data)) from error
-    elif source.hub:
-        pinned_hub_rows(source, data)
-    else:
+            return fetch_public(source, path)
+        except Unreachable:
+            if source.hub is None:
+                raise
+    if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
+    tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}.")
+    if not source.hub_file:
+        pinned_hub_rows(source, data)
+        return None
+    try:
+        hub_file(source.hub, source.hub_file, source.revision)
+    except Exception as error:
+        raise hub_refusal(error, source.hub, by_hand(source, data)) from error
 
 
-def download(url: str, path: Path, sha256: str, size: int | None = None) -> None:
-    """Put the file at `url` at `path`, which must not exist yet, whole or not at all.
+def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
+    """Return each source's name, size, licence, where its file goes and whether it is there.
 
-    UserError, with nothing left behind, when it cannot be had, is another file, or cannot be
-    written. A break leaves nothing behind either.
+    Nothing is read: `verify_data` does.
     """
-    if path.exists():
-        raise UserError(f"{path} is there already; it is not overwritten.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _part_of(path) as part:
-            found, got = _write_part(url, part, size or MOST, path)
-            if size is not None and got < size:
-                cut = f"{url} was cut off after {got:,} of {size:,} bytes"
-                raise UserError(f"{cut}: try again, or put the file at {path}.")
-            if found != sha256:
-                other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
-                raise UserError(f"{url} is not the pinned file: {other}: put the file at {path}.")
-            part.flush()
-            Path(part.name).rename(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            full = f"The disk of {path.parent} is full; nothing was kept."
-            raise UserError(f"{full} Free some space and try again.") from error
-        raise UserError(
-            f"{path.parent} cannot be written ({error.strerror}): name a folder that can with "
-            "--data, and the same in PODIUM_DATA for runs."
-        ) from error
+    wanted = [name for item in data_items(names) for name in item.sources] if names else sources()
+    listed = {name: sources()[name] for name in wanted}
+    return [
+        {
+            "name": name,
+            "bytes": sum(one.size for one in source.public) or source.size,
+            "from": "GitHub" if source.public else "the hub" if source.hub else "nobody",
+            "here": local_file(source, data).is_file(),
+            "file": source.file,
+            "licence": source.licence,
+        }
+        for name, source in listed.items()
+    ]
 
 
-@contextmanager
-def _part_of(path: Path) -> Generator[IO[bytes]]:
-    """Yield the file that is being written, emptied of what a killed run left; it is then gone."""
-    part = path.with_name(f".{path.name}.part")
-
-    def is_still(file: IO[bytes]) -> bool:
-        return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
-
-    with part.open("ab") as file:
-        held = False
-        with suppress(BlockingIOError):  # another run holds it
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = is_still(file)  # or has just moved it to its place
-        if not held:
-            raise UserError(f"Another podium is downloading {path}: wait for it.")
-        try:
-            file.truncate(0)
-            yield file
-        finally:
-            if is_still(file):
-                part.unlink()
-
-
-def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, int]:
-    digest, got = hashlib.sha256(), 0
-    with _reaching(url, path):
-        answer: Any = urlopen(Request(url, headers={"User-Agent": "podium"}), timeout=TIMEOUT_S)
-    with answer, _progress_bar(path.name, answer) as bar:
-        while got <= most:
-            with _reaching(url, path):
-                chunk: bytes = answer.read(CHUNK)
-            if not chunk:
-                break
-            got += len(chunk)
-            digest.update(chunk)
-            part.write(chunk)
-            bar.advance(bar.task_ids[0], len(chunk))
-    return digest.hexdigest(), got
-
-
-@contextmanager
-def _reaching(url: str, path: Path) -> Generator[None]:
-    try:
-        yield
-    except HTTPError as error:
-        error.close()
-        said = f"cannot be had now (HTTP {error.code}); try again later"
-        if error.code in (401, 403):
-            said = f"asks for an account that may see it (HTTP {error.code})"
-        elif error.code in (404, 410):
-            said = f"is no longer there (HTTP {error.code})"
-        raise UserError(f"{url} {said}: put the file at {path}.") from error
-    except (OSError, HTTPException) as error:
-        reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-        said = f"cannot be reached ({reason[:160]}): go online and try again"
-        raise UserError(f"{url} {said}, or put the file at {path}.") from error
-
-
-@contextmanager
-def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
-    console = Console(file=sys.stderr)
-    named = TextColumn("{task.description}")
-    columns = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    length = str(answer.headers.get("Content-Length") or "")
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
-        yield bar
+def show_data(
+    names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
+) -> int:
+    """Say what there is to fetch, with size and licence, and what is here; return 0."""
+    heads = ("name", "size", "from", "here", "file", "licence")
+    rows = [
+        tuple(str(one[head]) for head in heads)
+        for one in (
+            {**row, "size": format_bytes(row["bytes"]) if row["bytes"] else "unknown"}
+            | {"here": "yes" if row["here"] else "no"}
+            for row in list_data(names, data)
+        )
+    ]
+    say(f"Files belong below {data_folder(data)}; `podium data fetch NAME` puts them there.")
+    say(columns(heads, rows))
+    return 0
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
@@ -385,7 +342,7 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 def describe_source(source: DataSource) -> str:
     """Return where a source is from and what it is held to."""
-    found = [source.url] if source.url else []
+    found = [f"{one.at}, {one.path}" for one in source.public]
     if source.hub:
         part = source.hub_file or " ".join(filter(None, (source.config, source.split)))
         found.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {part}")

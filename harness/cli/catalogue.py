@@ -90,10 +90,10 @@ def suites_command(args: argparse.Namespace) -> int:
 
 def data_command(args: argparse.Namespace) -> int:
     """Run an action on local data; return its exit code."""
-    from suites import data_command
+    from suites import data_command as data
 
-    act = data_command.fetch_data if args.action == "fetch" else data_command.verify_data
-    return act(args.names, args.data)
+    acts = {"fetch": data.fetch_data, "verify": data.verify_data, "list": data.show_data}
+    return acts[args.action](args.names, args.data, say)
 
 
 def systems_command(args: argparse.Namespace) -> int:

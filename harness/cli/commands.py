@@ -534,13 +534,15 @@ def suites(add: Arguments) -> None:
 
 
 def data(add: Arguments) -> None:
-    """Fetch the questions that suites pin, or verify what is here."""
+    """Fetch questions and recordings that are pinned, or verify what is here."""
     action = add.actions()
     fetch = action("fetch", "download what is pinned and not here yet")
-    fetch("names SUITE", "suite names", nargs="+")
+    fetch("names NAME", "suites or sources; `podium data list` names them", nargs="+")
     verify = action("verify", "check what is here; download nothing")
-    verify("names SUITE", "suite names (all)", nargs="*")
-    for one in (fetch, verify):
+    listed = action("list", "name all that is pinned: size, licence, place, and whether it is here")
+    for one in (verify, listed):
+        one("names NAME", "suites or sources (all)", nargs="*")
+    for one in (fetch, verify, listed):
         one("--data DIR", "folder of local data (PODIUM_DATA)", Path)
 
 

@@ -66,7 +66,7 @@ def recorded(name: str) -> tuple[Suite[Any], list[Recorded]]:
             right=row["metric"] == 1.0,
             said=str((row["extracted_pred"] or [""])[-1]),
         )
-        for row in local_rows(f"saturn-{name}")
+        for row in local_rows(f"recorded-{name}")
     ]
 
 

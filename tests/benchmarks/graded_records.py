@@ -79,7 +79,7 @@ def saturn(name: str, suite: str) -> Iterator[Record]:
     asked = AIME25 if name == "aime25" else MATH500_ALL
     by_id = {one.id: one for one in asked.load()}
     by_text = {one.text.partition("\n\n")[2]: one for one in by_id.values()}
-    for row in local_rows(f"saturn-{name}"):
+    for row in local_rows(f"recorded-{name}"):
         text = (row["prompt"] or "").partition("\n\n")[2].strip()
         question = by_id.get(row["problem_id"]) or by_text[text]
         yield Record(

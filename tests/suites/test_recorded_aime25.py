@@ -19,12 +19,12 @@ from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Usage
 from harness.usage import usage_from
-from suites.aime25 import SATURN, SATURN_WORKERS, Aime25, aime25, saturn_cassette
-from suites.data import data_folder, local_rows, sources
+from suites.aime25 import RECORDED, SATURN_WORKERS, Aime25, aime25, saturn_cassette
+from suites.data import data_folder, local_file, local_rows, sources
 
 DATA = data_folder()
-FILES = ("aime25", SATURN)
-HERE = all((DATA / sources()[name].file).is_file() for name in FILES)
+FILES = ("aime25", RECORDED)
+HERE = all(local_file(sources()[name]).is_file() for name in FILES)
 pytestmark = pytest.mark.skipif(
     not HERE,
     reason="saturn_lighteval/ or aime25_problems/ is absent; name their folder in PODIUM_DATA",
@@ -49,7 +49,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows() -> list[dict[str, Any]]:
-    return local_rows(SATURN)
+    return local_rows(RECORDED)
 
 
 def test_our_grades_are_the_recorded_verdicts_but_for_the_listed_pairs() -> None:
@@ -102,7 +102,7 @@ def test_without_the_data_the_pool_is_refused_with_the_file_and_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "nothing"))
-    with pytest.raises(UserError, match=r"aime25_4models\.jsonl\.gz there, .* PODIUM_DATA"):
+    with pytest.raises(UserError, match=r"aime25_4models\.jsonl there, .* PODIUM_DATA"):
         pool_models(read_pool("recorded-aime25"))
 
 
