@@ -31,6 +31,7 @@ def test_what_a_page_shows_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "no-data"))
     monkeypatch.syspath_prepend(str(tmp_path))
     names: dict[str, object] = {}
     before = set(sys.modules)
