@@ -1,7 +1,8 @@
 """The blocks of README and docs: what a reader may copy, and what is to be done with it here.
 
 A comment stands above each block of commands or code: `<!-- run -->`, or `<!-- parse: WHY -->`
-where it cannot run here. A block with a title is a file that the blocks below it use.
+where it cannot run here. A block with a title is a file that the blocks below it use; the lines of
+one marked `<!-- printed -->` are what those above it print, but for seconds in the last column.
 """
 
 import re
@@ -22,6 +23,7 @@ _BLOCK = re.compile(
 )
 RUN = "run"
 PARSE = "parse: "
+PRINTED = "printed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,8 @@ def blocks(page: Path) -> Iterator[Block]:
     for found in _BLOCK.finditer(page.read_text()):
         parts = {name: text or "" for name, text in found.groupdict().items()}
         yield Block(parts["language"], dedent(parts["text"]), parts["title"], parts["mark"])
+
+
+def cells(text: str) -> list[list[str]]:
+    """Return the cells of each line but the last, which is the machine's."""
+    return [line.split()[:-1] for line in text.splitlines()]

@@ -18,7 +18,7 @@ from harness.pool_config import read_pool
 from harness.prices import read_book
 from suites import SUITES
 from tests import ROOT
-from tests.pages import PAGES, PARSE, RUN, Block, blocks
+from tests.pages import PAGES, PARSE, PRINTED, RUN, Block, blocks, cells
 
 README, *DOCS = PAGES
 TEXT = "\n".join(page.read_text() for page in PAGES)
@@ -28,7 +28,10 @@ LONGEST = 130
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_page_shows_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "no-data"))
@@ -39,6 +42,9 @@ def test_what_a_page_shows_runs(
         if block.title:
             Path(block.title).write_text(block.text)
             importlib.invalidate_caches()
+        elif block.mark == PRINTED:
+            printed = cells(capsys.readouterr().out)
+            assert [line for line in cells(block.text) if line not in printed] == []
         elif block.runs and block.language == "python":
             exec(compile(block.text, f"{page.name} (python)", "exec"), names)
         elif block.runs:

@@ -46,6 +46,8 @@ def evaluated(wheel: Installed, folder: Path, asked: str) -> EvalLog:
 def test_a_suite_and_a_system_run_by_their_installed_names(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "__init__.py").touch()  # a user's own, which is in nobody's way
     asked = "suites/practice_integer --solver baselines/moa_lite -S pool=rehearsal --model none"
     log = evaluated(podium_wheel, tmp_path, asked)
     assert log.status == "success"

@@ -118,14 +118,15 @@ def workers_command(args: argparse.Namespace) -> int:
 def doctor_command(args: argparse.Namespace) -> int:
     """Print what was found; return 1 where something is to be fixed."""
     from harness.cli.run import run_request
+    from harness.run.catalogue import with_own
     from harness.run.doctor import NEW, examine, examine_run
 
-    run = (
-        examine_run(run_request(args, log_dir=args.log_dir or NEW), whole_catalogue(), controls())
-        if args.suite or args.system
-        else None
-    )
-    found = run or examine(args.pool, args.box, whole_catalogue())
+    known = whole_catalogue()
+    if args.suite or args.system:
+        request = run_request(args, log_dir=args.log_dir or NEW)
+        found = examine_run(*with_own(request, known), controls())
+    else:
+        found = examine(args.pool, args.box, known)
     problems = (f"- {problem}" for problem in found.problems)
     for line in (*found.facts, *problems, *(f"- note: {note}" for note in found.notes)):
         say(line)

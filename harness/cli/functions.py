@@ -1,20 +1,15 @@
 """The commands as functions of Python, for notebooks and scripts: what `podium` re-exports."""
 
-from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
-
-from inspect_ai.solver import Solver
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from harness.cli.catalogue import boxes, controls, whole_catalogue
 from harness.grade_file import grade_replies
 from harness.records import Grade
 from harness.run import run as runs
-from harness.run.catalogue import Catalogue, RunRequest, find_named
+from harness.run.catalogue import RunRequest, find_named, with_own
 from harness.run.evaluate import RunOutcome
 from harness.suite import Prompt, Split, Suite
 from harness.system import SystemCard
@@ -61,7 +56,8 @@ def run(
     """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
 
     Suites and systems of your own stand beside names: a suite as it is, a system by its card, whose
-    `make` makes its solver. UserError, before any call, for what cannot run.
+    `make` makes its solver, or either as `FILE.py@NAME`. UserError, before any call, for what
+    cannot run.
     """
     asked, run_by = _several(suites), _several(systems)
     request = RunRequest(
@@ -71,34 +67,12 @@ def run(
         log_dir=Path(log_dir),
         **options,
     )
-    own_suites = {one.name: one for one in asked if not isinstance(one, str)}
-    own_cards = {one.name: one for one in run_by if not isinstance(one, str)}
-    return runs.run(request, _with_own(whole_catalogue(), own_suites, own_cards), controls())
+    own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
+    return runs.run(*with_own(request, whole_catalogue(), own), controls())
 
 
 def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:
     return [*given] if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-
-
-def _with_own(
-    known: Catalogue, suites: Mapping[str, Suite[Any]], cards: Mapping[str, SystemCard]
-) -> Catalogue:
-    """Return the catalogue with a user's own parts in it."""
-    made = {card.solver: card.make for card in cards.values() if card.make}
-
-    def solver(name: str, args: Mapping[str, Any]) -> Solver:
-        return made[name](**args) if name in made else known.solver(name, args)
-
-    def parameters(name: str) -> Collection[str]:
-        return signature(made[name]).parameters.keys() if name in made else known.parameters(name)
-
-    return replace(
-        known,
-        suites=ChainMap({**suites}, cast(Any, known.suites)),  # which makes windows when asked
-        systems={**known.systems, **cards},
-        solver=solver,
-        parameters=parameters,
-    )
 
 
 def report(

@@ -19,12 +19,13 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
+    from harness.run.catalogue import with_own
     from harness.run.estimate import estimate, estimate_text
     from harness.run.run import podium_run, say_who_runs
 
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
-    request, parts = run_request(args), whole_catalogue()
+    request, parts = with_own(run_request(args), whole_catalogue())
     if not args.dry_run:
         return podium_run(request, parts, controls())
     moved = say_who_runs(request, parts)

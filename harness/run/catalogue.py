@@ -4,13 +4,17 @@ Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spok
 """
 
 import re
+import sys
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from inspect_ai.solver import Solver
 
@@ -80,11 +84,65 @@ class RunRequest:
     display: str = "line"
 
 
+OWN = ".py@"
+"""In a name: a suite or a system of a user's own, as in `./mine.py@majority`."""
+
+
 def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return what has a name; UserError lists what has one."""
-    if name not in known:
-        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
-    return known[name]
+    """Return what has a name, or is in a file of the user's own; UserError lists what has one."""
+    if name in known:
+        return known[name]
+    if OWN in name:
+        return load_own(name, noun)
+    raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+
+
+def load_own(name: str, noun: str) -> Any:
+    """Return the suite or the system that FILE.py@NAME names; UserError where there is none."""
+    file, _, attribute = name.rpartition("@")
+    spec = spec_from_file_location(Path(file).stem, Path(file).absolute())
+    if spec is None or spec.loader is None or not Path(file).is_file():
+        raise UserError(f"There is no file {file}: a {noun} of your own is FILE.py@NAME.")
+    module = module_from_spec(spec)
+    sys.modules.setdefault(spec.name, module)  # where dataclasses look for it
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        said = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
+        raise UserError(said) from error
+    found = getattr(module, attribute, None)
+    if not (isinstance(found, SystemCard) if noun == "system" else hasattr(found, "grade")):
+        raise UserError(f"{file} has no {noun} called {attribute!r}.")
+    return found
+
+
+def with_own(
+    request: RunRequest, known: Catalogue, given: Sequence[Suite[Any] | SystemCard] = ()
+) -> tuple[RunRequest, Catalogue]:
+    """Return both with a user's own parts: those `given`, and each FILE.py@NAME by its own name."""
+    suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
+    cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
+    request = replace(
+        request,
+        suites=tuple(suites[name].name if name in suites else name for name in request.suites),
+        systems=tuple(cards[name].name if name in cards else name for name in request.systems),
+    )
+    parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
+    own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
+    made = {card.solver: card.make for card in own.values() if card.make}
+
+    def solver(name: str, args: Mapping[str, Any]) -> Solver:
+        return made[name](**args) if name in made else known.solver(name, args)
+
+    def parameters(name: str) -> Collection[str]:
+        return signature(made[name]).parameters.keys() if name in made else known.parameters(name)
+
+    others = {name: one for name, one in parts.items() if name not in own}
+    every = ChainMap[str, Any](others, cast(Any, known.suites))  # which makes windows when asked
+    systems = {**known.systems, **own}
+    return request, replace(
+        known, suites=every, systems=systems, solver=solver, parameters=parameters
+    )
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
