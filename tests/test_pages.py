@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspect_ai._cli.main import inspect as inspect_command
@@ -26,7 +27,17 @@ LONGEST = 130
 """Lines of README."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+QUICK = ("README", "suites", "systems")
+"""Pages that run in `make test`: what a newcomer meets first, and both guides."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.slow)
+        for page in PAGES
+    ],
+)
 def test_what_a_page_shows_runs(
     page: Path,
     tmp_path: Path,
@@ -36,24 +47,29 @@ def test_what_a_page_shows_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "no-data"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    names: dict[str, object] = {}
-    before = set(sys.modules)
+    names, before = dict[str, Any](), set(sys.modules)
     for block in blocks(page):
-        if block.title:
-            Path(block.title).write_text(block.text)
-            importlib.invalidate_caches()
-        elif block.mark == PRINTED:
+        if block.mark == PRINTED:
             printed = cells(capsys.readouterr().out)
             assert [line for line in cells(block.text) if line not in printed] == []
-        elif block.runs and block.language == "python":
-            exec(compile(block.text, f"{page.name} (python)", "exec"), names)
-        elif block.runs:
-            for command in block.commands:
-                assert command[0] == "podium"
-                assert main(command[1:]) == 0, command
+        else:
+            use(block, names)
     for name in set(sys.modules) - before:  # a page's own files are of its own folder
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+def use(block: Block, names: dict[str, Any]) -> None:
+    """Write the file that a block is, or run it where it runs."""
+    if block.title:
+        Path(block.title).write_text(block.text)
+        importlib.invalidate_caches()
+    elif block.runs and block.language == "python":
+        exec(compile(block.text, "(python of a page)", "exec"), names)
+    elif block.runs:
+        for command in block.commands:
+            assert command[0] == "podium"
+            assert main(command[1:]) == 0, command
 
 
 def marked(page: Path) -> list[Block]:
