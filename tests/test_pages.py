@@ -20,6 +20,7 @@ from harness.prices import read_book
 from suites import SUITES
 from tests import ROOT
 from tests.pages import PAGES, PARSE, PRINTED, RUN, Block, blocks, cells
+from tests.readme_demo import HEAD, QUICKSTART, parted, six_rows
 
 README, *DOCS = PAGES
 TEXT = "\n".join(page.read_text() for page in PAGES)
@@ -138,6 +139,13 @@ READERS = {
 def test_readme_is_one_page() -> None:
     assert len(README.read_text().splitlines()) <= LONGEST
     assert len((ROOT / "DECISIONS.md").read_bytes()) <= 12 * 1024
+
+
+def test_readme_shows_six_rows_of_what_the_quickstart_shows() -> None:
+    """CI holds both against a demo that has just run: readme_demo.py."""
+    shown = parted(README)[1]
+    assert shown == six_rows(parted(QUICKSTART)[1])
+    assert len(shown.splitlines()) == HEAD + 6
 
 
 def test_code_on_pages_imports_podium_and_nothing_else_of_ours() -> None:
