@@ -10,7 +10,7 @@ These names are stable; whatever is imported from the packages behind them may m
 this file is loaded before a name is first used.
 """
 
-import ast
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,22 +65,21 @@ else:
 
     def __getattr__(name: str) -> Any:
         """Return what has a public name, and load the file that it is in."""
-        if name not in _HOMES:
+        if name not in __all__:
             raise AttributeError(f"module 'podium' has no attribute {name!r}")
-        globals()[name] = found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found = getattr(import_module(homes()[name]), name)
         return found
 
 
-def _homes() -> dict[str, str]:
-    """Return where each name is, which only the imports above say."""
-    block = next(
-        one for one in ast.parse(Path(__file__).read_text()).body if isinstance(one, ast.If)
-    )
+@cache
+def homes() -> dict[str, str]:
+    """Return the file of each public name, by the imports above, which are for type checkers."""
+    import ast  # half the time of `import podium`, and no command needs it
+
+    own = ast.parse(Path(__file__).read_text())
+    block = next(one for one in own.body if isinstance(one, ast.If))
     imports = [one for one in block.body if isinstance(one, ast.ImportFrom)]
     return {alias.name: one.module or "" for one in imports for alias in one.names}
-
-
-_HOMES = _homes()
 
 
 def __dir__() -> list[str]:

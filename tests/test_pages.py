@@ -94,8 +94,8 @@ def unread(page: Path) -> list[list[str]]:
     "words", [words for page in PAGES for words in unread(page)], ids=lambda words: " ".join(words)
 )
 def test_a_command_that_cannot_run_here_is_one_that_exists(words: list[str]) -> None:
-    if "harness.cli" in words:  # behind a launcher
-        words = ["podium", *words[words.index("harness.cli") + 1 :]]
+    if words[0] == "accelerate":  # launches `-m podium` on every card
+        words = words[words.index("podium") :]
     reader = READERS[words[0]]
     reader(words[1:])
 

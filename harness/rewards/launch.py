@@ -24,6 +24,7 @@ from harness.boxes import open_run_box, refuse_unknown, select_box
 from harness.cassette import prompts_recorded
 from harness.errors import UserError
 from harness.files import read_limited
+from harness.judge import judged_among
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
@@ -46,9 +47,9 @@ from harness.rewards.splits import (
     whole_text,
     without_overlap,
 )
-from harness.run.catalogue import Catalogue
+from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
-from harness.suite import ModelGraded, Split
+from harness.suite import Split, Suite
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
@@ -168,16 +169,12 @@ def _training_splits(
 
 def _training_split(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
     """Return one suite's questions; UserError where they may not teach or nobody can grade them."""
-    if name not in catalogue.suites:
-        known = ", ".join(sorted(catalogue.suites))
-        raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-    suite = catalogue.suites[name]
+    suite: Suite[Any] = find_named(catalogue.suites, name, "suite")
     split = load_training_split(suite, request.split, request.limit)
-    questions = split.questions.values()
-    judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
-    if judged:
+    if judged := judged_among(suite, [*split.questions.values()]):
+        asked = len(split.questions)
         raise UserError(
-            f"Only a model can judge {judged} of the {len(questions)} questions of suite {name!r}, "
+            f"Only a model can judge {judged} of the {asked} questions of suite {name!r}, "
             "and a reward service asks no judge: leave the suite out."
         )
     return split

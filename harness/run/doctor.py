@@ -4,11 +4,9 @@ A run goes through the very checks of `podium run`: what it would refuse is a pr
 is every later reason that the run would never have come to. What is odd and not refused is a note.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from harness.boxes import inspect_box
@@ -17,7 +15,13 @@ from harness.pool_config import PoolSpec, read_pool
 from harness.prices import read_book
 from harness.run.catalogue import Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls
-from harness.run.preflight import one_at_a_time, package_problems, problems, unpriced
+from harness.run.preflight import (
+    one_at_a_time,
+    package_problems,
+    problems,
+    shadowing_notes,
+    unpriced,
+)
 from harness.run.request import RequestReader, ResolvedRequest
 from harness.run.run import Preparation
 from harness.run.systems import moved_graders
@@ -101,23 +105,3 @@ def _money_notes(spec: PoolSpec) -> Iterator[str]:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     for name, why in one_at_a_time(spec, book).items():
         yield f"under --max-usd {name!r} is asked one call at a time: {why}."
-
-
-OURS = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
-
-
-def shadowing_notes() -> Iterator[str]:
-    """Yield where packages have the names of ours: in the working directory and on PYTHONPATH."""
-    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    for place in dict.fromkeys((str(Path.cwd()), *named)):
-        specs = {name: PathFinder.find_spec(name, [place]) for name in OURS}
-        files = {name: one.origin for name, one in specs.items() if one and one.origin}
-        if files.keys() == {*OURS}:
-            continue  # a whole podium: this one, or a checkout
-        if theirs := files.pop("podium", None):
-            yield f"{theirs} is imported there instead of podium: rename it."
-        if files:
-            yield (
-                f"{place} has packages called {', '.join(files)}, as podium has: a process gets "
-                "podium's if it imports podium first, else yours and no podium; rename yours."
-            )

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from importlib import metadata, util
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,7 +64,7 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
         )
 
 
-PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
 """Providers that talk to a server of the user's own, with the variable that holds its address.
 They are asked for a connection instead of being constructed, which could start a server."""
@@ -163,23 +164,31 @@ def _max_tokens(slot: WorkerSpec) -> int | None:
 
 
 def package_problems() -> list[str]:
-    """Return the top-level packages, whose names are generic, that do not come from podium."""
+    """Return which packages, whose names are generic, another distribution has installed too."""
     owners = metadata.packages_distributions()
-    home = Path(__file__).parents[2]
-    found: list[str] = []
-    for package in PACKAGES:
-        if others := sorted({*owners.get(package, [])} - {"podium"}):
-            found.append(
-                f"Package {package!r} is also installed by {others[0]!r}: "
-                f"uninstall it (pip uninstall {others[0]})."
+    others = ((name, sorted({*owners.get(name, [])} - {"podium"})) for name in PACKAGES)
+    return [
+        f"Package {name!r} is also installed by {who[0]!r}: uninstall it (pip uninstall {who[0]})."
+        for name, who in others
+        if who
+    ]
+
+
+def shadowing_notes() -> Iterator[str]:
+    """Yield where packages have the names of ours: in the working directory and on PYTHONPATH."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    for place in dict.fromkeys((str(Path.cwd()), *named)):
+        specs = {name: PathFinder.find_spec(name, [place]) for name in PACKAGES}
+        files = {name: one.origin for name, one in specs.items() if one and one.origin}
+        if files.keys() == {*PACKAGES}:
+            continue  # a whole podium: this one, or a checkout
+        if theirs := files.pop("podium", None):
+            yield f"{theirs} is imported there instead of podium: rename it."
+        if files:
+            yield (
+                f"{place} has packages called {', '.join(files)}, as podium has: a process gets "
+                "podium's if it imports podium first, else yours and no podium; rename yours."
             )
-        spec = util.find_spec(package)
-        origin = Path(spec.origin) if spec and spec.origin else None
-        if origin is None or origin.parent.parent != home:
-            found.append(
-                f"Package {package!r} resolves to {origin}, not to {home}: reinstall podium."
-            )
-    return found
 
 
 def _model_problems(slot: WorkerSpec) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tests/benchmarks/break_starts.py [POINTS]
 
-Once as `python -m harness.cli`, once as the installed command. Prints exit codes and tracebacks.
+Once as `python -m podium`, once as the installed command. Prints exit codes and tracebacks.
 What Python says by itself before it reads a line of ours is counted apart.
 """
 

@@ -54,7 +54,7 @@ class Sitting:
 def podium(*words: str) -> None:
     """Run one command of podium; CalledProcessError where it fails."""
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-m", "harness.cli", *words], check=True, env=env)
+    subprocess.run([sys.executable, "-m", "podium", *words], check=True, env=env)
 
 
 def seeds(runs: Path, config: str) -> list[str]:

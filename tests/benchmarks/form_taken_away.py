@@ -50,7 +50,7 @@ def sit(systems: Sequence[str], given: argparse.Namespace) -> Path:
     named = [word for suite in given.suites for word in ("--suite", suite)]
     system_run = [word for system in systems for word in ("--system", system)]
     some = ["--limit", f"{given.limit}"] if given.limit else []
-    command = [sys.executable, "-m", "harness.cli", "run", *named, *system_run, *some]
+    command = [sys.executable, "-m", "podium", "run", *named, *system_run, *some]
     where = ["--split", given.split, "--pool", "rehearsal", "--log-dir", f"{logs}"]
     subprocess.run([*command, *where, "--display", "none"], check=True)
     return logs

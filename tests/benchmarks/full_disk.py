@@ -44,7 +44,7 @@ def sat(log_dir: Path, size: int | None = None) -> tuple[int, str]:
         if size:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size << 10, resource.RLIM_INFINITY))
 
-    command = [sys.executable, "-m", "harness.cli", "run", *ASKED, "--log-dir", str(log_dir)]
+    command = [sys.executable, "-m", "podium", "run", *ASKED, "--log-dir", str(log_dir)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
     lines = done.stderr.strip().splitlines() or [""]
     return done.returncode, "TRACEBACK" if "Traceback" in done.stderr else lines[-1]

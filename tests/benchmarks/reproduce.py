@@ -53,7 +53,7 @@ class Run:
             given += ["--set", f"model.path={first}"]
         if (self.folder / MANIFEST).is_file():
             given.append("--resume")
-        return [sys.executable, "-m", "harness.cli", *given]
+        return [sys.executable, "-m", "podium", *given]
 
 
 def train(run: Run) -> int:
@@ -91,7 +91,7 @@ def release(runs: Sequence[Run], to: Path) -> None:
     given = ["train", "--release", *(f"{run.folder}" for run in runs), "--to", f"{to}"]
     if to.name == "trained":
         given += ["--untrained", f"{to.with_name('untrained')}"]
-    subprocess.run([sys.executable, "-m", "harness.cli", *given], check=True)
+    subprocess.run([sys.executable, "-m", "podium", *given], check=True)
 
 
 def main() -> int:

@@ -76,7 +76,7 @@ def test_a_run_on_a_full_disk_says_which_file_and_audits_clean_once_it_is_resume
 ) -> None:
     asked = ["run", "--suite", "practice-integer", "--system", "single:sage", "--limit", "3"]
     where = ["--pool", "rehearsal", "--log-dir", str(tmp_path / "run")]
-    command = [sys.executable, "-m", "harness.cli", *asked, *where]
+    command = [sys.executable, "-m", "podium", *asked, *where]
     full = subprocess.run(
         command, capture_output=True, text=True, check=False, preexec_fn=lambda: limited(4800)
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.run.doctor import OURS
+from harness.run.preflight import PACKAGES
 from podium.guard import NAMES
 from tests import ROOT
 
@@ -89,4 +89,4 @@ def test_doctor_says_so_beforehand(
 
 
 def test_the_guard_and_the_doctor_know_the_same_names() -> None:
-    assert ("podium", *NAMES) == OURS
+    assert ("podium", *NAMES) == PACKAGES

@@ -18,7 +18,7 @@ from tests import ROOT
 PROMISED = {
     "run", "report", "load_runs", "grade", "Reward", "Pool", "execute", "suites", "systems",
 }  # fmt: skip
-HOMES: dict[str, str] = podium._HOMES  # pyright: ignore[reportPrivateUsage] - read from the types
+HOMES = podium.homes()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LOADED = """
 import sys, podium

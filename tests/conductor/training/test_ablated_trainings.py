@@ -42,7 +42,7 @@ not_run = "there are none"
 
 
 def ablated(file: Path, out: Path) -> str:
-    command = [sys.executable, "-m", "harness.cli", "ablate", "--file", str(file)]
+    command = [sys.executable, "-m", "podium", "ablate", "--file", str(file)]
     done = subprocess.run(
         [*command, "--out", str(out)],
         env={**os.environ, **QUIET},

@@ -95,7 +95,7 @@ def test_accelerate_reads_every_launch_file(name: str) -> None:
     found: Any = load_config_from_file(str(path))
     assert found.num_machines == 1
     assert found.mixed_precision == "bf16"
-    assert "-m harness.cli train" in path.read_text()
+    assert "-m podium train" in path.read_text()
 
 
 def test_a_configuration_for_a_gpu_is_refused_where_there_is_none() -> None:

@@ -71,7 +71,7 @@ def tiny_config(folder: Path) -> Path:
 
 
 def command(config: Path, out: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "harness.cli", "train", str(config), "--out", str(out), *words]
+    return [sys.executable, "-m", "podium", "train", str(config), "--out", str(out), *words]
 
 
 def begun(config: Path, out: Path, *words: str) -> subprocess.Popen[str]:

@@ -91,7 +91,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def reported(runs: Path, code: Path, out: Path) -> Path:
     """Make the report of some runs with the code in a folder, and return its table."""
-    words = [sys.executable, "-m", "harness.cli", "report", runs, "--out", out]
+    words = [sys.executable, "-m", "podium", "report", runs, "--out", out]
     path = os.pathsep.join(map(str, (code, ROOT)))
     done = subprocess.run(
         words,

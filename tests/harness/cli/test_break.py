@@ -14,7 +14,7 @@ import pytest
 from harness.cli import BROKEN_OFF, STOPPED, ended_at_once
 from tests import ROOT
 
-MODULE = [sys.executable, "-m", "harness.cli"]
+MODULE = [sys.executable, "-m", "podium"]
 RUN = ["run", "--suite", "practice-integer", "--system", "single:abacus", "--limit", "1"]
 
 
