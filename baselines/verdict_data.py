@@ -15,10 +15,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
+from baselines.verdicts import COST, packed_path, packed_verdicts
 from harness.errors import UserError
-from harness.files import DOCUMENT, parse_json, read_limited, read_rows, unpack_gzip
+from harness.files import (
+    DOCUMENT,
+    parse_json,
+    plain_or_packed,
+    read_limited,
+    read_rows,
+    unpack_gzip,
+)
 from harness.learning.matrix import (
     Matrix,
     MatrixCell,
@@ -57,6 +65,7 @@ class VerdictSource:
     read: Callable[[SourceRequest], Matrix]
     path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
     suite: str = ""  # the suite that asks the same questions; empty where there is none, or several
+    needs: str = ""  # what is not in the package, and how it is had
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
@@ -87,23 +96,15 @@ def check_json(model: type[RowT], path: Path) -> RowT:
         raise UserError(f"{path} cannot be read as JSON: {type(error).__name__}.") from None
 
 
-def pin_files(*paths: Path) -> str:
+def pin_files(*paths: Path, fetch: str = "") -> str:
     """Return the names of some files with the heads of their digests; UserError for an absent."""
     found: list[str] = []
     for path in paths:
         if not path.is_file():
-            raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).")
+            way = f": `podium data fetch {fetch}` gets it" if fetch else ""
+            raise UserError(f"There is no file {path}{way} (PODIUM_DATA names another folder).")
         found.append(f"{path.name}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}")
     return ", ".join(found)
-
-
-def _refuse_unknown(
-    cells: Sequence[MatrixCell], asked: Sequence[MatrixQuestion], path: Path, of: str
-) -> None:
-    known = {one.id for one in asked}
-    for cell in cells:
-        if cell.question not in known:
-            raise UserError(f"{path} has no problem {cell.question}{of}.")
 
 
 def _join(asked: dict[str, MatrixQuestion], one: MatrixQuestion, path: Path, earlier: str) -> None:
@@ -112,23 +113,26 @@ def _join(asked: dict[str, MatrixQuestion], one: MatrixQuestion, path: Path, ear
         raise UserError(f"{path}: question {one.id} is another one in {earlier}.")
 
 
-# LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), rounded by it
-# to tenths; texts and contest dates are those of the problems, by id.
-SCORES = "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz"
-LIVECODEBENCH_PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"
+def _with_texts(
+    asked: Sequence[MatrixQuestion], texts: Mapping[str, str], fetch: str
+) -> tuple[list[MatrixQuestion], tuple[str, ...]]:
+    """Return the questions with their texts, and a note where these are not here."""
+    if texts:
+        return [replace(one, text=texts[one.id]) for one in asked], ()
+    note = f"No question texts here, so no router can learn: `podium data fetch {fetch}` gets them."
+    return list(asked), (note,)
 
 
-class _Performance(VerdictRow):
-    question_id: str
-    model: str
-    score: float = Field(alias="pass@1", ge=0, le=100)
+# LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), in tenths.
+LIVECODEBENCH_TEXTS = (
+    "lcb_qwen_xiangww/Qwen2.5-Ins-7B-ZeroShotCoT__Scenario.codegeneration_1_0.2_eval_all.json"
+)
+BOARDS = ("v6", "v5", "v1")
 
 
-class _Board(VerdictRow):
-    performances: tuple[_Performance, ...]
+class LiveCodeBenchProblem(VerdictRow):
+    """A problem as a fork of LiveCodeBench recorded it beside its replies."""
 
-
-class _LiveCodeBenchProblem(VerdictRow):
     question_id: str
     question_title: str
     question_content: str
@@ -136,28 +140,32 @@ class _LiveCodeBenchProblem(VerdictRow):
     contest_date: str
 
 
+class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
+    """All problems of a release."""
+
+
+def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
+    """Return the problems that are in the data folder; none where they are not."""
+    path = plain_or_packed(data / LIVECODEBENCH_TEXTS)
+    return check_json(_Problems, path).root if path.is_file() else ()
+
+
 def read_leaderboard(given: SourceRequest) -> Matrix:
-    """Return LiveCodeBench's matrix; UserError when it or the problems are absent or damaged."""
-    scores, problems = given.data / SCORES, given.data / LIVECODEBENCH_PROBLEMS
-    pin = pin_files(scores, problems)
-    board = check_json(_Board, scores)
-    asked = [
-        MatrixQuestion(
-            row.question_id,
-            f"{row.question_title}\n\n{row.question_content}",
-            "program",
-            date=row.contest_date[:10],
-            group=row.platform,
-        )
-        for row in check_rows(_LiveCodeBenchProblem, problems)
-    ]
-    cells = [MatrixCell(one.question_id, one.model, one.score / 100) for one in board.performances]
-    _refuse_unknown(cells, asked, problems, " of the leaderboard")
-    source = f"LiveCodeBench/livecodebench.github.io, release_v6 leaderboard: {pin}"
+    """Return LiveCodeBench's matrix of a release; UserError for one that is not there."""
+    version = given.path or BOARDS[0]
+    if version not in BOARDS:
+        raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
+    asked, cells = packed_verdicts(f"lcb-leaderboard-{version}")
+    texts = {
+        row.question_id: f"{row.question_title}\n\n{row.question_content}"
+        for row in livecodebench_problems(given.data)
+    }
+    asked, lacking = _with_texts(asked, texts, "lcb-qwen")
+    pin = pin_files(packed_path(f"lcb-leaderboard-{version}"))
+    source = f"LiveCodeBench/livecodebench.github.io, release_{version} leaderboard: {pin}"
     note = "Scores are the leaderboard's pass@1 of 10 draws or fewer; it recorded no costs."
-    return assemble_matrix(
-        MatrixSource("lcb-leaderboard", source, notes=(note,), drawn=10), asked, cells
-    )
+    about = MatrixSource("lcb-leaderboard", source, notes=(note, *lacking), drawn=10)
+    return assemble_matrix(about, asked, cells)
 
 
 # GPQA-Diamond: who was right on which of the 198 questions, by record id and without any text.
@@ -237,15 +245,7 @@ def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
 
 
 # AIME 2025. The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code).
-AIME_REPLIES = "saturn_lighteval/aime25_4models.jsonl.gz"
 AIME_PROBLEMS = "aime25_problems/aime25.jsonl"
-
-
-class _AimeReply(VerdictRow):
-    model: str
-    problem_id: str
-    metric: float = Field(ge=0, le=1)
-    out_tokens: int = Field(ge=0)
 
 
 class _AimeProblem(VerdictRow):
@@ -254,39 +254,48 @@ class _AimeProblem(VerdictRow):
 
 
 def read_aime(given: SourceRequest) -> Matrix:
-    """Return the matrix of four models; UserError when a file is absent or damaged."""
-    replies, problems = given.data / AIME_REPLIES, given.data / AIME_PROBLEMS
-    pin = pin_files(replies, problems)
-    asked = [
-        MatrixQuestion(row.id, row.problem, "integer", group=row.id.rpartition("-")[0])
-        for row in check_rows(_AimeProblem, problems)
-    ]
-    cells = [
-        MatrixCell(row.problem_id, row.model, row.metric, tokens_out=float(row.out_tokens))
-        for row in check_rows(_AimeReply, replies)
-    ]
-    _refuse_unknown(cells, asked, problems, f", which {replies} names")
+    """Return the matrix of four models; UserError when the problems are damaged."""
+    problems = given.data / AIME_PROBLEMS
+    texts = {
+        row.id: row.problem
+        for row in (check_rows(_AimeProblem, problems) if problems.is_file() else ())
+    }
+    asked, cells = packed_verdicts("aime25")
+    asked, lacking = _with_texts(asked, texts, "aime25")
     note = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
-    source = f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin}"
-    return assemble_matrix(MatrixSource("aime25", source, notes=(note,)), asked, cells)
+    source = f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin_files(packed_path('aime25'))}"
+    return assemble_matrix(MatrixSource("aime25", source, notes=(note, *lacking)), asked, cells)
 
 
 # RouterBench (withmartian/routerbench): rows as CSV, `<model>` beside `<model>|total_cost`. The
 # slices in the data folder were cut by RouterDC, which also declared a train and a test file of
 # each. Not taken over: its price table, which divides by ten million; the dollars are its rows'.
 ROUTERBENCH_FOLDER = "routerbench_zs"
-COST = "|total_cost"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 Declared = Literal["", "train", "eval"]
 
 
 def read_routerbench(given: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, of a folder of them, or of a slice of the data folder."""
+    """Return the matrix of a CSV file, of a folder of them, or of a slice, else of all slices.
+
+    A slice that is not in the data folder is that of the package, without texts.
+    """
     paths = _routerbench_paths(given)
-    asked, cells = _routerbench_rows(paths)
+    asked, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
+    notes = () if paths else _with_texts((), {}, "routerbench")[1]
+    if not paths and given.path:
+        asked = [one for one in asked if one.group == given.path.replace("_", "-")]
+        kept = {one.id for one in asked}
+        cells = [cell for cell in cells if cell.question in kept]
+    if not asked:
+        raise UserError(
+            f"There is no RouterBench file {given.path}: name a CSV file, a folder of them, or a "
+            f"slice in {given.data / ROUTERBENCH_FOLDER}."
+        )
     slices = sorted({one.group for one in asked})
-    source = f"withmartian/routerbench, slices of RouterDC: {pin_files(*paths)}"
-    about = MatrixSource(f"routerbench:{','.join(slices)}", source)
+    pin = pin_files(*(paths or [packed_path("routerbench")]))
+    source = f"withmartian/routerbench, slices of RouterDC: {pin}"
+    about = MatrixSource(f"routerbench:{','.join(slices)}", source, notes=notes)
     return assemble_matrix(about, _without_beginnings(asked), cells)
 
 
@@ -301,16 +310,11 @@ def _routerbench_paths(given: SourceRequest) -> list[Path]:
         return [own]
     folder = own if given.path and own.is_dir() else given.data / ROUTERBENCH_FOLDER
     wanted = f"{given.path}_" if given.path and folder != own else ""
-    found = sorted(path for path in folder.glob("*.csv*") if path.name.startswith(wanted))
-    if not found:
-        raise UserError(
-            f"There is no RouterBench file {given.path or folder}: name a CSV file, a folder of "
-            f"them, or a slice in {given.data / ROUTERBENCH_FOLDER}."
-        )
-    return found
+    return sorted(path for path in folder.glob("*.csv*") if path.name.startswith(wanted))
 
 
-def _routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
+def routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
+    """Return what RouterBench's files hold; UserError names the file and line of what is wrong."""
     rows: list[tuple[dict[str, Any], Declared, str]] = []
     for path in paths:
         match = re.fullmatch(r".+_(train|test)\.csv(\.gz)?", path.name)
@@ -386,7 +390,7 @@ def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]
 # passed). Dollars are RouterArena's, at the price table beside its results; its token counts were
 # not checked against a provider (its own threads say so).
 ROUTERARENA_FOLDER = "routerarena_cached"
-ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl.gz", "gemini-2.0-flash-001.jsonl.gz")
+ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl", "gemini-2.0-flash-001.jsonl")
 ROUTERARENA_KINDS: dict[str, Kind] = {"mcq_accuracy": "choice", "code_accuracy": "program"}
 
 
@@ -411,8 +415,9 @@ class _RouterArenaRow(VerdictRow):
 
 def read_routerarena(given: SourceRequest) -> Matrix:
     """Return the matrix of two models; UserError when a file is absent or damaged."""
-    paths = [given.data / ROUTERARENA_FOLDER / name for name in ROUTERARENA_FILES]
-    pin = pin_files(*paths)
+    folder = given.data / ROUTERARENA_FOLDER
+    paths = [plain_or_packed(folder / name) for name in ROUTERARENA_FILES]
+    pin = pin_files(*paths, fetch="routerarena")
     asked: dict[str, MatrixQuestion] = {}
     cells: list[MatrixCell] = []
     below = 0
@@ -531,9 +536,11 @@ def _read_logs(given: SourceRequest) -> Matrix:
 _EVERY = (
     VerdictSource(
         "lcb-leaderboard",
-        "LiveCodeBench v6: 16 models x 1,055 questions, pass@1 of up to 10 draws, contest dates; "
-        "no costs",
+        "LiveCodeBench v6: 16 models x 1,055 questions (v5: 19 x 880, v1: 45 x 400), pass@1 of up "
+        "to 10 draws, contest dates; no costs",
         read_leaderboard,
+        path="[v6, v5 or v1]",
+        needs="texts: podium data fetch lcb-qwen",
         suite="livecodebench",
     ),
     VerdictSource(
@@ -541,12 +548,14 @@ _EVERY = (
         "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no "
         "costs",
         read_gpqa,
+        needs="all: files of the data folder, which nobody publishes as they are",
         suite="gpqa-diamond",
     ),
     VerdictSource(
         "aime25",
         "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
         read_aime,
+        needs="texts: podium data fetch aime25",
         suite="aime25",
     ),
     VerdictSource(
@@ -554,17 +563,20 @@ _EVERY = (
         "RouterBench rows as CSV: 11 models with scores and dollars; the slices arc_challenge "
         "(1,484 questions) and mbpp (427) with a declared split",
         read_routerbench,
+        needs="texts: podium data fetch routerbench",
         path="[SLICE or PATH]",
     ),
     VerdictSource(
         "routerarena",
         "RouterArena: 2 models x 809 mixed questions, 1 draw, tokens and dollars",
         read_routerarena,
+        needs="all: podium data fetch routerarena",
     ),
     VerdictSource(
         "llmrouterbench",
-        "LLMRouterBench result files (not in the data folder): scores, tokens, dollars as found",
+        "LLMRouterBench result files: scores, tokens, dollars as found",
         read_llmrouterbench,
+        needs="all: the unpacked release",
         path="DIR",
     ),
     VerdictSource(

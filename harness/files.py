@@ -383,6 +383,12 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
 
 
+def plain_or_packed(path: Path) -> Path:
+    """Return where a text file is or belongs: by its name, or packed with .gz behind it."""
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if packed.is_file() and not path.is_file() else path
+
+
 def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list[Question]:
     """Return what `made` makes of each row and its place; UserError as `read_rows`, or for none."""
     found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]

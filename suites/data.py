@@ -24,7 +24,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from harness.errors import UserError
-from harness.files import dicts_of_csv, first_line, parse_json, unpack_gzip
+from harness.files import dicts_of_csv, first_line, parse_json, plain_or_packed, unpack_gzip
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
@@ -178,9 +178,7 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
 
 def local_file(source: DataSource, data: str | Path | None = None) -> Path:
     """Return where a source's file is or belongs: by its name, or packed with .gz behind it."""
-    path = data_folder(data) / source.file
-    packed = path.with_name(f"{path.name}.gz")
-    return packed if packed.is_file() and not path.is_file() else path
+    return plain_or_packed(data_folder(data) / source.file)
 
 
 def local_path(name: str, data: str | Path | None = None) -> Path:

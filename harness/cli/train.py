@@ -311,18 +311,19 @@ def route_command(args: argparse.Namespace) -> int:
         from reports.render import aligned
 
         known = SOURCES.values()
-        names = [(f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in known]
-        say("\n".join(aligned([("source", "holds"), *names], left=2)))
+        names = [
+            (f"{one.name}:{one.path}" if one.path else one.name, one.needs, one.holds)
+            for one in known
+        ]
+        say("\n".join(aligned([("source", "not in the package", "holds"), *names], left=3)))
         return 0
-    if args.source is None:
-        raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
     from baselines.route_eval import best_single_worker, evaluate_routers, split_matrix
     from reports.render import refuse_foreign
     from reports.routes import MARKS, route_text, write_route
 
     if args.out:
         refuse_foreign(args.out, MARKS)  # before anything is computed
-    matrix = whole_matrix(args.source, args.data)
+    matrix = whole_matrix(args.source or "lcb-leaderboard", args.data)
     sides = {asked.split for asked in matrix.questions}
     how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
     split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)

@@ -1,5 +1,6 @@
 """Recorded verdicts become matrices: real files give the figures that are known of them."""
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import EPOCHS, SOURCES, VERDICTS, SourceRequest, read_matrix
+from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, read_matrix
+from baselines.verdict_packing import PACKED
+from baselines.verdicts import pack_verdicts, packed_path
 from harness.errors import UserError
 from harness.learning.matrix import (
     Matrix,
@@ -35,6 +38,41 @@ def best(matrix: Matrix) -> tuple[str, float]:
 
 def oracle(matrix: Matrix) -> float:
     return round(100 * float(matrix.scores.max(axis=1).mean()), 1)
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_the_figures_of_the_package_are_those_of_the_originals_and_hold_no_text(name: str) -> None:
+    content = gzip.decompress(packed_path(name).read_bytes())
+    longest = max(
+        len(cell) for row in csv.reader(content.decode().splitlines()[1:]) for cell in row
+    )
+    assert longest < 40
+    try:
+        made = pack_verdicts(*PACKED[name](data_folder()))
+    except (UserError, OSError) as error:
+        pytest.skip(str(error))
+    assert made == content
+
+
+@pytest.mark.parametrize(
+    ("named", "shape", "top"),
+    [
+        ("lcb-leaderboard", (1055, 16), 93.9),
+        ("lcb-leaderboard:v5", (880, 19), 88.5),
+        ("lcb-leaderboard:v1", (400, 45), 63.3),
+        ("aime25", (30, 4), 50.0),
+        ("routerbench:mbpp", (427, 11), 86.7),
+        ("routerbench", (1911, 11), 96.0),
+    ],
+)
+def test_a_source_of_the_package_needs_no_data_and_says_how_texts_are_had(
+    named: str, shape: tuple[int, int], top: float, tmp_path: Path
+) -> None:
+    matrix = read_matrix(named, SourceRequest(tmp_path))
+    assert matrix.scores.shape == shape
+    assert oracle(matrix.whole()) == top
+    assert {asked.text for asked in matrix.questions} == {""}
+    assert "`podium data fetch " in matrix.notes[-1]
 
 
 def test_the_leaderboard_has_its_known_best_single_and_oracle() -> None:
@@ -119,11 +157,9 @@ def test_routerarena_has_two_models_with_tokens_and_dollars() -> None:
         pytest.param("llmrouterbench", "There is no directory", id="no-directory"),
         pytest.param("logs", "Name the directory", id="no-logs"),
         pytest.param("routerbench:hellaswag", "no RouterBench file", id="slice"),
-        *(
-            pytest.param(name, "There is no", id=f"absent-{name}")
-            for name, source in SOURCES.items()
-            if not source.path
-        ),
+        pytest.param("lcb-leaderboard:v2", "there are: v6, v5, v1", id="release"),
+        pytest.param("gpqa-verdicts", "There is no", id="absent-gpqa"),
+        pytest.param("routerarena", "`podium data fetch routerarena` gets it", id="absent-arena"),
     ],
 )
 def test_a_source_that_is_not_here_is_refused(tmp_path: Path, named: str, said: str) -> None:

@@ -16,7 +16,18 @@ needs_gpqa = pytest.mark.skipif(not GPQA, reason="GPQA's verdicts are absent; se
 
 def test_sources_are_listed_with_what_they_hold(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["route", "--list"]) == 0
-    assert "16 models x 1,055 questions" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "16 models x 1,055 questions" in said
+    assert "texts: podium data fetch lcb-qwen" in said
+
+
+def test_without_a_source_and_without_data_the_leaderboard_of_the_package_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["route", "--data", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "oracle-router 93.9 " in said
+    assert "No question texts here, so no router can learn: `podium data fetch lcb-qwen`" in said
 
 
 @needs_aime
@@ -39,7 +50,6 @@ def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        pytest.param([], "Name a source", id="no-source"),
         pytest.param(["nobody"], "There is no source 'nobody'", id="source"),
         pytest.param(["aime25", "--router", "x"], "There is no router 'x'", id="router"),
         pytest.param(["aime25", "--embedder", "x"], "There is no embedder 'x'", id="embedder"),

@@ -1,0 +1,54 @@
+"""Figures that come with the package: ids, scores, dollars and tokens, and nobody's text.
+
+Whence they are stands in PROVENANCE.toml; `python -m baselines.verdict_packing DATA` makes them.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.files import read_rows
+from harness.learning.matrix import MatrixCell, MatrixQuestion
+
+COST, TOKENS = "|total_cost", "|tokens_out"
+FIGURES = (("", "score"), (COST, "usd"), (TOKENS, "tokens_out"))
+"""What stands behind a model's name in the head of a column, and the field of a cell."""
+ABOUT = ("id", "kind", "date", "group", "split")
+
+
+def packed_path(name: str) -> Path:
+    """Return where the figures of a source are."""
+    return Path(__file__).parent / f"{name}.csv.gz"
+
+
+def packed_verdicts(name: str) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
+    """Return the questions, without texts, and the verdicts of a source."""
+    asked, cells = list[MatrixQuestion](), list[MatrixCell]()
+    for _, row in read_rows(packed_path(name)):
+        one = MatrixQuestion(text="", **{key: row[key] for key in ABOUT})
+        asked.append(one)
+        for model in row:
+            if model not in ABOUT and "|" not in model:
+                found = (row.get(model + what) for what, _ in FIGURES)
+                figures = [float(figure) if figure else None for figure in found]
+                cells.append(MatrixCell(one.id, model, *figures))
+    return asked, cells
+
+
+def pack_verdicts(asked: Sequence[MatrixQuestion], cells: Sequence[MatrixCell]) -> bytes:
+    """Return the figures alone as CSV: a row a question, and a column a model and figure."""
+    models = dict.fromkeys(cell.worker for cell in cells)
+    known = {
+        what: {(cell.question, cell.worker): getattr(cell, name) for cell in cells}
+        for what, name in FIGURES
+        if any(getattr(cell, name) is not None for cell in cells)
+    }
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*ABOUT, *(model + what for model in models for what in known)])
+    for one in asked:
+        found = (figures.get((one.id, model)) for model in models for figures in known.values())
+        row = ("" if one is None else repr(one).removesuffix(".0") for one in found)
+        writer.writerow([*(getattr(one, name) for name in ABOUT), *row])
+    return out.getvalue().encode()
