@@ -4,6 +4,8 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests import ROOT
 from tests.installed import PACKAGES, Installed
 
@@ -39,15 +41,32 @@ def test_the_wheel_holds_nothing_but_its_packages(podium_wheel: Installed) -> No
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
 
 
-def test_all_packages_come_from_the_installed_distribution(
+def test_all_packages_come_from_the_installed_distribution_beside_a_users_own(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
+    for name in PACKAGES[1:]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
     done = podium_wheel.run(podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *PACKAGES, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == dict.fromkeys(PACKAGES, True)
 
 
-def test_the_console_script_says_what_it_can_do(podium_wheel: Installed, tmp_path: Path) -> None:
-    done = podium_wheel.run("podium", "--help", cwd=tmp_path)
+@pytest.mark.parametrize("start", ["podium", "python -m podium"])
+def test_both_ways_to_start_say_what_it_can_do(
+    start: str, podium_wheel: Installed, tmp_path: Path
+) -> None:
+    done = podium_wheel.run(*start.split(), "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "usage: podium" in done.stdout
+
+
+def test_the_demo_runs_in_an_empty_folder_without_data(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    nobody = ("env", "-u", "PODIUM_DATA", f"HOME={tmp_path}", "podium", "demo", "--limit", "1")
+    done = podium_wheel.run(*nobody, cwd=tmp_path, timeout_s=600)
+    assert done.returncode == 0, done.stderr
+    (said,) = [line for line in done.stdout.splitlines() if line.startswith("AIME25")]
+    assert "left out" in said
+    assert (tmp_path / "demo" / "report" / "table.md").is_file()
