@@ -28,6 +28,7 @@ def promised() -> list[list[str]]:
     return [[line.removeprefix("$ ") for line in block.splitlines()] for block in blocks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commands", promised(), ids=lambda block: block[0])
 def test_a_block_of_commands_in_the_readme_runs(
     commands: list[str], podium_wheel: Installed, tmp_path: Path

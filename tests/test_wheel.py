@@ -4,8 +4,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests import ROOT
 from tests.installed import PACKAGES, Installed
+
+pytestmark = pytest.mark.slow
 
 WHERE_IT_COMES_FROM = """
 import importlib, json, sys

@@ -71,6 +71,7 @@ def test_a_line_that_a_full_disk_takes_in_part_is_taken_back_and_refused_by_name
     assert (chain.faults, chain.lines) == ((), 1 + written + 1), "the line after it holds as well"
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_says_which_file_and_audits_clean_once_it_is_resumed(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,8 @@ from sandbox import Box, Program, ProgramOutcome
 from sandbox.box import decode
 from tests.sandbox.boxes import TIGHT, run
 
+pytestmark = pytest.mark.slow
+
 
 def called(box: Box, source: str, *inputs: object) -> list[ProgramOutcome]:
     """Call `f` of a source once per list of arguments."""

@@ -18,6 +18,7 @@ from tests.sandbox.boxes import DOCKER, TIGHT, needs, run
 from tests.sandbox.second_engine import Engine, possible, second_engine
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.docker,
     # docker 7.2 leaves a socket to the garbage collector when an engine refuses the connection
     pytest.mark.filterwarnings(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import pytest
 
 from harness.records import Grade, Question
 from harness.rewards.client import RewardClient
@@ -19,6 +20,8 @@ from suites import SUITES
 from tests.harness.rewards.service import listening, post, service_of, train
 from tests.harness.toy_run import Toy
 from tests.suites.gold import gold_reply
+
+pytestmark = pytest.mark.slow
 
 INTEGER, CODE = SUITES["practice-integer"], SUITES["practice-code"]
 
