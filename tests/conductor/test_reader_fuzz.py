@@ -22,6 +22,7 @@ def test_mutated_plans_are_read_or_refused_with_a_reason(texts: int) -> None:
     assert min(tally[kind] for kind in ("plan", "forgiven", "keep", "malformed")) > texts // 100
 
 
+@pytest.mark.slow
 def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_audits() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.conductor.watched_reading", "5000"],

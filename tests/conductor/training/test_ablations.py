@@ -27,6 +27,7 @@ SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
 
 
+@pytest.mark.slow
 def test_every_shipped_ablation_is_a_configuration_and_differs_from_the_reference() -> None:
     reference = SHIPPED.reference.training_config(0)
     for one in SHIPPED.rows:

@@ -226,6 +226,7 @@ def started(url: str, path: Path) -> subprocess.Popen[bytes]:
     raise AssertionError("the download did not start")
 
 
+@pytest.mark.slow
 def test_a_break_leaves_no_half_file(tmp_path: Path) -> None:
     with hosting(Host(CONTENT, sent=9000, stalls=True)) as url:
         process = started(url, tmp_path / "x.zip")
@@ -234,6 +235,7 @@ def test_a_break_leaves_no_half_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_next_download_starts_anew_and_two_at_once_are_refused(
     tmp_path: Path,
 ) -> None:
