@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from harness.errors import UserError
 from reports.report import Report, write_report
@@ -17,6 +18,10 @@ from tests.sandbox.boxes import any_box, docker_box, isolating, opened, subproce
 
 # Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# Nothing is judged by the clock on the wall, by hypothesis neither.
+settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("podium")
 
 collect_ignore = ["benchmarks"]
 """Programs that measure; each says how it is run."""
@@ -52,13 +57,13 @@ __all__ = [
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs a container engine, and begin with what takes longest."""
+    """Mark as slow what needs a box that isolates, and begin with what takes longest."""
 
     def place(item: pytest.Item) -> int:
         return next((n for n, at in enumerate(LONGEST) if item.nodeid.startswith(at)), len(LONGEST))
 
     for item in items:
-        if item.get_closest_marker("docker"):
+        if item.get_closest_marker("docker") or "bwrap" in item.nodeid:
             item.add_marker("slow")
     items.sort(key=place)
 

@@ -58,6 +58,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[i
     return folder, [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(SIZES)), ids=[str(size) for size in SIZES])
 def test_a_line_that_a_full_disk_takes_in_part_is_taken_back_and_refused_by_name(
     at: int, refused: tuple[Path, list[list[int]]]

@@ -468,6 +468,7 @@ def test_a_process_that_was_killed_is_replaced() -> None:
     workers.end()
 
 
+@pytest.mark.slow
 def test_threads_share_as_many_processes_as_are_allowed() -> None:
     workers = MathVerifyPool(2)
     lines = [b'{"pairs": [["%d", "x+%d-x", 6]]}\n' % (n, n % 7) for n in range(40)]

@@ -240,6 +240,7 @@ def test_gold_is_right_for_every_question_at_hand(name: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READ)
 def test_the_question_itself_is_no_answer(name: str) -> None:
     suite = SUITES[name]

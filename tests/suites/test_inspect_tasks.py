@@ -109,6 +109,7 @@ def test_a_sandbox_without_the_suites_packages_is_refused(tmp_path: Path) -> Non
     assert asked == []
 
 
+@pytest.mark.slow
 def test_inspects_local_sandbox_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
     log, asked = sat(practice_code(limit=1), tmp_path, sandbox="local")
     assert log.error

@@ -150,6 +150,7 @@ def test_a_training_folder_says_what_its_sampled_plans_said(tmp_path: Path) -> N
         said_in_training(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[AblationRuns]) -> None:
     rows = {(row.ablation, row.suite): row for row in ablation_rows(variants, "unablated")}
     whole, weak = rows["unablated", "all"], rows["weak", "all"]

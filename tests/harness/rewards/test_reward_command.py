@@ -191,6 +191,7 @@ def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
     assert (out, error, code) == ("Stopped. 2 rewards: 2 scored; $0 spent.\n", "", 0)
 
 
+@pytest.mark.slow
 def test_it_can_be_stopped_as_soon_as_it_says_that_it_serves() -> None:
     with started("--suite", INTEGER.name, "--limit", "1") as running:
         out, error, code = running.stopped(signal.SIGTERM)
