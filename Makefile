@@ -9,9 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 OUT ?= demo
 ARGS ?=
-# Processes that test side by side, as in JOBS=2; a file of tests stays in one. The tests of boxes want the
-# machine for themselves, so all run in this process unless told otherwise.
-JOBS ?= 0
+# Processes that test side by side; a file of tests stays in one.
+JOBS ?= $(shell nproc)
 
 BIN := $(VENV)/bin
 PACKAGES := podium harness suites baselines conductor sandbox reports
@@ -22,6 +21,9 @@ DIGEST := $(shell find $(SOURCES) -type f -not -name '*.pyc' -print0 | sort -z |
 	| sha256sum | cut -c 1-16)
 INSTALLED := $(VENV)/installed-$(DIGEST)
 INSTALLED_DEV := $(VENV)/installed-dev-$(DIGEST)
+
+# A test starts many processes: none should compile what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Recorded replies and data sets live beside the checkout; an explicit PODIUM_DATA wins.
 ifneq ($(wildcard ../shared/data),)
@@ -36,12 +38,18 @@ help: ## List the commands
 demo: $(INSTALLED) ## Compare every kind of system, with no key, no GPU and no network
 	$(BIN)/podium demo --out $(OUT)
 
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
-test: $(INSTALLED_DEV) ## Run the tests; pick some with ARGS="-k ledger"
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+test: $(INSTALLED_DEV) ## Run all tests but the slow ones; pick some with ARGS="-k ledger"
+	$(PYTEST) -m "not slow" $(ARGS)
+
+.PHONY: test-all
+test-all: $(INSTALLED_DEV) ## Run all tests: also kills, load, containers, trainers and installed wheels
+	$(PYTEST) $(ARGS)
 
 .PHONY: check
-check: lint types layers test ## Run all that CI runs: format, lint, types, layers, tests
+check: lint types layers test-all ## Run all that CI runs: format, lint, types, layers, tests
 
 .PHONY: lint
 lint: $(INSTALLED_DEV) ## Check format and lint

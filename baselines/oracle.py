@@ -8,6 +8,7 @@ recorded reply exists nothing but the realised maximum can be had, and it is lab
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import permutations
 from math import sqrt
 from pathlib import Path
@@ -272,6 +273,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
     choices = read_plans(path) if path.is_file() else {}
     missing = [question for question in questions if question.id not in choices]
 
+    @cache  # every question's draws have the same seeds
     def pool(seed: int) -> Pool:
         return Pool(models=pool_models(spec, seed), spec=spec)
 

@@ -4,7 +4,7 @@ The same logs give the same bytes. Files that a report did not write are never o
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -25,15 +25,13 @@ from reports.published import published_text
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-Counts = NDArray[np.int64]
-"""`InspectTokens` that are added and subtracted: (4,)."""
+Counts = NDArray[np.int64]  # `InspectTokens` that are added and subtracted: (4,)
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Counts]
-"""A cause, and Inspect's tokens less the table's."""
+Gap = tuple[Cause, Counts]  # a cause, and Inspect's tokens less the table's
 
 
 def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
@@ -138,8 +136,7 @@ MARKS = {
 """By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
-SMALL = 0.01
-"""Below this an estimate keeps six significant digits."""
+SMALL = 0.01  # below this an estimate keeps six significant digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +174,14 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     render.refuse_foreign(out, MARKS)
+    found, writers = report_of(dirs, wanted)
+    return replace(found, files=render.write_files(out, writers))
+
+
+def report_of(
+    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS
+) -> tuple[Report, dict[str, render.Writer]]:
+    """Return the same report without files, and what writes each of them."""
     system_runs, foreign = load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
@@ -192,7 +197,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
         "table.json": render.text_file(render.as_json(_data(shown, skipped))),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, render.write_files(out, writers), skipped, _selection(system_runs), wanted)
+    return Report(shown, (), skipped, _selection(system_runs), wanted), writers
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from harness.errors import UserError
 from reports.report import Report, write_report
@@ -18,6 +19,28 @@ from tests.sandbox.boxes import any_box, docker_box, isolating, opened, subproce
 # Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+# Nothing is judged by the clock on the wall, by hypothesis neither.
+settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("podium")
+
+collect_ignore = ["benchmarks"]
+"""Programs that measure; each says how it is run."""
+
+LONGEST = (
+    "tests/sandbox/test_attacks.py",
+    "tests/conductor/training",
+    "tests/harness/rewards/test_trainers.py",
+    "tests/baselines/test_frameworks.py",
+    "tests/suites/test_mbpp.py",
+    "tests/harness/run/test_kill.py",
+    "tests/harness/rehearsal/test_regimes.py",
+    "tests/test_readme.py",
+    "tests/test_registry.py",
+    "tests/harness/run/test_learning_resumed.py",
+    "tests/sandbox",
+)
+"""What takes longest, begun first, so that no process is left with it alone at the end."""
+
 __all__ = [
     "any_box",
     "clean",
@@ -30,6 +53,19 @@ __all__ = [
     "subprocess_box",
     "unanswered",
 ]
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what needs a box that isolates, and begin with what takes longest."""
+
+    def place(item: pytest.Item) -> int:
+        return next((n for n, at in enumerate(LONGEST) if item.nodeid.startswith(at)), len(LONGEST))
+
+    for item in items:
+        if item.get_closest_marker("docker") or "bwrap" in item.nodeid:
+            item.add_marker("slow")
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

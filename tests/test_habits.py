@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -31,6 +32,7 @@ print(len(names), *sorted(m for m in sys.modules if m.split(".")[0] in banned an
 """
 
 
+@cache
 def product() -> dict[str, Path]:
     """Return the file of every module of ours, by its dotted name."""
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -42,6 +44,7 @@ def modules() -> list[str]:
     return sorted(product())
 
 
+@cache
 def trees() -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text()) for name, path in product().items()}
 
@@ -89,6 +92,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) == len(parsed)  # raises CycleError
 
 
+@pytest.mark.slow
 def test_all_but_the_training_files_import_where_there_is_no_torch(tmp_path: Path) -> None:
     names = [name for name in modules() if name not in may_import_torch()]
     done = subprocess.run(

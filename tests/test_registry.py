@@ -15,6 +15,8 @@ from suites import SUITES
 from tests import ROOT
 from tests.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
 PROVIDERS = ("conductor/embedded", "harness/fugu", "harness/recorded", "harness/rehearsal")

@@ -9,6 +9,8 @@ import pytest
 from tests import ROOT
 from tests.installed import PACKAGES, Installed
 
+pytestmark = pytest.mark.slow
+
 WHERE_IT_COMES_FROM = """
 import importlib, json, sys
 from importlib.metadata import distribution

@@ -108,6 +108,7 @@ def test_an_old_run_resumes_with_an_old_pool_file_and_asks_nothing_again(
     assert contents(run) == before
 
 
+@pytest.mark.slow
 def test_an_old_run_grows_by_a_question_and_keeps_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """The commands that ask models and report what they said: run, report, power, demo, record."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
@@ -38,7 +39,7 @@ def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
     first = args.dirs[0]
     out = args.out or (first.parent if first.is_file() else first) / "report"
-    if getattr(args, "targets", False):  # which a demo does not know
+    if args.targets:
         from reports.targets import write_targets
 
         text, files = write_targets(args.dirs, out)
@@ -54,12 +55,17 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def demo_command(args: argparse.Namespace) -> int:
-    """Run the demo and report on it; return 0."""
+    """Run the demo, print each suite's table when it is done, and report on all; return 0."""
     from harness.run.demo import demo
+    from reports.report import report_of, write_report
 
-    dirs = demo(args.out, whole_catalogue(), controls(), questions=args.limit)
-    args.dirs, args.out = dirs, args.out / "report"
-    return report_command(args)
+    def show(folder: Path) -> None:
+        say(f"{report_of([folder])[0].text}\n")
+
+    dirs = demo(args.out, whole_catalogue(), controls(), args.limit, show)
+    files = write_report(dirs, args.out / "report").files
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
+    return 0
 
 
 def record_command(args: argparse.Namespace) -> int:

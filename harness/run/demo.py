@@ -3,11 +3,13 @@
 No key, no GPU, no network: our own programs answer, or recorded replies of real models.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import UserError, WorkerError
 from harness.pool_config import read_pool
-from harness.run.catalogue import ANY_SINGLE, Catalogue, RunRequest
+from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.evaluate import Controls
 from harness.run.run import run
 from harness.run.systems import default_systems, moved_graders, why_unfit
@@ -34,27 +36,53 @@ SELECTION = 20
 """Train questions per worker and suite; `podium run` takes more, the demo has two minutes."""
 
 
-def demo(out: Path, catalogue: Catalogue, controls: Controls, questions: int) -> list[Path]:
-    """Run the demo below `out` and return its log directories; the same call resumes it."""
-    practice = RunRequest(
-        suites=PRACTICE,
-        systems=(*SYSTEMS, *released(catalogue)),
-        pool="rehearsal",
-        log_dir=out / "practice",
-        limit=questions,
-        selection_limit=SELECTION,
-    )
-    for line in moved_graders(practice.systems, catalogue):
+def demo(
+    out: Path,
+    catalogue: Catalogue,
+    controls: Controls,
+    questions: int,
+    show: Callable[[Path], None],
+) -> list[Path]:
+    """Run the demo below `out` and return its log directories; the same call resumes it.
+
+    `show` gets the directory of every suite as soon as it is done: the quickest goes first.
+    """
+    systems = (*SYSTEMS, *released(catalogue))
+    for line in moved_graders(systems, catalogue):
         say(line)
+    controls = replace(controls, log_realtime=False)  # no call here is paid for
+    dirs, left_out = [out / "practice"], not_run(systems, catalogue)
     recorded = RunRequest(suites=("aime25",), systems=(), pool=RECORDED, log_dir=out / "aime25")
-    _run(practice, catalogue, controls)
     try:
         _run(recorded, catalogue, controls)
     except UserError as error:
-        say(f"AIME25 on recorded replies is left out: {error}")
-        return [practice.log_dir]
-    say(_left_out(recorded, catalogue))
-    return [practice.log_dir, recorded.log_dir]
+        left_out = f"{left_out} AIME25 on recorded replies did not run: {error}"
+    else:
+        show(recorded.log_dir)
+        dirs.append(recorded.log_dir)
+    for suite in PRACTICE:
+        practice = RunRequest(
+            suites=(suite,),
+            systems=systems,
+            pool="rehearsal",
+            log_dir=dirs[0] / suite,
+            limit=questions,
+            selection_limit=SELECTION,
+        )
+        _run(practice, catalogue, controls)
+        show(practice.log_dir)
+    say(left_out)
+    return dirs
+
+
+def not_run(systems: Sequence[str], catalogue: Catalogue) -> str:
+    """Return, in a sentence, what the demo leaves out."""
+    more = len([name for name in catalogue.systems if name not in systems])
+    able = [name for name in default_systems(catalogue, read_pool(RECORDED)) if ":" not in name]
+    return (
+        f"Not run: {more} further systems (`podium systems` lists them); on AIME25 all but single "
+        f"workers, {', '.join(able)}, because a recorded reply answers no other request."
+    )
 
 
 def released(catalogue: Catalogue) -> tuple[str, ...]:
@@ -67,12 +95,3 @@ def released(catalogue: Catalogue) -> tuple[str, ...]:
 def _run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
     if not (outcome := run(request, catalogue, controls)).finished:
         raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
-
-
-def _left_out(request: RunRequest, catalogue: Catalogue) -> str:
-    spec = read_pool(request.pool)
-    ran = {ANY_SINGLE, *default_systems(catalogue, spec)}
-    left = [name for name in catalogue.systems if name not in ran]
-    why = why_unfit(left[0], catalogue, spec) if left else None
-    others = f" (nor can {', '.join(left[1:])})" if left[1:] else ""
-    return f"AIME25: {why}{others}" if why else "AIME25: every system ran."

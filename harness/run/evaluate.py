@@ -70,6 +70,8 @@ class Controls:
     """Called when questions of an `eval` split are about to be asked, to write it down."""
     bare: BareText = whole_text
     """What a question asks, without its suite's instruction: how a question is known again."""
+    log_realtime: bool = True
+    """Whether Inspect's log has a call before its question is answered; free replies need not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def run_entries(
     line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
         with line as progress, run_context(spend=meter, progress=progress):
-            logs = _eval_set(tasks, models, log_dir, experiment.limit, job.request.display)
+            logs = _eval_set(job, tasks, models, log_dir, experiment.limit)
     finally:
         for journal in journals:
             journal.close()
@@ -160,8 +162,9 @@ def run_entries(
 
 
 def _eval_set(
-    tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None, display: str
+    job: Job, tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None
 ) -> Sequence[EvalLog]:
+    display = job.request.display
     try:
         with _without_a_false_alarm():
             # Inspect leaves a set's roles and settings behind in its caller's context.
@@ -177,6 +180,7 @@ def _eval_set(
                 continue_on_fail=True,
                 retry_cleanup=False,
                 log_buffer=1,
+                log_realtime=job.controls.log_realtime,
                 log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
                 log_model_api=True,  # a provider's own usage, of every call
                 ctl_server=False,

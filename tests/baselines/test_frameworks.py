@@ -25,10 +25,13 @@ from tests.installed import build_wheel
 from tests.providers import serve
 from tests.sandbox.boxes import BWRAP, missing
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PODIUM_FRAMEWORKS"),
-    reason="downloads 1.3 GB of frameworks; make frameworks, or PODIUM_FRAMEWORKS=1, runs it",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.environ.get("PODIUM_FRAMEWORKS"),
+        reason="downloads 1.3 GB of frameworks; make frameworks, or PODIUM_FRAMEWORKS=1, runs it",
+    ),
+]
 
 SCRIPTS = Path(__file__).parent / "frameworks"
 NATIVE = "planner-executor-verifier"

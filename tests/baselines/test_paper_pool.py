@@ -199,6 +199,7 @@ def is_priced_by_the_book(found: Sat) -> None:
     assert len(found.bill.lines) == sum(not one.model.startswith("embedded/") for one in found.rows)
 
 
+@pytest.mark.slow
 def test_every_row_stands_on_exams_in_words(worded: Sat) -> None:
     stands(worded, ("aime25", "gpqa-diamond"))
 

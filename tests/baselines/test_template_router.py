@@ -1,6 +1,6 @@
 """What tries say of templates, and which one is then chosen for a question."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,9 +15,10 @@ from baselines.template_router import (
 )
 from conductor.plan_format import PlanFormat, restrict_plan
 from harness.errors import UserError
-from harness.learning.fit import Round, TrainingBudget, TrialResult
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.records import Question
 from harness.run.forecast import counted_all
+from harness.system import System
 from harness.workflow import Step, Workflow
 
 CREW = ("ada", "bob", "cyd", "dot")
@@ -56,9 +57,25 @@ def learn(
     return done, rounds
 
 
-DONE, ROUNDS = learn({"river": "ada", "prime": "bob"})
-LEARNED = TemplateExplorer().learnt(TASK, DONE)
-SYSTEM = template_system(LEARNED)
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What was tried, and what it taught."""
+
+    done: list[list[TrialResult]]
+    rounds: list[Round]
+
+    def learnt(self) -> Artifact:
+        return TemplateExplorer().learnt(TASK, self.done)
+
+
+@pytest.fixture(scope="module")
+def taught() -> Taught:
+    return Taught(*learn({"river": "ada", "prime": "bob"}))
+
+
+@pytest.fixture(scope="module")
+def system(taught: Taught) -> System:
+    return template_system(taught.learnt())
 
 
 def test_eight_workers_make_464_templates_and_each_has_one_shape() -> None:
@@ -82,26 +99,26 @@ def test_a_template_nobody_tried_is_expected_to_do_what_its_workers_do_elsewhere
     assert found[good].min() > found[bad].max()
 
 
-def test_each_kind_of_question_gets_the_template_that_suits_it() -> None:
+def test_each_kind_of_question_gets_the_template_that_suits_it(system: System) -> None:
     new = Question("x", "How long is the river 99 in the valley?", "integer")
     other = Question("y", "Count primes and divisors", "integer")
-    river, prime = (counted_all(SYSTEM, [(one, 1)], CREW)[0][-1] for one in (new, other))
+    river, prime = (counted_all(system, [(one, 1)], CREW)[0][-1] for one in (new, other))
     assert (river.worker, prime.worker) == ("ada", "bob")
 
 
-def test_rounds_stay_within_the_budget_and_use_most_of_it() -> None:
-    spent = sum(one.calls for tries in DONE for one in tries)
+def test_rounds_stay_within_the_budget_and_use_most_of_it(taught: Taught) -> None:
+    spent = sum(one.calls for tries in taught.done for one in tries)
     assert 500 <= spent <= 600
-    assert len(ROUNDS) == 6
-    for made in ROUNDS:
+    assert len(taught.rounds) == 6
+    for made in taught.rounds:
         asked = TASK.questions[made.first : made.first + made.questions]
         assert set(made.args["tries"]) == {one.id for one in asked}
         assert all(len(tries) == made.epochs for tries in made.args["tries"].values())
 
 
-def test_the_same_tries_teach_the_same_bytes() -> None:
-    assert TemplateExplorer().learnt(TASK, DONE).sha256 == LEARNED.sha256
-    assert learn({"river": "ada", "prime": "bob"})[0] == DONE
+def test_the_same_tries_teach_the_same_bytes(taught: Taught) -> None:
+    assert taught.learnt().sha256 == taught.learnt().sha256
+    assert learn({"river": "ada", "prime": "bob"})[0] == taught.done
 
 
 def test_a_budget_without_a_single_try_teaches_nothing() -> None:
@@ -114,14 +131,14 @@ def test_an_exam_that_must_not_be_published_teaches_it_nothing() -> None:
         TemplateExplorer().next_round(replace(TASK, publishable=False), [])
 
 
-def test_a_question_that_taught_is_refused() -> None:
+def test_a_question_that_taught_is_refused(system: System) -> None:
     with pytest.raises(UserError, match="template-router was taught by river-0"):
-        counted_all(SYSTEM, [(RIVERS[0], 1)], CREW)[0]
+        counted_all(system, [(RIVERS[0], 1)], CREW)[0]
 
 
-def test_another_pool_is_refused() -> None:
+def test_another_pool_is_refused(system: System) -> None:
     with pytest.raises(UserError, match="that this pool lacks"):
-        counted_all(SYSTEM, [(RIVERS[0], 1)], ("ada", "bob"))[0]
+        counted_all(system, [(RIVERS[0], 1)], ("ada", "bob"))[0]
 
 
 def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:

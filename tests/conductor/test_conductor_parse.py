@@ -196,6 +196,6 @@ def test_any_text_is_a_workflow_that_can_run_or_malformed_with_a_reason(text: st
     ],
 )
 def test_hostile_text_is_answered_quickly(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     parse_lists(text, WORKERS)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20

@@ -210,6 +210,7 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
     assert equal == 16
 
 
+@pytest.mark.slow
 def test_every_plan_on_pools_of_2_to_12_workers_can_be_run(model: Model) -> None:
     before, sizes = 0, set[int]()
     for number in (*range(2, 44, 4), *range(3, 44, 8)):
@@ -246,6 +247,7 @@ async def asked_whom(cards: Sequence[str], asked: Sequence[Question], model: Mod
 UNKNOWN = (WRITTEN[0], *WRITTEN[2:6])
 
 
+@pytest.mark.slow
 def test_workers_whose_cards_it_does_not_know_are_asked_evenly(model: Model) -> None:
     found = anyio.run(asked_whom, UNKNOWN, practice(25), model)
     share = found.total() / len(UNKNOWN)

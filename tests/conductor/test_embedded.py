@@ -282,6 +282,7 @@ print(said, heavy)
 """
 
 
+@pytest.mark.slow
 def test_decoding_loads_no_torch(tmp_path: Path) -> None:
     folder = parrot(tmp_path, "model_id = [0]")
     done = subprocess.run(

@@ -190,6 +190,7 @@ anyio.run(score)
 """
 
 
+@pytest.mark.slow
 def test_replies_that_came_before_kill_9_are_not_asked_for_again(tmp_path: Path) -> None:
     pool = toy_pool(tmp_path / "run")
     said = [sys.executable, "-c", SYSTEM_RUN, str(ROOT)]

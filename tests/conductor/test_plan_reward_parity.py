@@ -122,6 +122,7 @@ def test_so_is_a_plan_in_the_columns_of_rlpr(tmp_path: Path) -> None:
 RUN = [name for name, suite in SUITES.items() if suite.needs_box and suite.image == IMAGE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_a_plan_for_a_program_is_worth_what_the_exam_gives_it(
     name: str, subprocess_box: Box, tmp_path: Path
@@ -130,6 +131,7 @@ def test_a_plan_for_a_program_is_worth_what_the_exam_gives_it(
     agree(suite, questions[:1], subprocess_box, tmp_path)
 
 
+@pytest.mark.slow
 def test_so_is_a_plan_for_a_program_of_livecodebench(subprocess_box: Box, tmp_path: Path) -> None:
     suite = livecodebench(tmp_path, row())
     agree(suite, suite.load()[:1], subprocess_box, tmp_path)

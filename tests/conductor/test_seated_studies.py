@@ -49,6 +49,7 @@ def test_a_run_of_its_exam_is_refused_before_a_call(
     assert not (tmp_path / "logs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["taught", "validated"])
 def test_inspect_alone_refuses_a_studied_question_when_it_is_asked(
     part: str, folder: Path, tmp_path: Path

@@ -21,10 +21,13 @@ from conductor.checkpoint import checkpoint_folder
 from tests import ROOT
 from tests.conductor.toy_checkpoint import Sizes, speaker
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PODIUM_SERVING"),
-    reason="downloads vLLM for CPUs, about 1 GB; make serving, or PODIUM_SERVING=1, runs it",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.environ.get("PODIUM_SERVING"),
+        reason="downloads vLLM for CPUs, about 1 GB; make serving, or PODIUM_SERVING=1, runs it",
+    ),
+]
 
 PARITY = Path(__file__).parent / "serving_parity.py"
 SERVER = "vllm.entrypoints.openai.api_server"

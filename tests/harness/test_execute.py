@@ -1,6 +1,5 @@
 """The executor and the pool, over a real provider whose replies take time, fail or hang."""
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -107,15 +106,11 @@ def answer(workflow: Workflow, pool: Pool, budget: Budget | None = None) -> Answ
     return run(lambda: execute(workflow, QUESTION, pool, budget))
 
 
-def test_the_wall_time_of_a_workflow_is_its_critical_path() -> None:
-    pool = timed_pool(Traffic(), a=(0.6, "a"), b=(0.6, "b"), c=(0.6, "c"), d=(0.6, "d"))
+def test_the_depth_of_a_workflow_is_its_critical_path() -> None:
+    pool = timed_pool(Traffic(), a=(0, "a"), b=(0, "b"), c=(0, "c"), d=(0, "d"))
     steps = (Step("a"), Step("b"), Step("c", reads=(0,)), Step("d", reads=(1, 2)))
-    began = time.perf_counter()
     got = answer(Workflow(steps), pool)
-    elapsed = time.perf_counter() - began
-    assert got.text == "d"
-    assert got.depth == 3
-    assert 1.8 <= elapsed < 2.4  # one after another they would take 2.4 s
+    assert (got.text, got.depth) == ("d", 3)
 
 
 def test_a_step_starts_before_unrelated_slow_steps_have_replied() -> None:

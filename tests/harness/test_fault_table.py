@@ -7,6 +7,7 @@ from tests.providers import CLIENTS_WARN
 from tests.providers.faults import DIALECTS, FAULTS, Fault
 
 pytestmark = [
+    pytest.mark.slow,
     CLIENTS_WARN,
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),  # OpenAI's client, of usage
 ]

@@ -58,6 +58,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[i
     return folder, [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(SIZES)), ids=[str(size) for size in SIZES])
 def test_a_line_that_a_full_disk_takes_in_part_is_taken_back_and_refused_by_name(
     at: int, refused: tuple[Path, list[list[int]]]
@@ -71,6 +72,7 @@ def test_a_line_that_a_full_disk_takes_in_part_is_taken_back_and_refused_by_name
     assert (chain.faults, chain.lines) == ((), 1 + written + 1), "the line after it holds as well"
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_says_which_file_and_audits_clean_once_it_is_resumed(
     tmp_path: Path,
 ) -> None:

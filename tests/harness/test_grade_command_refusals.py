@@ -153,6 +153,7 @@ def test_an_engine_that_is_not_there_is_named_with_the_ways_out(
     assert not (tmp_path / "out.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_grading_keeps_what_it_had_and_the_same_command_finishes_it(
     tmp_path: Path, sign: signal.Signals

@@ -8,6 +8,8 @@ import pytest
 
 from tests import ROOT
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = """
 from inspect_ai.hooks import Hooks, SampleEnd, hooks
 

@@ -128,6 +128,7 @@ def test_podium_run_refuses_before_the_first_call_and_writes_nothing(tmp_path: P
     assert not (tmp_path / "logs").exists()
 
 
+@pytest.mark.slow
 def test_inspects_own_command_refuses_before_the_first_call_too(tmp_path: Path) -> None:
     asked: list[Heard] = []
     (log,) = eval(

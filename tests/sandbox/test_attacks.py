@@ -14,6 +14,8 @@ from tests.sandbox.attacks.strike import Attack, attacks, strike
 from tests.sandbox.boxes import BWRAP, ISOLATING, needs
 from tests.sandbox.test_bwrap import OrdinaryBox, python_for_somebody
 
+pytestmark = pytest.mark.slow
+
 ORDINARY = "bwrap, ordinary user"
 BOXES = [*ISOLATING, pytest.param(ORDINARY)]
 PAIRS = [

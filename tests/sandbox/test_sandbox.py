@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -67,14 +66,12 @@ def test_a_program_reads_standard_input_and_writes_standard_output(any_box: Box)
     ids=["loop", "sleep", "children", "bomb", "request", "flood", "stderr", "fork bomb"],
 )
 def test_a_program_over_a_limit_ends_as_a_value(any_box: Box, program: str, status: str) -> None:
-    started = time.monotonic()
     [outcome] = run(any_box, program)
     if (any_box.name, program) == ("docker:runsc", FORK_BOMB):  # gVisor forks too slowly for more
         assert outcome.status in ("time", "processes")
     else:
         assert outcome.status == status
     assert max(len(outcome.stdout), len(outcome.stderr)) <= TIGHT.output_bytes
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def test_outputs_are_compared_by_the_official_rule(got: str, expected: str, same
 
 def test_large_outputs_are_compared_in_a_moment() -> None:
     text = "123456 789\n" * 700_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert same_output(text, text[:-1] + " \n")
     assert not same_output(text, text + "1\n")
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_a_report_without_a_returned_value_is_a_value_error(report: bytes) -> No
 def test_numbers_chosen_to_collide_do_not_keep_the_reader_busy() -> None:
     same_hash = [number * (2**61 - 1) for number in range(1, 100_000)]
     assert len({hash(one) for one in same_hash}) == 1
-    started = time.perf_counter()
+    started = time.process_time()
     for tagged in ({"set": same_hash}, {"dict": [[one, 1] for one in same_hash]}):
         with pytest.raises(ValueError, match="more than 1000 keys"):
             decode(json.dumps({"returned": tagged}).encode())
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

@@ -395,34 +395,32 @@ def test_a_number_is_read_exactly_and_nothing_else_is_a_number() -> None:
 
 
 def test_a_long_answer_equals_nothing_and_costs_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert not compare("5", "5" + " " * LONGEST + "+0").equal
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 2
 
 
 def test_a_comparison_without_an_end_is_not_equal_and_says_so() -> None:
     assert math_verify_all((("5", "6+x", 6),)) == (False,)  # started and warm
-    started = time.monotonic()
     verdict = compare("5", TOWER)
     assert (verdict.equal, verdict.gave_up) == (False, True)
-    assert time.monotonic() - started < 5 * math_verify_pool.CPU_S  # a busy machine is slower
     assert compare("x+5", "5+x").equal
 
 
 def test_all_values_of_a_list_share_one_limit() -> None:
     before = compare(r"\sqrt{2},\sqrt{3}", r"\sqrt{3},\sqrt{8}/2")
     assert (before.equal, before.look) == (True, "math-verify")
-    started = time.monotonic()
+    asked = math_verify_all.cache_info().misses
     verdict = compare(r"\sqrt{2},\sqrt{3},\sqrt{5}", f"{TOWER},1+{TOWER},2+{TOWER}")
     assert (verdict.equal, verdict.gave_up) == (False, True)
-    assert time.monotonic() - started < 5 * math_verify_pool.CPU_S
+    assert math_verify_all.cache_info().misses == asked + 1, "all in one question, of one limit"
 
 
 def test_a_verdict_is_kept() -> None:
     compare("5", TOWER)
-    started = time.monotonic()
+    asked = math_verify_all.cache_info().misses
     assert compare("5", TOWER).gave_up
-    assert time.monotonic() - started < 20
+    assert math_verify_all.cache_info().misses == asked
 
 
 HOSTILE = (
@@ -470,6 +468,7 @@ def test_a_process_that_was_killed_is_replaced() -> None:
     workers.end()
 
 
+@pytest.mark.slow
 def test_threads_share_as_many_processes_as_are_allowed() -> None:
     workers = MathVerifyPool(2)
     lines = [b'{"pairs": [["%d", "x+%d-x", 6]]}\n' % (n, n % 7) for n in range(40)]

@@ -16,6 +16,8 @@ import pytest
 from harness import extract, statements
 from tests.suites.battery import BatteryRow, files, rows
 
+pytestmark = pytest.mark.slow
+
 READER = (statements, extract)
 """In the order in which one imports the other."""
 

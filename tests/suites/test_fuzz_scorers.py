@@ -24,8 +24,7 @@ from suites.math_verify_pool import CPU_S
 EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "100"))
 LONGEST_S = 2.0 - CPU_S
 """Seconds of processor time that a grade may take here; what math-verify does beside it is ended
-after `CPU_S`, so together no reply takes two. Of wall time a busy machine may need more."""
-WALL_S = 60.0
+after `CPU_S`, so together no reply takes two."""
 LONGEST = 100_000
 """Characters."""
 
@@ -161,23 +160,22 @@ ENDINGS: tuple[Callable[[str], str], ...] = (
 
 @pytest.mark.parametrize("name", READ)
 def test_no_reply_crashes_a_scorer_or_takes_it_over_two_seconds(name: str) -> None:
-    suite, slowest = SUITES[name], [0.0, 0.0, 0.0]
+    suite, slowest = SUITES[name], [0.0, 0.0]
 
     @FUZZ
     @given(reply=REPLIES, target=st.sampled_from(KINDS[kind(name)]))
     def graded(reply: str, target: str) -> None:
-        before, began = time.process_time(), time.perf_counter()
+        before = time.process_time()
         grade = suite.grade(question(name, target), reply)
-        seconds, wall = time.process_time() - before, time.perf_counter() - began
-        slowest[:] = max(slowest[0], seconds), max(slowest[1], wall), slowest[2] + 1
+        seconds = time.process_time() - before
+        slowest[:] = max(slowest[0], seconds), slowest[1] + 1
         assert 0.0 <= grade.value <= 1.0
         assert grade.extracted is not None or grade.value == 0.0
         assert seconds < LONGEST_S
-        assert wall < WALL_S
 
     graded()
-    cpu, wall, replies = slowest
-    sys.stdout.write(f"{name}: {replies:.0f} replies, slowest {cpu:.3f} s CPU, {wall:.3f} s wall\n")
+    cpu, replies = slowest
+    sys.stdout.write(f"{name}: {replies:.0f} replies, slowest {cpu:.3f} s of processor\n")
 
 
 @pytest.mark.parametrize("name", READ)
@@ -242,6 +240,7 @@ def test_gold_is_right_for_every_question_at_hand(name: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READ)
 def test_the_question_itself_is_no_answer(name: str) -> None:
     suite = SUITES[name]

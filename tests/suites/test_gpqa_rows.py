@@ -227,6 +227,7 @@ def loaded(folder: Path, url: str, **settings: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do(
     hub: Hub, tmp_path: Path
 ) -> None:
@@ -240,6 +241,7 @@ def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do
     assert hub.asked[1].endswith(f"/{sources()[ARCHIVE].revision}/gpqa_diamond.csv")
 
 
+@pytest.mark.slow
 def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_path: Path) -> None:
     said = loaded(tmp_path, "http://127.0.0.1:9", HF_HUB_OFFLINE="1")
     assert said.startswith("Idavidrein/gpqa cannot be loaded (")
@@ -248,6 +250,7 @@ def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_pat
     assert "\n" not in said
 
 
+@pytest.mark.slow
 def test_the_hubs_rows_load_and_load_again_from_its_cache_when_offline(
     hub: Hub, tmp_path: Path
 ) -> None:
@@ -258,6 +261,7 @@ def test_the_hubs_rows_load_and_load_again_from_its_cache_when_offline(
     assert len(hub.asked) == asked
 
 
+@pytest.mark.slow
 def test_hub_rows_that_drifted_name_the_column(hub: Hub, tmp_path: Path) -> None:
     drifted = [{**row(f"r{n}"), "Domain": "Botany"} for n in range(198)]
     for one in drifted:
@@ -267,6 +271,7 @@ def test_hub_rows_that_drifted_name_the_column(hub: Hub, tmp_path: Path) -> None
     assert loaded(tmp_path, hub.url) == f"{where}, row 1 has no column 'High-level domain'."
 
 
+@pytest.mark.slow
 def test_a_hub_file_that_is_no_text_is_refused_without_its_bytes(hub: Hub, tmp_path: Path) -> None:
     hub.content = as_csv([row("r1")]) + f"{SECRET} \u00e4".encode("latin-1")
     where = f"Idavidrein/gpqa at {sources()[ARCHIVE].revision}"

@@ -13,6 +13,8 @@ import pytest
 from harness.records import Kind, Question
 from suites import SUITES
 
+pytestmark = pytest.mark.slow
+
 MOST_S = 2.0
 SIZE = 1_000_000
 """Characters."""

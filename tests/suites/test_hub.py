@@ -23,6 +23,8 @@ from tests.providers.hub import (
     serving,
 )
 
+pytestmark = pytest.mark.slow
+
 AIME = [{"problem": f"{n}?", "answer": f"{n:03}", "id": str(n)} for n in range(30)]
 LACKING: dict[str, Any] = {"problem": "?", "subject": "", "level": 1, "unique_id": "x"}
 

@@ -52,6 +52,7 @@ def test_every_published_solution_passes(docker_box: Box) -> None:
     assert wrong(graded) == {}
 
 
+@pytest.mark.slow
 @DATA
 def test_published_solutions_pass_in_every_box(any_box: Box) -> None:
     sample = {0, 33, 38, 50}  # helpers of the prompt are needed by two of them
@@ -59,6 +60,7 @@ def test_published_solutions_pass_in_every_box(any_box: Box) -> None:
     assert wrong(grades(SUITE, chosen, any_box)) == {}
 
 
+@pytest.mark.slow
 @DATA
 def test_a_program_that_solves_nothing_fails_whatever_it_tries(isolating: Box) -> None:
     question = SUITE.load()[0]

@@ -109,6 +109,7 @@ def test_a_sandbox_without_the_suites_packages_is_refused(tmp_path: Path) -> Non
     assert asked == []
 
 
+@pytest.mark.slow
 def test_inspects_local_sandbox_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
     log, asked = sat(practice_code(limit=1), tmp_path, sandbox="local")
     assert log.error
@@ -131,6 +132,7 @@ def test_a_box_of_ours_is_asked_when_the_task_is_made_and_named_in_its_header() 
         boxed_task(SUITE, "cardboard")
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_a_sentence_on_inspects_command_line(tmp_path: Path) -> None:
     words = ["suites/practice/programs.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
     tool = [str(Path(sys.executable).with_name("inspect")), "eval", "--log-dir", str(tmp_path)]

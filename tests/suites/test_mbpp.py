@@ -53,6 +53,7 @@ def test_every_published_solution_passes(docker_box: Box) -> None:
     assert wrong(graded) == {}
 
 
+@pytest.mark.slow
 @DATA
 def test_published_solutions_pass_in_every_box(any_box: Box) -> None:
     odd = ("mbpp-126", "mbpp-367", "mbpp-533", "mbpp-596", "mbpp-601", "mbpp-927")
@@ -60,6 +61,7 @@ def test_published_solutions_pass_in_every_box(any_box: Box) -> None:
     assert wrong(grades(SUITE, [every[name] for name in ("mbpp-11", *odd)], any_box)) == {}
 
 
+@pytest.mark.slow
 @DATA
 @pytest.mark.parametrize(
     ("task", "name", "classes"),

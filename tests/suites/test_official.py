@@ -141,6 +141,7 @@ def test_by_the_published_rules_state_carries_over_from_test_to_test(subprocess_
     assert passes("seen = []\ndef join(xs, x): return seen or [*xs, x]", JOIN, subprocess_box)
 
 
+@pytest.mark.slow
 def test_the_alarm_ends_a_slow_test_and_a_program_may_swallow_it(subprocess_box: Box) -> None:
     sleeps = "import time\ntime.sleep(60)"
     found = judge_program(sleeps, SUM, subprocess_box, QUICK, rules="official")

@@ -209,6 +209,7 @@ def test_no_question_that_teaches_is_asked_in_an_exam_but_those_declared() -> No
         assert pairs <= {tuple(pair) for pair in DECLARED["train"]}
 
 
+@pytest.mark.slow
 def test_what_is_declared_can_be_left_out_of_what_teaches() -> None:
     ids = {question for question, _ in DECLARED["train"]}
     for taught in here("train"):
@@ -235,6 +236,7 @@ def test_the_175_new_problems_are_none_of_v1() -> None:
     assert len(overlaps([taught], [whole], strip_instruction)) == 400
 
 
+@pytest.mark.slow
 def test_mmlu_repeats_itself_as_often_as_declared() -> None:
     try:
         val, test = load_split(Mmlu(), "validation"), load_split(Mmlu())

@@ -11,6 +11,8 @@ import pytest
 from conductor.training.ablations import read_ablations
 from tests.conductor.training.tiny_training import QUIET, lines, tiny_config, trained
 
+pytestmark = pytest.mark.slow
+
 if util.find_spec("torch") is None or util.find_spec("trl") is None:
     pytest.skip(
         "needs torch: pip install '.[train]'; make trainers runs it", allow_module_level=True

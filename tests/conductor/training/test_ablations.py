@@ -27,6 +27,7 @@ SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
 
 
+@pytest.mark.slow
 def test_every_shipped_ablation_is_a_configuration_and_differs_from_the_reference() -> None:
     reference = SHIPPED.reference.training_config(0)
     for one in SHIPPED.rows:
@@ -149,6 +150,7 @@ def test_a_training_folder_says_what_its_sampled_plans_said(tmp_path: Path) -> N
         said_in_training(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[AblationRuns]) -> None:
     rows = {(row.ablation, row.suite): row for row in ablation_rows(variants, "unablated")}
     whole, weak = rows["unablated", "all"], rows["weak", "all"]

@@ -21,7 +21,10 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # what torch's libraries warn of is theirs
+]
 
 RECURSIVE = """
 [recursion]

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conductor.training.tiny_training import tiny_config
 
+pytestmark = pytest.mark.slow
+
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)

@@ -35,6 +35,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_lets_the_step_go_on_and_a_second_interrupt_ends_it(
     first: signal.Signals,

@@ -28,7 +28,10 @@ REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)
 pytest.importorskip("trl", reason=REASON)
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers warn of is theirs
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # what torch and transformers warn of is theirs
+]
 
 CANARY = "zyzzyva"
 TINY = (

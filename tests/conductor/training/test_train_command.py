@@ -18,6 +18,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_without_torch_a_training_is_one_sentence_that_says_what_to_install(tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = subprocess.run(

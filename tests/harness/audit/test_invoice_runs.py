@@ -52,6 +52,7 @@ def test_googles_rows_agree_with_the_tokens_of_a_run(clean: Left, tmp_path: Path
     assert found.faults == ()
 
 
+@pytest.mark.slow
 def test_limits_timeouts_and_silence_are_explained_and_named(
     unanswered: Left, tmp_path: Path
 ) -> None:

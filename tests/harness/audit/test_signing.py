@@ -136,6 +136,7 @@ def test_what_does_not_hold_is_not_signed(
         sign(home, key)
 
 
+@pytest.mark.slow
 def test_without_the_extra_a_sentence_says_so(home: Path, tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['cryptography'] = None\n"

@@ -140,6 +140,7 @@ def test_it_makes_the_figures_of_a_true_table_again(runs: Path, tmp_path: Path) 
     assert "in the table" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_a_wrong_sum_is_noticed(name: str, runs: Path, copy: Path, tmp_path: Path) -> None:
     right, wrong = CORRUPTIONS[name]
@@ -151,6 +152,7 @@ def test_a_wrong_sum_is_noticed(name: str, runs: Path, copy: Path, tmp_path: Pat
     assert "in the table" in done.stdout
 
 
+@pytest.mark.slow
 def test_it_takes_runs_whose_calls_failed(unanswered: Left, tmp_path: Path) -> None:
     done = verified(unanswered.folder, reported(unanswered.folder, ROOT, tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -30,6 +30,7 @@ def broken(start: list[str], folder: Path, after_s: float) -> tuple[int, str]:
     return process.returncode, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 1.0, 1.5], ids=str)
 def test_a_break_while_podium_starts_is_one_line(tmp_path: Path, after_s: float) -> None:
     code, said = broken(MODULE, tmp_path, after_s)

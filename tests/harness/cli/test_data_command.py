@@ -339,6 +339,7 @@ def started(url: str, path: Path) -> subprocess.Popen[bytes]:
     raise AssertionError("the download did not start")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["break", "kill"])
 def test_after_a_break_the_next_download_goes_on_and_two_at_once_are_refused(
     how: signal.Signals, tmp_path: Path

@@ -36,19 +36,19 @@ from harness.ledger.runs import find_logs, newest_logs, read_log
 from harness.redact import redact
 from tests.harness.cli.hostile_files import TARGETS, cases, fuzz
 
-EVERY = 4
-"""Of so many cases of one seed, one is carried out."""
 SLOW = ("config", "checkpoint", "verdicts", "cassette", "recorded pool")
 QUICK = tuple(replace(one, commands=one.commands[:1]) for one in TARGETS if one.name not in SLOW)
 """The first command of each file, but for those that import a lot: the benchmark has all."""
 
 
+@pytest.mark.parametrize("every", [24, pytest.param(4, marks=pytest.mark.slow)])
 def test_hostile_files_are_refused_in_one_sentence_by_every_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of so many cases of one seed, one is carried out."""
     monkeypatch.setenv("PODIUM_DATA", str(tmp_path))
-    tally = fuzz(tmp_path / "files", itertools.islice(cases(5, QUICK), 0, None, EVERY))
-    assert tally.inputs > 150
+    tally = fuzz(tmp_path / "files", itertools.islice(cases(5, QUICK), 0, None, every))
+    assert tally.inputs > 600 // every
     assert (tally.tracebacks, tally.wrong_codes, tally.slow, tally.many_lines) == ([], [], [], [])
     assert set(tally.codes) == {"0", "1", "2"}
 

@@ -121,6 +121,7 @@ def test_the_same_logs_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_tables_that_one_gives(logs: Path) -> None:
     system_runs = system_runs_below(logs)
     alone, together = (list(each_of(system_runs, processes)) for processes in (1, 2))

@@ -16,6 +16,8 @@ from reports.plot import MOST, figure_of, thinned
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.ledger.many_logs import Size, copies, rehearse
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -64,6 +64,7 @@ def both_wordings(suite: str) -> tuple[dict[str, float], dict[str, float]]:
     return singles(suite, train(suite, 60)), singles(suite, paraphrases()[suite])
 
 
+@pytest.mark.slow
 def test_no_single_worker_solves_composed_questions_and_a_plan_of_two_does() -> None:
     questions = train("practice-composed", 80)
     alone = singles("practice-composed", questions)
@@ -72,6 +73,7 @@ def test_no_single_worker_solves_composed_questions_and_a_plan_of_two_does() -> 
     assert together >= max(alone.values()) + 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worker", ["abacus", "swift"])
 def test_self_consistency_gains_over_its_single_worker(worker: str) -> None:
     questions = train("practice-integer", 120)
@@ -80,6 +82,7 @@ def test_self_consistency_gains_over_its_single_worker(worker: str) -> None:
     assert voted > once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["rehearsal-homogeneous", "rehearsal-correlated"])
 def test_mixing_copies_of_one_worker_gains_no_more_than_asking_it_as_often(pool: str) -> None:
     questions = train("practice-integer", 80)
@@ -89,6 +92,7 @@ def test_mixing_copies_of_one_worker_gains_no_more_than_asking_it_as_often(pool:
     assert mixed <= voted + 0.08
 
 
+@pytest.mark.slow
 def test_voting_over_workers_that_fail_together_gains_nothing() -> None:
     questions = train("practice-integer", 80)
     alone = max(singles("practice-integer", questions, "rehearsal-correlated").values())
@@ -96,6 +100,7 @@ def test_voting_over_workers_that_fail_together_gains_nothing() -> None:
     assert mixed <= alone + 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", ["practice-integer", "practice-choice", "practice-composed"])
 def test_where_one_worker_dominates_mixing_does_not_win(suite: str) -> None:
     questions = train(suite, 60)
@@ -104,6 +109,7 @@ def test_where_one_worker_dominates_mixing_does_not_win(suite: str) -> None:
     assert mixed <= alone + 0.05
 
 
+@pytest.mark.slow
 def test_workers_rank_the_same_on_questions_that_a_person_wrote() -> None:
     """Over all pairs of workers that differ clearly on generated questions, within each kind."""
     agree, differ = 0, 0
@@ -116,6 +122,7 @@ def test_workers_rank_the_same_on_questions_that_a_person_wrote() -> None:
     assert agree >= 4 * differ, f"{agree} pairs agree, {differ} differ"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", KINDS)
 def test_ranks_correlate_between_generated_and_written_questions(suite: str) -> None:
     """Spearman's rank correlation over the eight workers, per kind."""

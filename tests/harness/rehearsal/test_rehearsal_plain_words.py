@@ -45,6 +45,7 @@ def test_abacus_reads_most_everyday_questions_sage_fewer_swift_fewest() -> None:
     assert answered("abacus") > answered("sage") > answered("swift")
 
 
+@pytest.mark.slow
 def test_scribe_writes_most_everyday_programs_sage_fewer_swift_fewest() -> None:
     assert written("scribe") >= 0.6
     assert written("scribe") > written("sage") > written("swift")

@@ -61,14 +61,17 @@ def share(worker: str, heat: float = 0.0) -> float:
     return sum(map(passes, items, programs)) / len(items)
 
 
+@pytest.mark.slow
 def test_scribe_writes_most_programs_and_not_all() -> None:
     assert 0.6 <= share("scribe") < 1.0
 
 
+@pytest.mark.slow
 def test_others_know_fewer_words_than_scribe() -> None:
     assert share("scribe") > share("sage") > share("swift") > 0.0
 
 
+@pytest.mark.slow
 def test_slips_spoil_programs() -> None:
     assert share("scribe", 6.0) < share("scribe")
 

@@ -3,6 +3,7 @@
 import random
 import time
 
+import pytest
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
 from harness.rehearsal.provider import respond
@@ -68,6 +69,7 @@ def chats(number: int) -> list[list[ChatMessage]]:
     return made
 
 
+@pytest.mark.slow
 def test_two_thousand_garbage_chats_make_no_worker_raise() -> None:
     workers = list(WORKERS.values())
     slowest = 0.0

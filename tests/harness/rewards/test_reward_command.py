@@ -176,6 +176,7 @@ def started(*arguments: str) -> Generator[Process]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
     with started("--suite", INTEGER.name, "--limit", "5") as running:
         question = INTEGER.load("train")[0]
@@ -190,6 +191,7 @@ def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
     assert (out, error, code) == ("Stopped. 2 rewards: 2 scored; $0 spent.\n", "", 0)
 
 
+@pytest.mark.slow
 def test_it_can_be_stopped_as_soon_as_it_says_that_it_serves() -> None:
     with started("--suite", INTEGER.name, "--limit", "1") as running:
         out, error, code = running.stopped(signal.SIGTERM)
@@ -199,6 +201,7 @@ def test_it_can_be_stopped_as_soon_as_it_says_that_it_serves() -> None:
 PLAN = 'model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
+@pytest.mark.slow
 def test_it_rewards_workflows_over_a_pool_and_programs_in_a_box() -> None:
     arguments = ("--suite", CODE.name, "--suite", INTEGER.name, "--pool", "rehearsal")
     with started(*arguments, "--limit", "3", "--max-usd", "5") as running:
@@ -223,6 +226,7 @@ def test_it_rewards_workflows_over_a_pool_and_programs_in_a_box() -> None:
 SLEEPING = "```python\nimport time\ntime.sleep(1.5)\n```"
 
 
+@pytest.mark.slow
 def test_a_request_in_flight_is_answered_after_the_signal() -> None:
     with started("--suite", CODE.name, "--limit", "1", "--box", "subprocess") as running:
         item = {"suite": CODE.name, "question": CODE.load("train")[0].id, "completion": SLEEPING}

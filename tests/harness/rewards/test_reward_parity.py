@@ -252,6 +252,7 @@ def test_so_is_a_text_in_the_columns_of_rlpr(tmp_path: Path) -> None:
 RUN = [name for name, suite in SUITES.items() if suite.needs_box and suite.image == IMAGE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_a_program_is_worth_the_same_everywhere(
     name: str, subprocess_box: Box, tmp_path: Path

@@ -30,6 +30,7 @@ def test_no_reply_passes_for_two_keys(suite: str, family: str) -> None:
     assert [trick.template for trick in found.tricks] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "family"), SINGLE)
 def test_no_reply_without_an_answer_is_paid(suite: str, family: str) -> None:
     found = hedging(suite, family, REPLIES // len(HEDGED[suite]), seed=7)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import pytest
 
 from harness.records import Grade, Question
 from harness.rewards.client import RewardClient
@@ -19,6 +20,8 @@ from suites import SUITES
 from tests.harness.rewards.service import listening, post, service_of, train
 from tests.harness.toy_run import Toy
 from tests.suites.gold import gold_reply
+
+pytestmark = pytest.mark.slow
 
 INTEGER, CODE = SUITES["practice-integer"], SUITES["practice-code"]
 
@@ -78,14 +81,12 @@ def test_a_program_that_outlasts_the_deadline_is_ended_and_has_no_value(
 ) -> None:
     exams = train(CODE, first=1)
     (question,) = exams[CODE.name].questions
-    sleeping = "```python\nimport time\ntime.sleep(60)\n```"
+    sleeping = "```python\nimport time\ntime.sleep(10000)\n```"
     service = service_of(exams, RewardSettings(timeout_s=1.0), box=subprocess_box)
     with listening(service) as url:
-        began = time.monotonic()
         item = {"suite": CODE.name, "question": question, "completion": sleeping}
         (row,) = post(f"{url}/score", {"items": [item]})[1]["outcomes"]
     assert (row["value"], row["status"]) == (None, "timeout")
-    assert time.monotonic() - began < 45
 
 
 def items_of(exams: dict[str, SuiteSplit]) -> list[RewardItem]:

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import time
 from decimal import Decimal
 from threading import Event
 from typing import Any
@@ -149,16 +148,14 @@ def test_an_answerer_is_cancelled_at_its_deadline() -> None:
 
     async def answer(item: RewardItem, question: Question) -> Rollout:
         try:
-            await anyio.sleep(60 if item.completion == "slow" else 0)
+            await (anyio.sleep_forever() if item.completion == "slow" else anyio.sleep(0))
         finally:
             ended.append(item.completion)
         return Rollout(item.completion)
 
-    started = time.monotonic()
     reward = Reward(exams(Graded()), answer, RewardSettings(timeout_s=2.0, max_masked=1.0))
     assert statuses(reward, items(("q1", "slow"), ("q1", "1"))) == [Status.TIMEOUT, Status.SCORED]
     assert sorted(ended) == ["1", "slow"]
-    assert time.monotonic() - started < 45
 
 
 def test_no_more_items_are_worked_on_at_once_than_asked_for() -> None:

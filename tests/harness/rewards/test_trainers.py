@@ -23,10 +23,13 @@ from harness.rewards.reward import Reward, RewardSettings
 from tests import ROOT
 from tests.harness.rewards.small_suites import Graded, exams, same, served
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PODIUM_TRAINERS"),
-    reason="downloads 1.7 GB of trainers; make trainers, or PODIUM_TRAINERS=1, runs it",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.environ.get("PODIUM_TRAINERS"),
+        reason="downloads 1.7 GB of trainers; make trainers, or PODIUM_TRAINERS=1, runs it",
+    ),
+]
 
 SCRIPTS = Path(__file__).parent / "trainers"
 

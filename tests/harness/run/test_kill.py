@@ -27,6 +27,8 @@ from harness.prices import read_book
 from tests import ROOT
 from tests.harness.toy_run import PRICES, calls, toy_pool
 
+pytestmark = pytest.mark.slow
+
 KILLED = [sys.executable, "-m", "tests.harness.run.killed_run"]
 TOY = [sys.executable, "-m", "tests.harness.toy_run"]
 KILLS, SEED = 20, 7

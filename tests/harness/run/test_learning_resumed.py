@@ -51,6 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log_dir
 
 
+@pytest.mark.slow
 def test_killed_while_it_tries_and_while_it_answers_a_system_learns_what_it_would_have(
     whole: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_killed_while_it_tries_and_while_it_answers_a_system_learns_what_it_woul
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_a_limit_in_dollars_holds_over_learning_and_more_money_goes_on(
     whole: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_failed_question_stays_unanswered_and_only_it_is_asked_again(tmp_path:
     assert [attempt.value for attempt in system_run.attempts] == [1.0] * 12
 
 
+@pytest.mark.slow
 def test_after_kill_9_the_same_command_asks_no_finished_question_again(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=1)
@@ -93,6 +94,7 @@ def test_after_kill_9_the_same_command_asks_no_finished_question_again(tmp_path:
     assert Counter(calls(log_dir, "end")) == {f"ada eval-{n}": 1 for n in range(12)}
 
 
+@pytest.mark.slow
 def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=2)
@@ -117,6 +119,7 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     assert spent(log_dir, book) == (12 + len(lost)) * Decimal("0.01")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=1)

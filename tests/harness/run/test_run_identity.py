@@ -154,6 +154,7 @@ def test_after_a_new_scorer_has_graded_all_the_run_can_be_resumed(tmp_path: Path
     assert len(calls(log_dir)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
