@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from harness.errors import UserError
+from harness.errors import UserError, no_such
 from harness.suite import Split, Suite
 from harness.text import escape_controls, say
 from suites import SUITES
@@ -104,7 +104,7 @@ def _item(name: str) -> DataItem:
         return DataItem(name, sources_of(SUITES[name]), SUITES[name])
     if name in sources():
         return DataItem(name, (name,))
-    raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(SUITES))}.")
+    raise no_such("suite", name, sorted(SUITES))
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:

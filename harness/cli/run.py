@@ -6,6 +6,7 @@ from typing import Any
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
 from harness.errors import UserError
+from harness.files import refuse_unwritable
 from harness.text import say
 
 
@@ -56,6 +57,7 @@ def demo_command(args: argparse.Namespace) -> int:
     """Run the demo and report on it; return 0."""
     from harness.run.demo import demo
 
+    refuse_unwritable(args.out, "--out")
     dirs = demo(args.out, whole_catalogue(), controls(), questions=args.limit)
     args.dirs, args.out = dirs, args.out / "report"
     return report_command(args)
@@ -66,6 +68,7 @@ def record_command(args: argparse.Namespace) -> int:
     from harness.cassette import record
     from harness.ledger.runs import find_logs
 
+    refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))
     return 0
 

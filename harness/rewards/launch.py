@@ -46,7 +46,7 @@ from harness.rewards.splits import (
     whole_text,
     without_overlap,
 )
-from harness.run.catalogue import Catalogue
+from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, Split
 
@@ -168,10 +168,7 @@ def _training_splits(
 
 def _training_split(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
     """Return one suite's questions; UserError where they may not teach or nobody can grade them."""
-    if name not in catalogue.suites:
-        known = ", ".join(sorted(catalogue.suites))
-        raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-    suite = catalogue.suites[name]
+    suite = find_named(catalogue.suites, name, "suite")
     split = load_training_split(suite, request.split, request.limit)
     questions = split.questions.values()
     judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
