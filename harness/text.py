@@ -21,12 +21,19 @@ from harness.errors import did_you_mean
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows as aligned columns; the last one is not padded."""
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
+    return "\n".join(aligned((heads, *rows), left=len(heads)))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return text columns padded to one width each, the first `left` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.ljust(width) if at < left else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     ]
-    return "\n".join(lines)
 
 
 def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:

@@ -82,18 +82,6 @@ def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequen
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return text columns padded to one width each, the first `left` of them to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            text.ljust(width) if at < left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def shortened(name: str, most: int) -> str:
     """Return a name of at most so many characters; `~` stands for its end."""
     return name if len(name) <= most else f"{name[: most - 1]}~"

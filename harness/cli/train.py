@@ -19,7 +19,7 @@ import numpy as np
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError, no_such
 from harness.files import refuse_unwritable
-from harness.text import pluralise, records, say, say_listing
+from harness.text import columns, pluralise, records, say, say_listing
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -315,12 +315,11 @@ def route_command(args: argparse.Namespace) -> int:
     """Print, and write where asked, how routers compare; return 0."""
     if args.list:
         from baselines.verdict_data import SOURCES
-        from reports.render import aligned
 
         known = SOURCES.values()
         names = [(f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in known]
-        text = "\n".join(aligned([("source", "holds"), *names], left=2))
-        say_listing(args, records(("source", "holds"), names), text)
+        heads = ("source", "holds")
+        say_listing(args, records(heads, names), columns(heads, names))
         return 0
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")

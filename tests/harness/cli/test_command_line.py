@@ -16,7 +16,7 @@ from harness.cli.completion import every_action, known_names
 from harness.run.catalogue import ANY_SINGLE
 from harness.run.systems import GROUPS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
 
 def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[int, str, str]:
