@@ -164,7 +164,9 @@ class Parser(argparse.ArgumentParser):
 
     near = ""  # what was meant, perhaps
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """Read what was typed; what nobody knows is refused by the command that it was typed to."""
         typed = sys.argv[1:] if args is None else [*args]
         known = [one for action in self._actions for one in action.option_strings]

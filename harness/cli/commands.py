@@ -117,6 +117,10 @@ class Arguments:
         """Add what may be said several times; nothing is an empty list."""
         self(name, text, read, action="append", default=[])
 
+    def example(self, words: str) -> None:
+        """Let help end with a command that works as it stands."""
+        self.parser.epilog = f"for example: podium {words}"
+
     def listing(self) -> None:
         """Add what every command that lists something takes."""
         self.flag("--json", "print the same facts as JSON")
@@ -238,6 +242,7 @@ def demo(add: Arguments) -> None:
 
 def run(add: Arguments) -> None:
     """Run systems on suites over a pool; say what is left."""
+    add.example("run --suite practice-integer --system single --log-dir runs/first")
     add("--suite", "suite name; repeat for several", action="append", required=True)
     add.repeated(
         "--system",
@@ -311,6 +316,7 @@ def _learning(add: Arguments) -> None:
 
 def report(add: Arguments) -> None:
     """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    add.example("report runs/first --vs best-single --derived")
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--out", "directory to write (DIR/report)", Path)
     reference = "hold all others against this one (best-single, else the first single worker)"
@@ -345,6 +351,7 @@ def power(add: Arguments) -> None:
 
 def route(add: Arguments) -> None:
     """Judge routers on recorded verdicts of real models, against the best single worker."""
+    add.example("route lcb-leaderboard --split date:0.3 --router router-knn")
     add("source SOURCE", "verdicts to judge on; --list names them", nargs="?")
     add.flag("--list", "list the sources and what they hold")
     add.listing()
@@ -372,6 +379,7 @@ def record(add: Arguments) -> None:
 
 def grade(add: Arguments) -> None:
     """Grade replies made anywhere; asks no model, resumes."""
+    add.example("grade --suite math500 --replies replies.jsonl --out verdicts.jsonl")
     add("--suite", "suite name", required=True)
     rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
@@ -438,6 +446,7 @@ def reward(add: Arguments) -> None:
 
 def train(add: Arguments) -> None:
     """Train a conductor by reward, say what that would take, draw how it went, or release it."""
+    add.example("train practice-cpu --set grpo.max_steps=50 --dry-run")
     add("config CONFIG", "a shipped name or the path of a TOML file", nargs="?")
     add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
     add("--seed N", "run.seed (the config's)", up_to(SEED))
@@ -468,6 +477,7 @@ def ablate(add: Arguments) -> None:
 
 def audit(add: Arguments) -> None:
     """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)

@@ -173,12 +173,12 @@ def _refuse(args: argparse.Namespace) -> None:
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
     refuse_box(args)
-    path = args.json
-    if path is not None and not path.parent.is_dir():
+    if (path := args.json) is None:
+        return
+    if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
-    if path is not None:
-        refuse_unwritable(path.parent, "--json")
-    if path is not None and path.exists() and not (path.is_file() and is_audit(path)):
+    refuse_unwritable(path.parent, "--json")
+    if path.exists() and not (path.is_file() and is_audit(path)):
         raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
 
 

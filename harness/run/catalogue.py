@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, get_args
@@ -151,10 +151,11 @@ def show_suites(
 
 def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
     """Return facts under a name, a label and a text each, and a paragraph below them."""
-    labels = list(accumulate((label for label, _ in facts), lambda above, label: label or above))
-    known: dict[str, list[str]] = {label: [] for label in labels}
-    for label, (_, text) in zip(labels, facts, strict=True):
-        known[label].append(text)
+    known: dict[str, list[str]] = {}
+    above = ""
+    for label, text in facts:
+        above = label or above
+        known.setdefault(above, []).append(text)
     hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     hanging["subsequent_indent"] = " " * 15
     lines = (fill(text, WIDTH, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)

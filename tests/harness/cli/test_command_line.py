@@ -40,6 +40,13 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert said(capsys, "--version") == (0, f"podium {version('podium')}\n", "")
 
 
+def test_examples_are_commands_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = [" ".join(said(capsys, f"{name} --help")[1].split()) for name in COMMANDS]
+    examples = [text.partition("for example: podium ")[2] for text in shown]
+    read = [build_parser().parse_args(words.split()) for words in examples if words]
+    assert {one.command_name for one in read} >= {"run", "report", "grade", "audit"}
+
+
 @pytest.mark.parametrize("words", ["--help", "run --help", "completion bash"])
 def test_help_and_completion_import_no_inspect(words: str) -> None:
     code = (
