@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from baselines.common import registered
 from baselines.single import alone
 from harness.context import current
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.execute import execute
 from harness.extract import normalised
 from harness.pool import Pool, pool_models
@@ -241,9 +241,8 @@ def read_plans(path: Path) -> dict[str, PlanChoice]:
     try:
         return _TABLE.validate_json(path.read_bytes()).choices
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"Oracle plans {path} are damaged at {where!r}: {first['msg']}.") from error
+        where, said = first_fault(error)
+        raise UserError(f"Oracle plans {path} are damaged at {where!r}: {said}.") from error
 
 
 def oracle_system(choices: Mapping[str, PlanChoice]) -> System:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from baselines.verdicts import COST, packed_path, packed_verdicts
-from harness.errors import UserError
+from harness.errors import UserError, first_fault, no_such
 from harness.files import (
     DOCUMENT,
     parse_json,
@@ -79,9 +79,8 @@ def check_row(model: type[RowT], row: object, where: str) -> RowT:
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "it"
-        raise UserError(f"{where}: {field}: {first['msg']}.") from None
+        field, said = first_fault(error)
+        raise UserError(f"{where}: {field or 'it'}: {said}.") from None
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
@@ -593,7 +592,7 @@ def read_matrix(named: str, given: SourceRequest) -> Matrix:
     """Return the matrix of `NAME` or `NAME:PATH`; UserError for all that a reader refuses."""
     name, colon, path = named.partition(":")
     if name not in SOURCES:
-        raise UserError(f"There is no source {name!r}; there are: {', '.join(SOURCES)}.")
+        raise no_such("source", name, SOURCES, "there are: ")
     source = SOURCES[name]
     if colon and not source.path:
         raise UserError(f"Source {name} takes no path: `podium route {name}`.")

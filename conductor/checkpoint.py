@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from conductor.plan_format import PlanFormat
-from harness.errors import UserError
+from harness.errors import UserError, first_fault, no_such
 from harness.files import DOCUMENT, SETTINGS, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
@@ -100,8 +100,7 @@ def read_info(folder: Path) -> CheckpointInfo:
     except (OSError, ValidationError) as error:
         said = str(error)
         if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            said = f"field {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            said = "field {}: {}".format(*first_fault(error))
         raise UserError(f"{path} is damaged or of another version: {said}.") from None
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = folder / WEIGHTS
@@ -154,8 +153,7 @@ def checkpoint_folder(name: str) -> Path:
     path = Path(name)
     if path.is_dir():
         return path.resolve()
-    known = ", ".join(released_names()) or "none"
-    raise UserError(f"There is no checkpoint {name!r}; released: {known} (or give a folder).")
+    raise no_such("checkpoint", name, released_names(), "released: ", " (or give a folder)")
 
 
 def cards_digest(cards: Sequence[str]) -> str:

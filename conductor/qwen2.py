@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingT
 
 from conductor.checkpoint import WEIGHTS
 from conductor.guided_decoding import NEVER, Guide, Needs
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.files import read_json
 
 Array = NDArray[np.float32]
@@ -132,9 +132,8 @@ def read_shape(folder: Path) -> Qwen2Shape:
     try:
         config = _Config.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{folder / CONFIG}, field {where}: {first['msg']}.") from None
+        where, said = first_fault(error)
+        raise UserError(f"{folder / CONFIG}, field {where}: {said}.") from None
     kv_heads = config.num_key_value_heads or config.num_attention_heads
     _refuse_variants(config, kv_heads, folder)
     rope = config.rope_parameters or {}

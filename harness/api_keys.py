@@ -11,12 +11,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from inspect_ai.log._samples import (
-    _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
-)
-from inspect_ai.model import Model
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
 
 LEAST = 8
 """Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
@@ -134,7 +132,7 @@ class Cleaner:
                 vars(found)[name] = cleaned
 
 
-def guard_keys(model: Model) -> Model:
+def guard_keys(model: "Model") -> "Model":
     """Let a model's provider raise and return nothing that quotes a key; returns the same model."""
     ask = model.api.generate
     if not getattr(ask, GUARDED, False):
@@ -167,6 +165,11 @@ def _guarded(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]
 
 
 def _clean_event(cleaner: Cleaner) -> None:
+    # Whoever prints a line needs this module, and Inspect takes seconds to import.
+    from inspect_ai.log._samples import (
+        _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
+    )
+
     if (event := _active_model_event.get()) is None:
         return
     if event.call is not None:

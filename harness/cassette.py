@@ -30,7 +30,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.errors import CassetteMiss, UserError
+from harness.errors import CassetteMiss, UserError, no_such
 from harness.files import DOCUMENT, parse_json, read_limited, replace_file
 from harness.ledger.logs import refuse_oversized
 from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
@@ -147,10 +147,8 @@ def open_cassette(name: str) -> Cassette:
     elif name in IMPORTERS:
         path = IMPORTERS[name]()
     else:
-        known = ", ".join(sorted(IMPORTERS)) or "none"
-        raise UserError(
-            f"There is no cassette {name!r}; give the path of a .jsonl file, or one of: {known}."
-        )
+        lead = "give the path of a .jsonl file, or one of: "
+        raise no_such("cassette", name, sorted(IMPORTERS), lead)
     if not path.is_file():
         raise UserError(f"There is no cassette file {path}; make one with `podium record`.")
     return _read_cached(name, path, path.stat().st_mtime_ns)

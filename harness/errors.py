@@ -4,8 +4,13 @@ A *model's* failure (no answer, a malformed plan, wrong code) is never an except
 `sandbox.SandboxError` is the one sibling outside this tree: sandbox/ imports none of ours.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class PodiumError(Exception):
@@ -50,3 +55,44 @@ def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
         check(*given)
     except UserError as error:
         yield str(error)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question that names what is nearest to a slip of the hand; nothing where none is.
+
+    >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
+    (" Did you mean 'audit'?", '')
+    """
+    near = get_close_matches(name, [*known], n=1, cutoff=0.75)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def no_such(
+    noun: str, name: str, known: Iterable[str], lead: str = "", more: str = ""
+) -> UserError:
+    """Return the refusal of a name that nothing has, with all that something has.
+
+    >>> str(no_such("price book", "lst", ["list", "none"]))
+    "There is no price book 'lst'; known books: list, none. Did you mean 'list'?"
+    """
+    names = [*known]
+    listed = f"{lead or f'known {noun.split()[-1]}s: '}{', '.join(names) or 'none'}{more}"
+    return UserError(f"There is no {noun} {name!r}; {listed}.{did_you_mean(name, names)}")
+
+
+def shipped_file(noun: str, name: str, folder: Path) -> Path:
+    """Return the TOML file that a name stands for in a folder of ours, or that a path names."""
+    path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    if path.is_file():
+        return path
+    known = sorted(one.stem for one in folder.glob("*.toml"))
+    if name.endswith(".toml"):
+        said = "is no file" if path.exists() else "is not there"
+        raise UserError(f"{path} {said}: give the path of a {noun}, or a name: {', '.join(known)}.")
+    raise no_such(noun, name, known, more=" (or give a .toml path)")
+
+
+def first_fault(error: "ValidationError") -> tuple[str, str]:
+    """Return the first mistake that pydantic found: the path of the field, and what is wrong."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ".".join(map(str, first["loc"])), first["msg"]

@@ -23,6 +23,7 @@ from io import BufferedReader, BytesIO, RawIOBase
 from itertools import accumulate, zip_longest
 from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
 
 from harness.errors import UserError
@@ -70,6 +71,14 @@ def regular_size(path: Path) -> int:
         kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
         raise UserError(f"{path} is {kind}; name a file.")
     return found.st_size
+
+
+def refuse_absent(path: Path) -> None:
+    """Raise UserError where there is no file, or a directory has its name."""
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; name a file.")
+    if not path.is_file():
+        raise UserError(f"There is no file {path}; name one that is there.")
 
 
 def read_limited(path: Path, most: int) -> bytes:
@@ -373,8 +382,7 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
     `name.csv` and `name.csv.gz` are CSV with a header, everything else is JSON Lines. UserError
     when the file is missing, no text, or a line is no JSON object.
     """
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
+    refuse_absent(path)
     try:
         with open_text(path) as lines:
             yield from dicts_of_csv(lines_of(lines)) if _is_csv(path) else _jsonl(lines, path)
@@ -424,6 +432,21 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number} is not a JSON object.")
         yield number, cast(JsonRow, row)
+
+
+def refuse_unwritable(out: Path, option: str) -> None:
+    """Raise UserError where no directory can be made or written to, before anything is done.
+
+    Nothing is left behind. What root may do no permission tells, so a nameless file is tried.
+    """
+    place = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not place.is_dir():
+        raise UserError(f"{place} is no directory; name another {option}.")
+    try:
+        with TemporaryFile(dir=place):
+            pass
+    except OSError:
+        raise UserError(f"{place} may not be written to; name another {option}.") from None
 
 
 def replace_file(path: Path, data: bytes) -> None:

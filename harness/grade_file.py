@@ -24,7 +24,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.boxes import Boxes, BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
 from harness.errors import UserError
-from harness.files import SETTINGS, parse_json, read_limited, read_rows
+from harness.files import (
+    SETTINGS,
+    parse_json,
+    read_limited,
+    read_rows,
+    refuse_absent,
+    refuse_unwritable,
+)
 from harness.parallel import map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue, find_named
@@ -232,11 +239,11 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     box. KeyboardInterrupt leaves a file that the same request finishes.
     """
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
-    if not request.out.absolute().parent.is_dir():
+    if not (folder := request.out.absolute().parent).is_dir():
         raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
+    refuse_unwritable(folder, "--out")
     for path in filter(None, (request.replies, request.problems)):
-        if not path.is_file():
-            raise UserError(f"There is no file {path}.")
+        refuse_absent(path)
         if path.resolve() == request.out.resolve():
             raise UserError(f"--out {path} is what is to be graded: name another file.")
     refuse_unknown(catalogue.boxes, request.box)

@@ -13,7 +13,7 @@ from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.api_keys import NAMED, note_keys
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean, shipped_file
 from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
 
@@ -158,8 +158,8 @@ class PoolSpec(BaseModel):
         for worker in self.slots:
             if worker.name == name:
                 return worker
-        known = ", ".join(self.names)
-        raise UserError(f"Pool {self.name!r} has no worker {name!r}; its workers are: {known}.")
+        known = f"{', '.join(self.names)}.{did_you_mean(name, self.names)}"
+        raise UserError(f"Pool {self.name!r} has no worker {name!r}; its workers are: {known}")
 
 
 def read_pool(name: str) -> PoolSpec:
@@ -167,10 +167,7 @@ def read_pool(name: str) -> PoolSpec:
 
     Relative paths in the file start where the file is, so that a folder can be moved as a whole.
     """
-    path = Path(name) if name.endswith(".toml") else POOLS / f"{name}.toml"
-    if not path.is_file():
-        known = ", ".join(sorted(pool.stem for pool in POOLS.glob("*.toml")))
-        raise UserError(f"There is no pool {name!r}; known pools: {known} (or give a .toml path).")
+    path = shipped_file("pool", name, POOLS)
     content = read_limited(path, SETTINGS)
     try:
         data = parse_toml(content)

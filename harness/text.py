@@ -8,23 +8,42 @@ file. Files of data (CSV, JSON, Parquet) keep texts as they are.
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import IO, Any, NoReturn, cast
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from harness.api_keys import without_keys
+from harness.errors import did_you_mean
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows as aligned columns; the last one is not padded."""
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
+    return "\n".join(aligned((heads, *rows), left=len(heads)))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return text columns padded to one width each, the first `left` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.ljust(width) if at < left else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     ]
-    return "\n".join(lines)
+
+
+def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return rows as `--json` lists them: each a record by the heads of its columns.
+
+    >>> records(("book", "prices of"), [("none", "undated")])
+    [{'book': 'none', 'prices_of': 'undated'}]
+    """
+    names = [re.sub(r"\W+", "_", head) for head in heads]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 DEEPEST = 200
@@ -132,12 +151,42 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
         stream.flush()
 
 
+def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
+    """Print what a command lists: the facts where `--json` asks for them, else the text."""
+    if args.json:
+        text = to_json(facts, indent=2, inf_nan_mode="null").decode()
+    if args.json or text:
+        say(text)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
 
+    near = ""  # what was meant, perhaps
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """Read what was typed; what nobody knows is refused by the command that it was typed to."""
+        typed = sys.argv[1:] if args is None else [*args]
+        known = [one for action in self._actions for one in action.option_strings]
+        for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
+            if not any(option.startswith(word) for option in known):
+                self.near = self.near or did_you_mean(word, known)
+        found, strange = super().parse_known_args(typed, namespace)
+        if strange:
+            self.error(f"unrecognized arguments: {' '.join(strange)}")
+        return found, strange
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = [*map(str, action.choices or ())]
+        if choices and value not in choices:
+            self.near = did_you_mean(str(value), choices)
+        super()._check_value(action, value)
+
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one sentence, in place of the whole usage."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.{self.near}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:

@@ -16,6 +16,7 @@ from harness.ledger.logs import open_log
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import QuestionResult, SystemRun
 from harness.records import CONDUCTOR
+from harness.text import aligned
 from reports import render
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
@@ -275,7 +276,7 @@ def write_ablations(
         "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
         "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, render.rounded(6))),
     }
-    shown = ["\n".join(render.aligned(table)) for name, table in tables.items() if name != ASKED]
+    shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
     return "\n\n".join([*shown, *below]), render.write_files(out, files)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from harness.boxes import BoxRecord
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 from harness.ledger.totals import SystemRun
 from harness.suite import OFFICIAL, Prompt
 from reports.intervals import FEWEST, grades_of
@@ -119,7 +119,8 @@ def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> N
     vs, maj = options.vs, options.maj
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
-        raise UserError(f"There is no system {vs!r} in these logs; there are: {', '.join(names)}.")
+        near, there = did_you_mean(vs, names), ", ".join(names)
+        raise UserError(f"There is no system {vs!r} in these logs; there are: {there}.{near}")
     if vs is not None and len(evaluated) == 1:
         raise UserError(f"{vs} is the one system only: there is nothing to compare.")
     if maj is None:

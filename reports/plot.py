@@ -210,7 +210,8 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
     """Return a run's lines in the order of their steps; UserError when it has none."""
     path = folder / "metrics.jsonl"
     if not path.is_file():
-        raise UserError(f"{folder} is no training: it has no metrics.jsonl.")
+        said = "it has no metrics.jsonl; name what `podium train` wrote"
+        raise UserError(f"{folder} is no training: {said}.")
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
     return sorted(lines, key=lambda line: line["step"])
 

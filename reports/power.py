@@ -9,10 +9,10 @@ import numpy as np
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
+from harness.text import aligned
 from reports import stats
 from reports.blocks import ReportOptions, comparable_groups, reference_of
 from reports.intervals import grades_of
-from reports.render import aligned
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
 """Questions of suites that are often quoted."""

@@ -10,7 +10,8 @@ from functools import cache
 from importlib.resources import files
 from textwrap import wrap
 
-from reports.render import UNKNOWN, aligned, footnoted, numbered, shortened
+from harness.text import aligned
+from reports.render import UNKNOWN, footnoted, numbered, shortened
 
 TITLE = "Published, other harness"
 TEXT = (

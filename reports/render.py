@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import UserError
+from harness.files import refuse_unwritable
 from harness.text import escape_markdown, markdown_cell
 
 UNKNOWN = "-"
@@ -80,18 +80,6 @@ def cells(columns: Columns[Record], record: Record) -> list[str]:
 def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequence[str]]:
     """Return a table, heads first."""
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return text columns padded to one width each, the first `left` of them to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            text.ljust(width) if at < left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def shortened(name: str, most: int) -> str:
@@ -194,11 +182,7 @@ def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
 
     For before anything is read or computed; nothing is made here.
     """
-    place = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not place.is_dir():
-        raise UserError(f"{place} is no directory; name another --out directory.")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"{place} may not be written to; name another --out directory.")
+    refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name
         ours = path.is_file() and mark.encode() in path.read_bytes()[:2000]

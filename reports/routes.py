@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
+from harness.text import aligned
 from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
@@ -255,7 +256,7 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 def route_text(routing: RouteComparison) -> str:
     """Return the tables for a terminal, no line longer than 120 characters."""
     rows = route_rows(routing)
-    padded = map(render.aligned, _tables(rows, NAME))
+    padded = map(aligned, _tables(rows, NAME))
     tables = [[line[:WIDTH].rstrip() for line in lines] for lines in padded]
     above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])

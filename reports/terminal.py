@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
+from harness.text import aligned
 from reports import blocks, render
 from reports.derived import Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
@@ -67,12 +68,12 @@ def _block(block: Sequence[TableRow], shown: Comparison) -> str:
 
 def _table(block: Sequence[TableRow], width: int) -> list[str]:
     columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *FIGURES)
-    return render.aligned(render.tabulate(columns, block))
+    return aligned(render.tabulate(columns, block))
 
 
 def derived_text(rows: Sequence[TableRow]) -> str:
     """Return derived rows for those who ask for them."""
-    lines = render.aligned(render.tabulate(DERIVED_COLUMNS, rows))
+    lines = aligned(render.tabulate(DERIVED_COLUMNS, rows))
     return "\n".join(line[:WIDTH].rstrip() for line in lines) if rows else ""
 
 
@@ -131,7 +132,7 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
     for row in {id(part.row): part.row for part in parts}.values():
         own = {part.group: percent(part.value) for part in parts if part.row is row}
         lines.append((_name(row), *(own.get(group, UNKNOWN) for group in groups)))
-    return render.aligned(lines)
+    return aligned(lines)
 
 
 def _name(row: TableRow, width: int = NAME) -> str:

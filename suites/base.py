@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, ParamSpec, Self
 from inspect_ai import Task
 from pydantic import BaseModel, Field, PositiveInt, StringConstraints, ValidationError
 
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.extract import extract_choice
 from harness.records import Grade, Question
 from harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
@@ -159,9 +159,8 @@ def _card(name: str, table: object, path: Path) -> Card:
         facts["about"] = " ".join(facts["about"].split())
         return Card(**facts)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the table"
-        raise UserError(f"{path.name}, [{name}], {field}: {first['msg']}.") from error
+        field, said = first_fault(error)
+        raise UserError(f"{path.name}, [{name}], {field or 'the table'}: {said}.") from error
 
 
 def choice_text(asked: str, printed: Sequence[str], instruction: str = CHOICE_INSTRUCTION) -> str:

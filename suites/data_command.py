@@ -9,7 +9,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from harness.errors import UserError
+from harness.errors import UserError, no_such
 from harness.files import format_bytes
 from harness.suite import Split, Suite
 from harness.text import columns, pluralise, say
@@ -98,8 +98,7 @@ def _item(name: str) -> DataItem:
     if parts := [one for one in sources() if name in (one, one.partition(":")[0])]:
         needed = (need for part in parts for need in sources()[part].needs)
         return DataItem(name, (*dict.fromkeys(needed), *parts))
-    known = ", ".join(item.name for item in data_items(()))
-    raise UserError(f"There is no suite or source {name!r}; there are: {known}.")
+    raise no_such("suite or source", name, (item.name for item in data_items(())))
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:

@@ -21,7 +21,7 @@ from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.extract import extract_choice, extract_expressions
 from harness.files import read_rows
 from harness.inspect_adapters import as_task, pick
@@ -363,9 +363,8 @@ def _checked(row: Mapping[str, Any], where: str) -> RlprRow:
     try:
         return RlprRow.model_validate(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        column = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{where}, column {column}: {first['msg']}.") from error
+        column, said = first_fault(error)
+        raise UserError(f"{where}, column {column}: {said}.") from error
 
 
 def _question(raw: Mapping[str, Any], where: str) -> Question:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.common import import_extra
-from harness.errors import UserError
+from harness.errors import UserError, no_such
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, Matrix
 
@@ -238,6 +238,5 @@ EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": Wor
 def load_embedder(name: str) -> Embedder:
     """Return an embedder by name; UserError names those there are."""
     if name not in EMBEDDERS:
-        known = ", ".join(EMBEDDERS)
-        raise UserError(f"There is no embedder {name!r}; there are {known}.")
+        raise no_such("embedder", name, EMBEDDERS, "there are ")
     return EMBEDDERS[name]()

@@ -14,7 +14,7 @@ from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, re
 from conductor.training.job import TrainingJob
 from conductor.training.metrics import owed_validation
 from conductor.training.model_card import describe_checkpoint
-from harness.errors import UserError
+from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
@@ -65,9 +65,8 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     except FileNotFoundError:
         raise UserError(f"There is no file of ablations {path}.") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
+        where, said = first_fault(error)
+        raise UserError(f"{path}: {where}: {said.lower()}.") from error
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as TOML: {error}.") from error
     rows: dict[str, Ablation] = {}
@@ -87,7 +86,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     known = [one.name for one in ablations.rows]
     strange = [name for name in names if name not in known]
     if strange:
-        raise UserError(f"There is no ablation {strange[0]!r}; known: {', '.join(known)}.")
+        raise no_such("ablation", strange[0], known, "known: ")
     wanted = {ablations.reference.name, *(names or known)}
     rows = tuple(one for one in ablations.rows if one.name in wanted)
     return Ablations(ablations.reference, rows)

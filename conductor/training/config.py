@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from conductor.plan_format import PlanFormat
 from conductor.reward import DISCOUNT, RewardConfig
-from harness.errors import UserError
+from harness.errors import UserError, shipped_file
 from harness.files import parse_toml, read_toml
 from harness.records import SEED
 
@@ -224,14 +224,7 @@ def known_configs() -> list[str]:
 
 def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConfig:
     """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top."""
-    path = Path(name_or_path)
-    if path.suffix != ".toml":
-        path = CONFIGS / f"{name_or_path}.toml"
-    if not path.is_file():
-        known = ", ".join(known_configs())
-        raise UserError(
-            f"There is no training config {name_or_path!r}; known: {known} (or give a .toml path)."
-        )
+    path = shipped_file("training config", name_or_path, CONFIGS)
     data = read_tables(path)
     for setting in settings:
         set_key(data, setting)

@@ -46,7 +46,7 @@ from harness.rewards.splits import (
     refuse_overlap,
     without_overlap,
 )
-from harness.run.catalogue import Catalogue
+from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, at_epoch
 from harness.workflow import Workflow
@@ -194,10 +194,7 @@ def _unlogged(training: TrainingJob) -> TrainingJob:
 
 
 def _train_split(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
-    suites = parts.catalogue.suites
-    if name not in suites:
-        raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(suites))}.")
-    suite = suites[name]
+    suite = find_named(parts.catalogue.suites, name, "suite")
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.files import decimal_of
 
 HOUR = timedelta(hours=1)
@@ -72,9 +72,9 @@ class Invoice:
             except UserError as error:  # of another currency
                 raise UserError(f"{self.path} {error}") from error
             except ValidationError as error:
-                first = error.errors()[0]
-                where += f", field {'.'.join(map(str, first['loc'])) or 'the whole entry'}"
-                raise UserError(f"{where}: {first['msg']}; export it again.") from error
+                field, said = first_fault(error)
+                where += f", field {field or 'the whole entry'}"
+                raise UserError(f"{where}: {said}; export it again.") from error
             except ValueError as error:
                 raise UserError(f"{where}: {error}; export it again.") from error
 

@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from harness.errors import UserError
-from harness.text import say
+from harness.text import records, say, say_listing
 
 
 def whole_catalogue() -> Any:
@@ -84,7 +84,7 @@ def suites_command(args: argparse.Namespace) -> int:
 
     known, name = whole_catalogue().suites, args.name
     sources = describe_sources(known[name]) if name is not None and name in known else ()
-    say(show_suites(known, name, sources))
+    say_listing(args, *show_suites(known, name, sources))
     return 0
 
 
@@ -92,15 +92,24 @@ def data_command(args: argparse.Namespace) -> int:
     """Run an action on local data; return its exit code."""
     from suites import data_command as data
 
-    acts = {"fetch": data.fetch_data, "verify": data.verify_data, "list": data.show_data}
-    return acts[args.action](args.names, args.data, say)
+    if args.action == "fetch":
+        return data.fetch_data(args.names, args.data, say)
+    if not args.json:
+        acts = {"verify": data.verify_data, "list": data.show_data}
+        return acts[args.action](args.names, args.data, say)
+    if args.action == "list":
+        say_listing(args, data.list_data(args.names, args.data), "")
+        return 0
+    found = {item.name: [*data.check_item(item, args.data)] for item in data.data_items(args.names)}
+    say_listing(args, found, "")
+    return 1 if any(one.state == "wrong" for several in found.values() for one in several) else 0
 
 
 def systems_command(args: argparse.Namespace) -> int:
     """Print all systems or one; return 0."""
     from harness.run.catalogue import show_systems
 
-    say(show_systems(whole_catalogue().systems, args.name))
+    say_listing(args, *show_systems(whole_catalogue().systems, args.name))
     return 0
 
 
@@ -111,7 +120,7 @@ def workers_command(args: argparse.Namespace) -> int:
     from harness.run.catalogue import show_workers
 
     spec = read_pool(args.pool)
-    say(show_workers(spec, read_book(spec.prices)))
+    say_listing(args, *show_workers(spec, read_book(spec.prices)))
     return 0
 
 
@@ -119,7 +128,8 @@ def doctor_command(args: argparse.Namespace) -> int:
     """Print what was found; return 1 where something is to be fixed."""
     from harness.cli.run import run_request
     from harness.run.catalogue import with_own
-    from harness.run.doctor import NEW, examine, examine_run
+    from harness.run.doctor import examine, examine_run
+    from harness.run.experiment import NEW
 
     known = whole_catalogue()
     if args.suite or args.system:
@@ -127,10 +137,12 @@ def doctor_command(args: argparse.Namespace) -> int:
         found = examine_run(*with_own(request, known), controls())
     else:
         found = examine(args.pool, args.box, known)
-    problems = (f"- {problem}" for problem in found.problems)
-    for line in (*found.facts, *problems, *(f"- note: {note}" for note in found.notes)):
-        say(line)
-    say(f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready."))
+    lines = [*found.facts, *(f"- {one}" for one in found.problems)]
+    lines += [f"- note: {note}" for note in found.notes]
+    lines.append(
+        f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready.")
+    )
+    say_listing(args, found, "\n".join(lines))
     return 1 if found.problems else 0
 
 
@@ -143,6 +155,10 @@ def sandbox_command(args: argparse.Namespace) -> int:
             return images.build_image(args.image, args.base_image, say)
         if args.action == "clean":
             return images.clean_engine(everything=args.all, say=say)
-        return images.sandbox_status(say)
+        lines: list[str] = []
+        code = images.sandbox_status(lines.append)
+        parts = [(what, said) for what, _, said in (line.partition(": ") for line in lines)]
+        say_listing(args, records(("what", "says"), parts), "\n".join(lines))
+        return code
     except SandboxError as error:
         raise UserError(str(error)) from error

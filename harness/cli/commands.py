@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from datetime import date
 from decimal import Decimal
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ SLOW = {
 
 
 def load(name: str) -> Command:
-    """Return what carries out a command, with all that it needs imported."""
+    """Return what carries out a command, with all that it needs imported; help, without one."""
+    if name not in COMMANDS:
+        return lambda args: build_parser().print_help() or 0
     for module in SLOW.get(name, ()):
         import_module(module)
     return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
@@ -48,11 +50,20 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         place = error.filename or getattr(args, "log_dir", None) or "a file"
-        say(f"podium: {place}: {error.strerror or error}", file=sys.stderr)
+        say(f"podium: {place}: {error.strerror or error}{_remedy(place, args)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
         return 130
+
+
+def _remedy(place: object, args: argparse.Namespace) -> str:
+    """Return which argument names the place of an error, for another to be named."""
+    here = Path(str(place))
+    for name, value in vars(args).items():
+        if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):
+            return f"; name another {'DIR' if name == 'dir' else '--' + name.replace('_', '-')}"
+    return ""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -61,13 +72,22 @@ def build_parser() -> argparse.ArgumentParser:
         prog="podium",
         description="Does a small learned orchestrator beat what people use instead, at what cost?",
     )
-    commands = parser.add_subparsers(
-        title="commands", dest="command_name", metavar="COMMAND", required=True
-    )
+    parser.add_argument("--version", action=Version, nargs=0, help="print podium's version")
+    commands = parser.add_subparsers(title="commands", dest="command_name", metavar="COMMAND")
+    parser.set_defaults(command_name="help")
     for name, (declare, _) in COMMANDS.items():
         text = declare.__doc__
         declare(Arguments(commands.add_parser(name, help=text, description=text)))
     return parser
+
+
+class Version(argparse.Action):
+    """`--version`, which alone needs to know what is installed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and end."""
+        say(f"podium {metadata.version('podium')}")
+        parser.exit()
 
 
 def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
@@ -97,6 +117,14 @@ class Arguments:
         """Add what may be said several times; nothing is an empty list."""
         self(name, text, read, action="append", default=[])
 
+    def example(self, words: str) -> None:
+        """Let help end with a command that works as it stands."""
+        self.parser.epilog = f"for example: podium {words}"
+
+    def listing(self) -> None:
+        """Add what every command that lists something takes."""
+        self.flag("--json", "print the same facts as JSON")
+
     def actions(self) -> "Callable[[str, str], Arguments]":
         """Return what makes the arguments of an action from its name and its help."""
         made = self.parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -106,6 +134,7 @@ class Arguments:
 MOST = 1_000_000_000  # of anything that is counted, and of dollars
 EPOCHS = SANDBOXES = 10_000
 DIGITS = 30
+SHELLS = ("bash", "zsh", "fish")
 SEEDS = 2**32
 
 
@@ -213,6 +242,7 @@ def demo(add: Arguments) -> None:
 
 def run(add: Arguments) -> None:
     """Run systems on suites over a pool; say what is left."""
+    add.example("run --suite practice-integer --system single --log-dir runs/first")
     add("--suite", "suite name; repeat for several", action="append", required=True)
     add.repeated(
         "--system",
@@ -220,7 +250,7 @@ def run(add: Arguments) -> None:
         "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
         "`frameworks` for those of a group; repeat (all that fit and need no training)",
     )
-    workers(add)
+    _pool(add)
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
     add("--limit", "first N questions (all)", up_to(MOST))
     add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
@@ -286,6 +316,7 @@ def _learning(add: Arguments) -> None:
 
 def report(add: Arguments) -> None:
     """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    add.example("report runs/first --vs best-single --derived")
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--out", "directory to write (DIR/report)", Path)
     reference = "hold all others against this one (best-single, else the first single worker)"
@@ -320,8 +351,10 @@ def power(add: Arguments) -> None:
 
 def route(add: Arguments) -> None:
     """Judge routers on recorded verdicts of real models, against the best single worker."""
+    add.example("route lcb-leaderboard --split date:0.3 --router router-knn")
     add("source SOURCE", "verdicts to judge on; --list names them", nargs="?")
     add.flag("--list", "list the sources and what they hold")
+    add.listing()
     add("--router NAME", "routers to judge (all)", nargs="+", action="extend")
     add(
         "--split HOW",
@@ -346,6 +379,7 @@ def record(add: Arguments) -> None:
 
 def grade(add: Arguments) -> None:
     """Grade replies made anywhere; asks no model, resumes."""
+    add.example("grade --suite math500 --replies replies.jsonl --out verdicts.jsonl")
     add("--suite", "suite name", required=True)
     rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
@@ -412,6 +446,7 @@ def reward(add: Arguments) -> None:
 
 def train(add: Arguments) -> None:
     """Train a conductor by reward, say what that would take, draw how it went, or release it."""
+    add.example("train practice-cpu --set grpo.max_steps=50 --dry-run")
     add("config CONFIG", "a shipped name or the path of a TOML file", nargs="?")
     add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
     add("--seed N", "run.seed (the config's)", up_to(SEED))
@@ -424,6 +459,7 @@ def train(add: Arguments) -> None:
     add("--to PATH", "where --plot draws (curve.png), --release writes", Path)
     add("--untrained DIR", "with --release: where its warm start goes", Path)
     add.flag("--list", "list the shipped configs")
+    add.listing()
 
 
 def ablate(add: Arguments) -> None:
@@ -436,10 +472,12 @@ def ablate(add: Arguments) -> None:
     add.repeated("--begin DIR", warm, Path)
     add.flag("--table", "make the table of what is there; train nothing")
     add.flag("--list", "list the ablations")
+    add.listing()
 
 
 def audit(add: Arguments) -> None:
     """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
@@ -511,6 +549,8 @@ def prices(add: Arguments) -> None:
     diff = action("diff", "say what a book states otherwise than another")
     diff("old A", "book name or .toml file")
     diff("new B", "book name or .toml file")
+    for one in (listed, verify, diff):
+        one.listing()
     snapshot = action("snapshot", "make a book from genai-prices")
     snapshot("--date", "the day whose prices are wanted (today)", day)
     which = Arguments(snapshot.parser.add_mutually_exclusive_group())
@@ -531,6 +571,7 @@ def reprice(add: Arguments) -> None:
 def suites(add: Arguments) -> None:
     """List the suites, or print one suite's card."""
     add("name", "show one in full", nargs="?")
+    add.listing()
 
 
 def data(add: Arguments) -> None:
@@ -542,6 +583,7 @@ def data(add: Arguments) -> None:
     listed = action("list", "name all that is pinned: size, licence, place, and whether it is here")
     for one in (verify, listed):
         one("names NAME", "suites or sources (all)", nargs="*")
+        one.listing()
     for one in (fetch, verify, listed):
         one("--data DIR", "folder of local data (PODIUM_DATA)", Path)
 
@@ -549,11 +591,17 @@ def data(add: Arguments) -> None:
 def systems(add: Arguments) -> None:
     """List the systems, or print one system's manifest."""
     add("name", "show one in full", nargs="?")
+    add.listing()
+
+
+def _pool(add: Arguments) -> None:
+    add("--pool", "pool name or .toml file (rehearsal)", default="rehearsal")
 
 
 def workers(add: Arguments) -> None:
     """List a pool's workers with their prices and settings."""
-    add("--pool", "pool name or .toml file (rehearsal)", default="rehearsal")
+    _pool(add)
+    add.listing()
 
 
 def doctor(add: Arguments) -> None:
@@ -568,13 +616,18 @@ def doctor(add: Arguments) -> None:
     _learning(add)
 
 
+def completion(add: Arguments) -> None:
+    """Print a script that completes commands, options and names; your shell's start reads it."""
+    add("shell", 'e.g. eval "$(podium completion bash)" in ~/.bashrc', choices=SHELLS)
+
+
 def sandbox(add: Arguments) -> None:
     """Make, show or remove what programs run in: images and containers."""
     action = add.actions()
     build = action("build", "make the image that programs run in")
     build("--image", "which one (basic)", default="basic", choices=("basic", "bigcodebench"))
     build("--base-image NAME", "image with python3 to build on (a public Python's)")
-    action("status", "say what can run programs here, and in which images")
+    action("status", "say what can run programs here, and in which images").listing()
     clean = action("clean", "remove what killed runs and older builds left")
     clean.flag("--all", "also every image that podium made")
 
@@ -589,6 +642,7 @@ COMMANDS = {
         ("train", (train, ablate)),
         ("money", (audit, ledger, manifest, prices, reprice)),
         ("catalogue", (suites, data, systems, workers, doctor, sandbox)),
+        ("completion", (completion,)),
     )
     for declare in several
 }

@@ -10,6 +10,7 @@ from harness.boxes import refuse_unknown
 from harness.cli.catalogue import boxes, whole_catalogue
 from harness.cli.commands import taken
 from harness.errors import UserError
+from harness.files import refuse_unwritable
 from harness.judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
 from harness.ledger.manifest import FILE, write_manifest
 from harness.text import say
@@ -31,6 +32,7 @@ def redact_command(args: argparse.Namespace) -> int:
     """Copy logs without their texts; return 0."""
     from harness.redact import redact
 
+    refuse_unwritable(args.out, "--out")
     for done in redact(args.paths, args.out):
         if done.out:
             say(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
@@ -90,6 +92,8 @@ def reward_command(args: argparse.Namespace) -> int:
     )
     if args.log_dir and not args.pool:
         raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
+    if args.log_dir:
+        refuse_unwritable(args.log_dir, "--log-dir")
     settings = PlanSettings(log_dir=args.log_dir)
     parts = RewardHooks(
         answerer=lambda spec, book, usd: PlanAnswerer(spec, book, replace(settings, max_usd=usd)),

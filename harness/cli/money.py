@@ -4,11 +4,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.cli.commands import taken
-from harness.errors import UserError
-from harness.text import pluralise, say
+from harness.errors import UserError, shipped_file
+from harness.files import refuse_unwritable
+from harness.text import pluralise, say, say_listing
 
 if TYPE_CHECKING:
     from harness.audit import InvariantCheck
@@ -42,7 +43,11 @@ def _list(args: argparse.Namespace) -> int:
     from harness.prices import read_book
     from harness.prices.snapshot import show_book, show_books
 
-    say(show_book(read_book(args.book)) if args.book else show_books())
+    if args.book:
+        book = read_book(args.book)
+        say_listing(args, book.as_json(), show_book(book))
+    else:
+        say_listing(args, *show_books())
     return 0
 
 
@@ -52,31 +57,37 @@ def _diff(args: argparse.Namespace) -> int:
 
     old, new = read_book(args.old), read_book(args.new)
     found = changes(old, new)
-    say(show_changes(found, (old.name, new.name)) if found else "Both books state the same prices.")
+    text = show_changes(found, (old.name, new.name)) if found else SAME_PRICES
+    say_listing(args, found, text)
     return 1 if found else 0
+
+
+SAME_PRICES = "Both books state the same prices."
 
 
 def _verify_book(args: argparse.Namespace) -> int:
     from harness.prices import BOOKS
-    from harness.prices.book import book_path
     from harness.prices.snapshot import installed
 
     names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
     for name in names:
-        book_path(name)
+        shipped_file("price book", name, BOOKS)
     try:
         source = installed(_today())
     except UserError as error:
         source = None
         say(f"Not compared with genai-prices: {error}", file=sys.stderr)
-    wrong = [name for name in names if not _verified(name, source)]
+    checked = [_verified(name, source) for name in names]
+    wrong = sum(bool(one["problem"] or one["changes"]) for one, _ in checked)
     read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
-    say(f"{pluralise(len(names), 'book')}, {len(wrong)} to look at.{read_only}")
+    lines = [line for _, said in checked for line in said]
+    lines.append(f"{pluralise(len(names), 'book')}, {wrong} to look at.{read_only}")
+    say_listing(args, [one for one, _ in checked], "\n".join(lines))
     return 1 if wrong else 0
 
 
-def _verified(name: str, source: "PriceSource | None") -> bool:
-    """Print what is wrong with a book and what differs; return whether nothing does."""
+def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], list[str]]:
+    """Return what is wrong with a book and what differs, and the same in lines."""
     from harness.prices import read_book
     from harness.prices.snapshot import compared, show_changes
 
@@ -84,18 +95,18 @@ def _verified(name: str, source: "PriceSource | None") -> bool:
         book = read_book(name)
         beside = compared(book, source) if source else None
     except UserError as error:
-        say(f"{name}: {error}")
-        return False
+        return {"book": name, "problem": str(error), "changes": []}, [f"{name}: {error}"]
     read = f"{name}: {pluralise(len(book.prices), 'price')} read"
+    facts = {"book": name, "problem": "", "prices": len(book.prices)}
     if beside is None:
-        say(f"{read}, not compared")
-        return True
-    say(f"{read}, {len(book.prices) - len(beside.others)} compared with genai-prices")
+        return {**facts, "compared": 0, "changes": []}, [f"{read}, not compared"]
+    same = len(book.prices) - len(beside.others)
+    lines = [f"{read}, {same} compared with genai-prices"]
     if 0 < len(beside.others) < len(book.prices):
-        say(f"  from elsewhere: {', '.join(beside.others)}")
+        lines.append(f"  from elsewhere: {', '.join(beside.others)}")
     if beside.changes:
-        say(show_changes(beside.changes, (book.name, "genai-prices")))
-    return not beside.changes
+        lines.append(show_changes(beside.changes, (book.name, "genai-prices")))
+    return {**facts, "compared": same, "changes": beside.changes}, lines
 
 
 def _snapshot(args: argparse.Namespace) -> int:
@@ -103,6 +114,7 @@ def _snapshot(args: argparse.Namespace) -> int:
 
     today = _today()
     wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
+    refuse_unwritable(args.out.parent, "--out")
     text, notes = snapshot(wanted, args.out, today)
     write_new(text, args.out)
     for note in notes:
@@ -161,10 +173,12 @@ def _refuse(args: argparse.Namespace) -> None:
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
     refuse_box(args)
-    path = args.json
-    if path is not None and not path.parent.is_dir():
+    if (path := args.json) is None:
+        return
+    if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
-    if path is not None and path.exists() and not (path.is_file() and is_audit(path)):
+    refuse_unwritable(path.parent, "--json")
+    if path.exists() and not (path.is_file() and is_audit(path)):
         raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
 
 
@@ -225,6 +239,10 @@ ABSENT = (
 def manifest_command(args: argparse.Namespace) -> int:
     """Run an action on a manifest; return 1 where `verify` found a change."""
     actions = {"write": _write, "verify": _verify_manifest, "sign": _sign, "key": _key}
+    if args.action == "key":
+        refuse_unwritable(args.out.parent, "--out")
+    elif not args.dir.is_dir():
+        raise UserError(f"There is no directory {args.dir}; name the one that `podium run` wrote.")
     return actions[args.action](args)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
 from harness.errors import UserError
+from harness.files import refuse_unwritable
 from harness.text import say
 
 
@@ -62,6 +63,7 @@ def demo_command(args: argparse.Namespace) -> int:
     def show(folder: Path) -> None:
         say(f"{report_of([folder])[0].text}\n")
 
+    refuse_unwritable(args.out, "--out")
     dirs = demo(args.out, whole_catalogue(), controls(), args.limit, show)
     files = write_report(dirs, args.out / "report").files
     say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
@@ -73,6 +75,7 @@ def record_command(args: argparse.Namespace) -> int:
     from harness.cassette import record
     from harness.ledger.runs import find_logs
 
+    refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))
     return 0
 

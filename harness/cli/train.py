@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from harness.cli.catalogue import controls, whole_catalogue
-from harness.errors import UserError
-from harness.text import pluralise, say
+from harness.errors import UserError, no_such
+from harness.files import refuse_unwritable
+from harness.text import columns, pluralise, records, say, say_listing
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -26,7 +27,7 @@ def train_command(args: argparse.Namespace) -> int:
     from conductor.training.config import known_configs, read_config
 
     if args.list:
-        say("\n".join(known_configs()))
+        say_listing(args, known_configs(), "\n".join(known_configs()))
         return 0
     if args.plot:
         from reports.plot import draw_curves
@@ -40,6 +41,7 @@ def train_command(args: argparse.Namespace) -> int:
     settings = [*args.set] if args.seed is None else [*args.set, f"run.seed={args.seed}"]
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
+    refuse_unwritable(out, "--out")
     more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
     training = _found_job(config, out, **more)
     from conductor.training.grpo_options import is_main
@@ -201,12 +203,17 @@ def ablate_command(args: argparse.Namespace) -> int:
 
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
-        for one in listed.rows:
-            say(f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else ""))
+        lines = [
+            f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else "")
+            for one in listed.rows
+        ]
+        say_listing(args, listed.rows, "\n".join(lines))
         return 0
     wanted, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
     refuse_foreign(args.out / "report", MARKS)  # before anything is trained
+    if args.table and not args.out.is_dir():
+        raise UserError(f"There is no folder {args.out}; name the one that `podium ablate` wrote.")
     if not args.table:
         for trial in trials:  # what has begun with other graders has another reward
             if (path := trial.run / MANIFEST).is_file():
@@ -308,14 +315,14 @@ def route_command(args: argparse.Namespace) -> int:
     """Print, and write where asked, how routers compare; return 0."""
     if args.list:
         from baselines.verdict_data import SOURCES
-        from reports.render import aligned
 
         known = SOURCES.values()
         names = [
             (f"{one.name}:{one.path}" if one.path else one.name, one.needs, one.holds)
             for one in known
         ]
-        say("\n".join(aligned([("source", "not in the package", "holds"), *names], left=3)))
+        heads = ("source", "not in the package", "holds")
+        say_listing(args, records(heads, names), columns(heads, names))
         return 0
     from baselines.route_eval import best_single_worker, evaluate_routers, split_matrix
     from reports.render import refuse_foreign
@@ -375,7 +382,7 @@ def _field(args: argparse.Namespace, matrix: Any) -> Any:
 
     for name in args.router or ():
         if name not in ROUTERS:
-            raise UserError(f"There is no router {name!r}; there are: {', '.join(ROUTERS)}.")
+            raise no_such("router", name, ROUTERS, "there are: ")
     if not all(asked.text.strip() for asked in matrix.questions):
         if args.router:
             raise UserError(
@@ -435,6 +442,8 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
         raise UserError("--save keeps what one router has learnt: name it with --router.")
     if args.save and args.save.exists():
         raise UserError(f"{args.save} is there already; name another file.")
+    if args.save:
+        refuse_unwritable(args.save.parent, "--save")
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:

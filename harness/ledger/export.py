@@ -23,7 +23,8 @@ from typing import Any, cast
 
 import duckdb
 
-from harness.errors import UserError
+from harness.errors import UserError, no_such
+from harness.files import refuse_unwritable
 from harness.ledger.answers import AnswerRecord
 from harness.ledger.call import Call, canonical
 from harness.ledger.columns import (
@@ -165,14 +166,13 @@ def provenance() -> dict[str, str]:
 
 def _names(format: str) -> dict[str, str]:
     if format not in FORMATS:
-        raise UserError(f"There is no format {format!r}; there are: {', '.join(FORMATS)}.")
+        raise no_such("format", format, FORMATS, "there are: ")
     tables = TABLES if format in WHOLE else ("calls" if format == "otel" else "queries",)
     return {table: f"{table}.{SUFFIX.get(format, format)}" for table in tables}
 
 
 def _refuse(folder: Path, out: Path, names: list[str]) -> None:
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no directory: name another --out.")
+    refuse_unwritable(out, "--out")
     place, run = out.resolve(), folder.resolve()
     if place.is_relative_to(run) and FOLDER in place.relative_to(run).parts:
         raise UserError(f"{out} is where journals lie: name another --out.")

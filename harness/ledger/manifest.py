@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, parse_json, read_limited, regular_size, replace_file
 from harness.ledger.call import canonical
 from harness.ledger.journal import FOLDER, read_chain
@@ -378,9 +378,8 @@ def read_manifest(path: Path) -> Manifest:
     except FileNotFoundError as error:
         raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{path} is no manifest (field {where}: {first['msg']}).") from error
+        where, said = first_fault(error)
+        raise UserError(f"{path} is no manifest (field {where}: {said}).") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
 

@@ -17,7 +17,7 @@ from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.boxes import BoxRecord
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.files import first_line
 from harness.ledger.answers import AnswerRecord, answered, log_header
 from harness.ledger.journal import (
@@ -134,6 +134,8 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
     for path in dirs:
         if not path.exists():
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
+        if path.is_file() and path.suffix != ".eval":
+            raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
         pattern = "**/*.eval" if recursive else "*.eval"
         for log in [path] if path.is_file() else sorted(path.glob(pattern)):
             found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
@@ -174,10 +176,9 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
     try:
         return RunFacts.model_validate(stored)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field, said = first_fault(error)
         raise UserError(
-            f"{path} was written by another version of podium (field {field}: {first['msg']}); "
+            f"{path} was written by another version of podium (field {field}: {said}); "
             "read it with that version."
         ) from error
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from harness.errors import UserError
+from harness.errors import UserError, shipped_file
 from harness.files import SETTINGS, decimal_of, parse_toml, read_limited
 from harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
 
@@ -339,17 +339,8 @@ class Book:
 
 def read_book(name: str) -> Book:
     """Read a price book by name or path; UserError says what is wrong and where."""
-    path = book_path(name)
+    path = shipped_file("price book", name, BOOKS)
     return parse_book(read_limited(path, SETTINGS), path)
-
-
-def book_path(name: str) -> Path:
-    """Return the file of a price book by name or path; UserError when there is none."""
-    path = Path(name) if name.endswith(".toml") else BOOKS / f"{name}.toml"
-    if not path.is_file():
-        known = ", ".join(sorted(book.stem for book in BOOKS.glob("*.toml")))
-        raise UserError(f"There is no price book {name!r}; known books: {known}.")
-    return path
 
 
 def parse_book(content: bytes, path: Path) -> Book:

@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.files import refuse_unwritable
 from harness.ledger.call import Call, at_price, plain
 from harness.ledger.join import merged
 from harness.ledger.runs import RunFiles, gather, naming_system_run
@@ -115,8 +116,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
 
 def free_place(out: Path) -> Path:
     """Return the file to write; UserError where it, or something else, is in the way."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no directory: give another --out.")
+    refuse_unwritable(out, "--out")
     if (out / NAME).exists():
         raise UserError(f"{out / NAME} is there already: give another --out.")
     return out / NAME

@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.prices import BOOKS, Book, parse_book, read_book
 from harness.prices.book import RATES, UNDATED, book_text, record_of
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
-from harness.text import columns
+from harness.text import columns, records
 
 PACKAGE = "genai-prices"
 
@@ -333,11 +333,12 @@ HEADS = ("model", "in", "out", "cached", "write", "write 1h", "evidence")
 NOTE = "US dollars per million tokens. A — is unknown: such tokens have no price, not a price of 0."
 
 
-def show_books() -> str:
-    """Return the shipped books, one a line."""
+def show_books() -> tuple[list[dict[str, Any]], str]:
+    """Return the shipped books, one a line, and as records."""
     books = [read_book(path.stem) for path in sorted(BOOKS.glob("*.toml"))]
     rows = [(book.name, book.date, str(len(book.prices)), _evidence(book)) for book in books]
-    return columns(("book", "prices of", "models", "evidence"), rows)
+    heads = ("book", "prices of", "models", "evidence")
+    return records(heads, rows), columns(heads, rows)
 
 
 def show_book(book: Book) -> str:

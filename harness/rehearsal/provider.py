@@ -24,7 +24,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.errors import UserError
+from harness.errors import UserError, first_fault
 from harness.rehearsal import choices
 from harness.rehearsal.arithmetic import evaluate
 from harness.rehearsal.choices import (
@@ -76,11 +76,10 @@ def _set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArgume
     try:
         given = WorkerArguments.model_validate(model_args)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field, said = first_fault(error)
         known = ", ".join(WorkerArguments.model_fields)
         raise UserError(
-            f"rehearsal/{name}: argument {field!r}: {first['msg']} (known: {known})."
+            f"rehearsal/{name}: argument {field!r}: {said} (known: {known})."
         ) from error
     limits = given.model_dump(exclude={"seed", "time_scale", "stream"}, exclude_none=True)
     return replace(worker, **limits), given

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from harness.errors import PodiumError, TooManyMasked, UserError
+from harness.errors import PodiumError, TooManyMasked, UserError, first_fault
 from harness.records import Question
 from harness.rewards.client import (
     BUSY,
@@ -151,9 +151,9 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
     try:
         return kind.model_validate_json(raw).rewarded()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise BadBody(f"This request cannot be read at {where!r}: {first['msg']}.") from None
+        where, said = first_fault(error)
+        where = where or "the body"
+        raise BadBody(f"This request cannot be read at {where!r}: {said}.") from None
 
 
 def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> dict[str, Any]:

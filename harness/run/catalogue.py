@@ -6,7 +6,7 @@ Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spok
 import re
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
@@ -20,13 +20,13 @@ from inspect_ai.solver import Solver
 
 from harness.api_keys import shown
 from harness.boxes import Boxes
-from harness.errors import UserError
+from harness.errors import UserError, no_such
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.run.experiment import Entry
 from harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from harness.system import Group, Need, SystemCard
-from harness.text import columns, format_range
+from harness.text import columns, format_range, records
 
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
@@ -94,7 +94,7 @@ def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
         return known[name]
     if OWN in name:
         return load_own(name, noun)
-    raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+    raise no_such(noun, name, sorted(known))
 
 
 def load_own(name: str, noun: str) -> Any:
@@ -187,28 +187,38 @@ DESCRIBED = (
 )
 
 
+Shown = tuple[Any, str]
+"""What a listing knows, as `--json` prints it, and the same as a text."""
+
+
 def show_suites(
     suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
-) -> str:
+) -> Shown:
     """Return the list of suites, or one's card and sources; UserError for an unknown name."""
     if name is None:
+        heads = ("suite", "version", "splits", "box", "dates")
         rows = [
-            (one.name, one.version, "/".join(one.splits), YES[one.needs_box], one.dates)
-            for one in suites.values()
+            (one.name, one.version, one.splits, one.needs_box, one.dates) for one in suites.values()
         ]
-        table = columns(("suite", "version", "splits", "box", "dates"), rows)
-        return f"{table}\n\n{DESCRIBED}"
+        texts = [(*row[:2], "/".join(row[2]), YES[row[3]], row[4]) for row in rows]
+        return records(heads, rows), f"{columns(heads, texts)}\n\n{DESCRIBED}"
     suite: Suite[Any] = find_named(suites, name, "suite")
     facts = [*_suite_facts(suite), *(("source", one) for one in sources)]
     return _sheet(name, facts, suite.card.about)
 
 
-def _sheet(name: str, facts: Iterable[tuple[str, str]], about: str) -> str:
+def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
     """Return facts under a name, a label and a text each, and a paragraph below them."""
+    known: dict[str, list[str]] = {}
+    above = ""
+    for label, text in facts:
+        above = label or above
+        known.setdefault(above, []).append(text)
     hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     hanging["subsequent_indent"] = " " * 15
     lines = (fill(text, WIDTH, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
-    return "\n".join((name, *lines, "", fill(about, WIDTH)))
+    text = "\n".join((name, *lines, "", fill(about, WIDTH)))
+    return {"name": name, **known, "about": about}, text
 
 
 def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
@@ -232,16 +242,19 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "publishable", said
 
 
-def show_workers(spec: PoolSpec, book: Book) -> str:
+def show_workers(spec: PoolSpec, book: Book) -> Shown:
     """Return a pool's workers with what identifies and what prices them."""
     rows = [
         (slot.name, slot.model, _price(slot, book), slot.knowledge_cutoff, _settings(slot))
         for slot in spec.slots
     ]
     heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
+    cards = [(*row, slot.card) for row, slot in zip(rows, spec.slots, strict=True)]
+    workers = records((*heads[:2], "usd_per_mtok_in_out", *heads[3:], "card"), cards)
+    pool = {"pool": spec.name, "label": spec.label, "prices": book.name, "prices_of": book.date}
     title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
-    cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
-    return "\n".join((title, "", columns(heads, rows), "", *cards))
+    lines = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
+    return {**pool, "workers": workers}, "\n".join((title, "", columns(heads, rows), "", *lines))
 
 
 def _price(slot: WorkerSpec, book: Book) -> str:
@@ -268,16 +281,16 @@ POOLS = (1, 7)
 """Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""
 
 
-def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
+def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> Shown:
     """Return the list of systems, or the manifest of one; UserError for an unknown name."""
     if name is None:
         return _listed(systems.values())
     key = manifest_key(name)
     card: SystemCard = find_named(systems, key if key in systems else name, "system")
-    return _sheet(card.name, _facts(card), card.summary)
+    return _sheet(card.name, [*_facts(card)], card.summary)
 
 
-def _listed(manifests: Collection[SystemCard]) -> str:
+def _listed(manifests: Collection[SystemCard]) -> Shown:
     ranked = sorted(manifests, key=lambda one: get_args(Group).index(one.group))
     heads = ("system", "calls", "what it does")
     rows = [(one.name, re.split("[,;:]", one.calls)[0].strip(), one.summary) for one in ranked]
@@ -286,7 +299,8 @@ def _listed(manifests: Collection[SystemCard]) -> str:
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
         found += ["", group, *(f"  {line}" for _, line in members)]
-    return "\n".join(found)
+    grouped = [(one.group, *row) for one, row in zip(ranked, rows, strict=True)]
+    return records(("group", *heads), grouped), "\n".join(found)
 
 
 def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ is every later reason that the run would never have come to. What is odd and not
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness.boxes import inspect_box
 from harness.errors import UserError
@@ -26,9 +25,6 @@ from harness.run.request import RequestReader, ResolvedRequest
 from harness.run.run import Preparation
 from harness.run.systems import moved_graders
 from harness.text import pluralise
-
-NEW = Path("/dev/null/run")
-"""The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError, ValidationInfo
 
-from harness.errors import UserError
-from harness.files import DOCUMENT, read_limited, replace_file
+from harness.errors import UserError, first_fault
+from harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
 from harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
 FILE = "experiment.json"
+NEW = Path("/dev/null/run")
+"""The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,8 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
     """Return a directory's experiment with `new` added, unwritten; UserError for others' files."""
-    if log_dir.exists() and not log_dir.is_dir():
-        raise UserError(f"{log_dir} is no directory; name another --log-dir.")
+    if log_dir != NEW:
+        refuse_unwritable(log_dir, "--log-dir")
     stored = read_experiment(log_dir)
     if stored is None and log_dir.is_dir() and any(log_dir.iterdir()):
         raise UserError(
@@ -211,10 +213,9 @@ def read_experiment(log_dir: Path) -> Experiment | None:
     try:
         return _FILE.validate_json(read_limited(path, DOCUMENT))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, said = first_fault(error)
         raise UserError(
-            f"{path} is damaged or of another version of podium (field {where}: {first['msg']}); "
+            f"{path} is damaged or of another version of podium (field {where}: {said}); "
             "restore it or name another --log-dir."
         ) from error
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from inspect_ai.log import EvalLog
 
-from harness.errors import UserError, WorkerError
+from harness.errors import UserError, WorkerError, no_such
 from harness.inspect_adapters import pick
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Matrix, matrix_of_logs
@@ -54,8 +54,7 @@ def training_suites(suite: Suite[Any], experiment: Experiment, catalogue: Catalo
     found: list[Suite[Any]] = []
     for name in experiment.train_on or (suite.name,):
         if name not in catalogue.suites:
-            known = ", ".join(sorted(catalogue.suites))
-            raise UserError(f"--train-on: there is no suite {name!r}; known suites: {known}.")
+            raise UserError(f"--train-on: {no_such('suite', name, sorted(catalogue.suites))}")
         teacher = catalogue.suites[name]
         if TRAIN in teacher.splits:
             found.append(teacher)

@@ -11,7 +11,7 @@ from typing import get_args
 
 from harness.bridge import lacks_sandbox, missing_sandbox
 from harness.cassette import prompts_recorded
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 from harness.pool_config import PoolSpec, with_conductor
 from harness.prices import Book
 from harness.run.catalogue import (
@@ -99,7 +99,8 @@ def _unknown(name: str, catalogue: Catalogue) -> str:
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     known, groups = ", ".join(sorted(catalogue.systems)), ", ".join(GROUPS)
-    return f"There is no system {name!r}; known systems: {known}; groups of them: {groups}."
+    near = did_you_mean(name, (*catalogue.systems, *GROUPS))
+    return f"There is no system {name!r}; known systems: {known}; groups of them: {groups}.{near}"
 
 
 def _wrong_k(name: str, manifest: SystemCard) -> str | None:

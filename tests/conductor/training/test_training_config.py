@@ -39,7 +39,7 @@ def test_a_size_that_has_no_room_for_a_look_up_is_refused_before_a_model_is_made
 
 
 def test_an_unknown_configuration_lists_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"known: .*paper-7b.*small-gpu"):
+    with pytest.raises(UserError, match=r"known configs: .*paper-7b.*small-gpu"):
         read_config("nothing")
     assert {"paper-7b", "practice-cpu", "small-gpu"} <= set(known_configs())
 
