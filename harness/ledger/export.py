@@ -4,9 +4,8 @@ The same logs, journals and podium give the same bytes. What export.json lists w
 may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
-import hashlib
+import atexit
 import json
-import os
 import shutil
 import tempfile
 from collections import deque
@@ -25,7 +24,7 @@ import duckdb
 
 from harness.errors import UserError
 from harness.ledger.answers import AnswerRecord
-from harness.ledger.call import Call, canonical
+from harness.ledger.call import Call
 from harness.ledger.columns import (
     FORMATS,
     SCHEMA,
@@ -44,8 +43,6 @@ from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.manifest import file_digest
 from harness.ledger.runs import (
-    JOURNALS,
-    LOGS,
     Gathered,
     RunFiles,
     gather,
@@ -214,10 +211,6 @@ def _beside(out: Path) -> Generator[Path]:
 
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
-CODE = Path(__file__).parent.parent
-NEW = "new-"
-KEPT = 4
-
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
     """Return the Parquet file of each view; UserError when there is nothing to read."""
@@ -248,57 +241,11 @@ def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
 
 
 def _made(source: Path) -> Path:
-    place = _own_folder()
-    folder = place / _state(source)
-    if _whole(folder):
-        os.utime(folder)
-        return folder
-    fresh = Path(tempfile.mkdtemp(dir=place, prefix=NEW))
-    try:
-        export(source, fresh)
-        shutil.rmtree(folder, ignore_errors=True)  # what a cleaner of temporary files left
-        fresh.rename(folder)
-    except OSError:
-        if not _whole(folder):  # else another query was as quick
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    _forget(place, folder)
+    """Export a run for this process alone: who asks often asks an export's directory."""
+    folder = Path(tempfile.mkdtemp(prefix="podium-sql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    export(source, folder)
     return folder
-
-
-def _whole(folder: Path) -> bool:
-    return all(
-        (folder / name).is_file() for name in (LISTED, *(f"{one}.parquet" for one in TABLES))
-    )
-
-
-def _own_folder() -> Path:
-    place = Path(tempfile.gettempdir()) / f"podium-sql-{os.getuid()}"
-    place.mkdir(mode=0o700, exist_ok=True)
-    found = place.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or place.is_symlink():
-        raise UserError(f"{place} can be changed by others; remove it, or set TMPDIR.")
-    return place
-
-
-def _state(source: Path) -> str:
-    paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
-    files = [
-        (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(paths)
-    ]
-    # The code too: a checkout changes without its version.
-    code = [(path.name, path.stat().st_mtime_ns) for path in sorted(CODE.glob("**/*.py"))]
-    state = canonical([str(source.resolve()), provenance(), code, files])
-    return hashlib.sha256(state).hexdigest()[:24]
-
-
-def _forget(place: Path, newest: Path) -> None:
-    others = [path for path in place.iterdir() if path != newest and not path.name.startswith(NEW)]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in others[KEPT - 1 :]:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 dataset: Any = import_module("pyarrow.dataset")  # it has no types

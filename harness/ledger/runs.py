@@ -426,14 +426,15 @@ class CallRecord:
         return len(self.retries) > self.followed
 
 
-@dataclass(slots=True)
+@dataclass
 class Gathered:
     """Everything that the files of a system run say."""
 
     files: RunFiles
-    logs: list[LogRecord]
-    journals: list[JournalRecord]
-    calls: dict[str, CallRecord]
+    logs: list[LogRecord] = field(default_factory=list[LogRecord])
+    """Newest first."""
+    journals: list[JournalRecord] = field(default_factory=list[JournalRecord])
+    calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """What journals say of answers, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
@@ -445,7 +446,7 @@ def gather(
     files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
 ) -> Gathered:
     """Read a system run's files, with answers and digests where asked for; UserError for damage."""
-    found = Gathered(files, [], [], {})
+    found = Gathered(files)
     for path in files.journals:
         journal = JournalRecord(path, {})
         found.journals.append(journal)
