@@ -172,8 +172,9 @@ class _Result(_Foreign):
 
     def line(self, span: Span) -> InvoiceLine:
         _dollars_only(self.currency)
-        said = {name: value for name, value in self if name in LINE and value is not None}
-        return InvoiceLine(*span, **{"model": "", **said, **self._worked_out()})
+        said: dict[str, Any] = {"model": ""}
+        said |= {name: value for name, value in self if name in LINE and value is not None}
+        return InvoiceLine(*span, **said | self._worked_out())
 
     def _worked_out(self) -> dict[str, Any]:
         return {}
@@ -257,7 +258,7 @@ class _Writes(_Foreign):
 class _AnthropicUsage(_Result):
     input_uncached: Annotated[NoCount, Field(alias="uncached_input_tokens")]
     cache_read: Annotated[NoCount, Field(alias="cache_read_input_tokens")]
-    cache_creation: _Writes = _Writes()
+    cache_creation: _Writes = _Writes.model_validate({})
     output: Annotated[NoCount, Field(alias="output_tokens")]
     model: Name
     key: Annotated[Name, Field(alias="api_key_id")]
@@ -269,7 +270,7 @@ class _AnthropicUsage(_Result):
 
 class _AnthropicCost(_Result):
     amount: Money
-    currency: str = "USD"
+    currency: str = "USD"  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
     item: Annotated[Name, Field(alias="description")]
     model: Name
     project: Annotated[Name, Field(alias="workspace_id")]

@@ -34,7 +34,6 @@ from harness.ledger.columns import (
     QueryRow,
     csv_line,
     schema_of,
-    schema_page,
     shortest,
     table_of,
     writer_for,
@@ -103,6 +102,7 @@ def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> It
 
 LISTED = "export.json"
 PAGE = "schema.md"
+SOURCE = Path(__file__).with_name(PAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
             about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
             for writer in writers.values():
                 writer.close(about)
-        (fresh / PAGE).write_text(schema_page())
+        shutil.copyfile(SOURCE, fresh / PAGE)
         new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
         listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
         (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")

@@ -38,7 +38,6 @@ from harness.ledger.runs import (
     CallRecord,
     Gathered,
     LogRecord,
-    RunFacts,
     RunFiles,
     SampleRecord,
     calls_of,
@@ -52,6 +51,8 @@ from harness.suite import failure_kind
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
+Sampled = tuple[str, int, str]
+"""A question, an epoch and the uuid of the sample."""
 Base = dict[str, Any]
 """Fields of `Call` that all attempts of a call have in common."""
 
@@ -404,20 +405,10 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
         yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
-    """What a log's header says of all its calls, and the book that it embeds."""
-
-    name: str
-    task: str
-    facts: RunFacts | None
-    book: Book | None
-
-
 def logged_call(
-    log: LogFacts, event: CallEvent, pair: tuple[str, int], sample: str, *, counted: bool
+    log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
 ) -> tuple[Base, Price | None]:
-    """Return what a log alone says of a call, of a question and epoch, and its price."""
+    """Return what a log alone says of a call, and its price at a book."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
@@ -426,9 +417,7 @@ def logged_call(
         "suite": facts.suite if facts else "",
         "system": facts.system if facts else "",
         "label": facts.label if facts else "live",
-        "question": pair[0],
-        "epoch": pair[1],
-        "sample": sample,
+        **dict(zip(("question", "epoch", "sample"), sample, strict=True)),
         "call": event.id,
         "log": log.name,
         "journal": None,
@@ -444,15 +433,14 @@ def logged_call(
         "prompt_sha256": None,
         "started": event.started,
     }
-    return base, log.book.price(price_ref) if log.book else None
+    return base, book.price(price_ref) if book else None
 
 
 def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
     event, sample, facts = seen.event, seen.sample, seen.log.facts
     book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
-    log = LogFacts(seen.log.name, seen.log.task, facts, book)
-    pair = sample.question, sample.epoch
-    base = logged_call(log, event, pair, sample.uuid, counted=_counts(seen))
+    named = sample.question, sample.epoch, sample.uuid
+    base = logged_call(seen.log, book, event, named, counted=_counts(seen))
     tries = [*within(event, 1)]
     yield from (write(*base, told) for told in (*tries, of_event(event, len(tries) + 1)))
 

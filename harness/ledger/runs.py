@@ -34,6 +34,7 @@ from harness.ledger.logs import (
     CallEvent,
     Json,
     Oddity,
+    RawLog,
     damaged,
     disagreements,
     events_of,
@@ -42,7 +43,7 @@ from harness.ledger.logs import (
     oddities,
     open_log,
     refuse_oversized,
-    score_in,
+    score_value,
     shape_in,
 )
 from harness.pool_config import Label
@@ -309,6 +310,21 @@ class LogRecord:
     oddities: tuple[Oddity, ...] = ()
 
 
+def header_record(log: RawLog) -> LogRecord:
+    """Return what a log's header says, without samples."""
+    eval_, stats = log.header["eval"], log.header.get("stats") or NOTHING
+    return LogRecord(
+        name=log.path.name,
+        task=str(eval_.get("task", "")),
+        created=str(eval_.get("created", "")),
+        eval_id=str(eval_.get("eval_id", "")),
+        status=str(log.header.get("status", "started")),
+        facts=facts_in(eval_.get("metadata"), log.path),
+        model_usage=stats.get("model_usage") or NOTHING,
+        role_usage=stats.get("role_usage") or NOTHING,
+    )
+
+
 def read_log_record(
     path: Path,
     seen: set[tuple[str, int]],
@@ -318,20 +334,9 @@ def read_log_record(
 ) -> LogRecord:
     """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
-        header = log.header
-        eval_, stats = header["eval"], header.get("stats") or NOTHING
-        record = LogRecord(
-            name=path.name,
-            task=str(eval_.get("task", "")),
-            created=str(eval_.get("created", "")),
-            eval_id=str(eval_.get("eval_id", "")),
-            status=str(header.get("status", "started")),
-            facts=facts_in(eval_.get("metadata"), path),
-            model_usage=stats.get("model_usage") or NOTHING,
-            role_usage=stats.get("role_usage") or NOTHING,
-        )
+        record = header_record(log)
         with naming(path):
-            whose = log_header(header) if answers else None
+            whose = log_header(log.header) if answers else None
             for sample in log.samples():
                 made = _sample(sample, path.name, seen)
                 record.samples.append(made)
@@ -346,8 +351,7 @@ def read_log_record(
 
 
 def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
-    value = score_in(sample).get("value")
-    number = isinstance(value, int | float) and value == value
+    score = score_value(sample)
     failed = sample.get("error") is not None
     models = (one for one in sample.get("events") or () if one["event"] == "model")
     said = (
@@ -359,8 +363,8 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         epoch=pair[1],
         uuid=str(sample.get("uuid") or ""),
         log=log,
-        score=value if number else None,
-        graded=number and not failed,
+        score=score,
+        graded=score is not None and not failed,
         failed=failed,
         newest=pair not in seen,
         model_usage=sample.get("model_usage") or NOTHING,

@@ -266,6 +266,7 @@ def test_the_sitting_at_fault_is_named_among_several(several: Path) -> None:
     assert as_json(found) == as_json(audit(several))
 
 
+@pytest.mark.slow
 def test_several_processes_find_what_one_finds(several: Path) -> None:
     system_runs = system_runs_below(several)
     assert list(audit_parts(system_runs, large=0)) == list(audit_parts(system_runs))
@@ -315,6 +316,7 @@ sys.exit(main(["audit", sys.argv[1], "--json", sys.argv[2]]))
 """
 
 
+@pytest.mark.slow
 def test_an_audit_needs_no_network_and_no_data(several: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.json"
     command = [sys.executable, "-c", OFFLINE, str(several / "0"), str(out)]

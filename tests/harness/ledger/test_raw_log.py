@@ -189,6 +189,7 @@ def cached() -> Solver:
     return solve
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_read_as_far_as_it_came(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=2)
