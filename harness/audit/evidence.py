@@ -11,6 +11,7 @@ from operator import sub
 from typing import Literal, cast
 
 from harness.ledger.call import Call
+from harness.ledger.hooks import FIELDS
 from harness.ledger.join import Merged
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
@@ -92,13 +93,7 @@ Sums = dict[str, Tokens]
 """By model, role or cause."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
 NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
-KEYS = (
-    "input_tokens",
-    "output_tokens",
-    "input_tokens_cache_read",
-    "input_tokens_cache_write",
-    "reasoning_tokens",
-)
+KEYS = tuple(name for name in FIELDS if name != "total_tokens")
 
 
 @dataclass

@@ -8,9 +8,7 @@ import atexit
 import json
 import shutil
 import tempfile
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -50,11 +48,7 @@ from harness.ledger.runs import (
     system_runs_below,
 )
 from harness.ledger.show import query_rows
-from harness.parallel import LARGE, cores, without_collector, worker_pool
-
-AHEAD = 2
-"""System runs per process that may wait to be written: what bounds memory."""
-
+from harness.parallel import LARGE, map_over_processes, without_collector
 
 RunTables = tuple[Mapping[str, Any], set[str]]
 """The Arrow tables of one system run, and the price books that it names."""
@@ -83,21 +77,10 @@ def _books(found: Gathered) -> set[str]:
     return {f"{name} sha256:{sha256}" for name, sha256 in named if name and sha256}
 
 
-def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> Iterator[RunTables]:
-    """Yield the tables of each system run, in order; `processes` is chosen by size when None."""
-    large = sum(one.size for one in system_runs) >= LARGE
-    some = processes or (min(2, cores()) if large else 1)
-    if some < 2 or len(system_runs) < 2:
-        yield from map(tables_of, system_runs)
-        return
-    with worker_pool(some) as pool:
-        waiting: deque[Future[RunTables]] = deque()
-        for files in system_runs:
-            waiting.append(pool.submit(tables_of, files))
-            if len(waiting) > some * AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
+    """Yield the tables of each system run, in order; in two processes from `large` bytes on."""
+    many = sum(one.size for one in system_runs) >= large
+    yield from map_over_processes(tables_of, system_runs, many=many, most=2)  # each holds a run
 
 
 LISTED = "export.json"

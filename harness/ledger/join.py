@@ -193,10 +193,7 @@ def _request_id_of(event: CallEvent | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-TOLD = (
-    *("attempt", "served_model", "request_id", "http_status", "error", "stop", "cache"),
-    *("from_store", "billable", "latency_s", "output_sha256"),
-)
+TOLD = AttemptEnd.__dataclass_fields__.keys() - {"event", "usage", "started", "raw_usage"}
 """Fields of an `AttemptEnd` that a row has as they are."""
 
 

@@ -82,23 +82,14 @@ def _parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
     """Return the calls that made the answer, those that graded it, and those of other attempts."""
-    solving = answering(rows, answer)
+    # The answer's are those of the graded attempt, else of the newest sample.
+    asked = [row for row in rows if row.scope == "inference"]
+    solving = [row for row in asked if row.counted] if answer else asked
+    if answer and not solving:
+        solving = [row for row in asked if row.sample == answer.sample]
     kept = {id(row) for row in solving}
     scoring = [row for row in rows if row.scope == "scoring"]
-    return (
-        solving,
-        scoring,
-        [row for row in rows if row.scope == "inference" and id(row) not in kept],
-    )
-
-
-def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
-    """Return the calls that made the answer: of the graded attempt, else of the newest sample."""
-    solving = [row for row in rows if row.scope == "inference"]
-    if answer is None:
-        return solving
-    counted = [row for row in solving if row.counted]
-    return counted or [row for row in solving if row.sample == answer.sample]
+    return solving, scoring, [row for row in asked if id(row) not in kept]
 
 
 def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
