@@ -3,10 +3,12 @@
 import gc
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,7 +61,7 @@ def cores() -> int:
 
 
 AHEAD = 2
-"""Items handed out per thread, so that no thread waits for the next one to be read."""
+"""Items handed out per worker, so that none waits for the next one to be read."""
 
 
 def map_concurrently(
@@ -103,20 +105,26 @@ def map_in_processes(
 
 
 def map_over_processes(
-    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool
+    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
-    workers = min(cores(), len(items), MOST_PROCESSES)
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`.
+
+    No process begins an item while several of those before it wait to be taken.
+    """
+    workers = min(cores(), len(items), most)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
         return
-    chunk = max(1, min(8, len(items) // (workers * 8)))  # few, so that nobody waits for another
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with worker_pool(workers) as pool, bar:
         line = bar.add_task("reading", total=len(items))
-        for result in pool.map(work, items, chunksize=chunk):
+        rest = iter(items)
+        waiting = deque(pool.submit(work, item) for item in islice(rest, workers * AHEAD))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
             bar.advance(line)
             yield result
 

@@ -111,7 +111,7 @@ Adder = Callable[[Iterable[Call]], Sums]
 
 def sample_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
-    found.skipped = "" if evidence.logs else "no log: nothing finished, or not an eval"
+    found.skipped["no log: nothing finished, or not an eval"] += not evidence.logs
     for log in evidence.logs:
         for sample in log.samples:
             if not _cut_off(sample):
@@ -180,7 +180,7 @@ def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
-    found.skipped = "" if logs else reason
+    found.skipped[reason] += not logs
     for log in logs:
         parts = run_parts(evidence, log)
         for kind, totals, adder in _both(log):
@@ -281,7 +281,7 @@ def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
             faults.append((f"call {row.call}", said))
     found.weak["calls whose dollars were not written down"] += gaps if stored else 0
     if not stored and not faults:
-        found.skipped, found.matters = _why_none(evidence)
+        _no_dollars(evidence, found)
     yield from faults
 
 
@@ -289,7 +289,7 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
     """Yield each row with what its journal says of its end; None where that is another's end."""
     # A call's outcome tells the end of its last attempt: of none where none followed.
     last: dict[str, int] = {}
-    calls = evidence.gathered.calls
+    calls = evidence.calls
     for row in evidence.rows:
         if row.call not in calls or not calls[row.call].waited:
             last[row.call] = max(row.attempt, last.get(row.call, 0))
@@ -298,12 +298,13 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
         yield row, record.outcome if record and row.attempt == last.get(row.call) else None
 
 
-def _why_none(evidence: Evidence) -> tuple[str, bool]:
+def _no_dollars(evidence: Evidence, found: InvariantCheck) -> None:
     if not evidence.has_journal:
-        return "no journal, so no dollars were written down", True
-    if any(record.outcome for record in evidence.gathered.calls.values()):
-        return "the journal has no dollars", True
-    return "no call has ended", False
+        found.gaps["no journal, so no dollars were written down"] += 1
+    elif any(record.outcome for record in evidence.calls.values()):
+        found.gaps["the journal has no dollars"] += 1
+    else:
+        found.skipped["no call has ended"] += 1
 
 
 def _books(evidence: Evidence) -> Faults:
@@ -311,7 +312,7 @@ def _books(evidence: Evidence) -> Faults:
         if log.facts is None:
             continue
         book, whole = book_from_json(log.facts.prices), log.facts.journal is not None
-        shipped, used = _shipped(book.name), evidence.merged.books[book.sha256]
+        shipped, used = _shipped(book.name), evidence.books[book.sha256]
         if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, whole):
             yield f"book {book.name}", "its rates are not those of the book that it names"
         if book.built_in and book.built_in != BUILT_IN:
@@ -319,8 +320,8 @@ def _books(evidence: Evidence) -> Faults:
         if _differ(used, book, whole):
             said = f"another log embeds other rates of {book.name} under one digest"
             yield f"log {log.name}", said
-    known = evidence.merged.books.keys()
-    for journal in evidence.gathered.journals:
+    known = evidence.books.keys()
+    for journal in evidence.journals:
         digest = str(journal.head.get("book_sha256", ""))
         if known and digest and digest not in known:
             yield f"journal {journal.name}", "it was priced with a book that no log embeds"
@@ -401,7 +402,7 @@ def _cache_fault(evidence: Evidence, row: Call) -> str:
     if row.usd != ZERO or row.billable != "no":
         return "it was read from a cache, and costs more than 0"
     lost = row.input_uncached is not None and row.usd_list is None
-    priced = any(book.price(row.price_ref) for book in evidence.merged.books.values())
+    priced = any(book.price(row.price_ref) for book in evidence.books.values())
     return "it was read from a cache and lost its would-be price" if lost and priced else ""
 
 
@@ -413,8 +414,8 @@ def failed_attempts(evidence: Evidence, found: InvariantCheck) -> Faults:
         if row.billable == "unknown":
             bound = "with an upper bound" if row.usd_high is not None else "without an upper bound"
             found.weak[f"attempts that may have been billed, {bound}"] += 1
-    for call, record in evidence.gathered.calls.items():
-        events = evidence.merged.events_of[call]
+    for call, record in evidence.calls.items():
+        events = evidence.events_of[call]
         sent = len(record.retries) + (not record.waited)
         if record.outcome is not None and events and len(events) != sent:
             yield f"call {call}", f"the log has {len(events)} attempts, the journal {sent}"

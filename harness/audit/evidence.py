@@ -11,9 +11,10 @@ from operator import sub
 from typing import Literal, cast
 
 from harness.ledger.call import Call
-from harness.ledger.join import LoggedEvent, Merged
+from harness.ledger.hooks import FIELDS
+from harness.ledger.join import Merged
 from harness.ledger.logs import Json
-from harness.ledger.runs import Gathered, LogRecord, RunFacts, SampleRecord
+from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
 from harness.ledger.totals import CallSum, add_up, sums_by
 
 Faults = Iterator[tuple[str, str]]
@@ -35,17 +36,41 @@ class AuditFault:
 
 @dataclass(slots=True)
 class InvariantCheck:
-    """What one invariant found in one system run."""
+    """What one invariant found, in one system run or added up over some."""
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
-    skipped: str = ""
-    """Why nothing could be checked here; empty when it was."""
-    matters: bool = False
-    """True when `skipped` is a gap in the record, which a strict audit does not accept."""
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    """Why nothing could be checked somewhere, with how often."""
+    gaps: Counter[str] = field(default_factory=Counter[str])
+    """The same for a gap in the record, which a strict audit does not accept."""
     weak: Counter[str] = field(default_factory=Counter[str])
     """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
     notes: Counter[str] = field(default_factory=Counter[str])
     """What a reader should know and holds against nobody, with how often."""
+    checked: int = 0
+    """System runs, of those that were added, of which nothing was skipped."""
+
+    def add(self, one: "InvariantCheck") -> None:
+        """Add one system run."""
+        one.checked = not one.skipped.total() + one.gaps.total()
+        self.join(one)
+
+    def join(self, other: "InvariantCheck") -> None:
+        """Add what was found elsewhere."""
+        for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def status(self, *, strict: bool) -> Status:
+        """Return the verdict; a strict one takes gaps in the record for failures."""
+        if self.faults or (strict and (self.gaps or self.weak)):
+            return "fail"
+        if self.gaps or self.weak:
+            return "weak"
+        return "pass" if self.checked else "not applicable"
+
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """Return why it was not checked everywhere, and what is weak."""
+        return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,82 +87,20 @@ class InvariantVerdict:
     faults: tuple[AuditFault, ...]
 
 
-@dataclass(slots=True)
-class Findings:
-    """What is known of one invariant while system runs are added up."""
-
-    checked: int = 0
-    skipped: Counter[str] = field(default_factory=Counter[str])
-    gaps: Counter[str] = field(default_factory=Counter[str])
-    """Skipped for a gap in the record."""
-    weak: Counter[str] = field(default_factory=Counter[str])
-    notes: Counter[str] = field(default_factory=Counter[str])
-    faults: list[AuditFault] = field(default_factory=list[AuditFault])
-
-    def add(self, one: InvariantCheck) -> None:
-        """Add one system run."""
-        if one.skipped:
-            (self.gaps if one.matters else self.skipped)[one.skipped] += 1
-        else:
-            self.checked += 1
-        self.weak += one.weak
-        self.notes += one.notes
-        self.faults += one.faults
-
-    def join(self, other: "Findings") -> None:
-        """Add what another process found."""
-        for name in ("checked", "skipped", "gaps", "weak", "notes", "faults"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    def status(self, *, strict: bool) -> Status:
-        """Return the verdict; a strict one takes gaps in the record for failures."""
-        if self.faults or (strict and (self.gaps or self.weak)):
-            return "fail"
-        if self.gaps or self.weak:
-            return "weak"
-        return "pass" if self.checked else "not applicable"
-
-    def reasons(self) -> tuple[tuple[str, int], ...]:
-        """Return why it was not checked everywhere, and what is weak."""
-        return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
-
-
 Tokens = tuple[int, int, int, int, int]
 """Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
 Sums = dict[str, Tokens]
 """By model, role or cause."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
 NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
-KEYS = (
-    "input_tokens",
-    "output_tokens",
-    "input_tokens_cache_read",
-    "input_tokens_cache_write",
-    "reasoning_tokens",
-)
+KEYS = tuple(name for name in FIELDS if name != "total_tokens")
 
 
 @dataclass
-class Evidence:
+class Evidence(Merged):
     """One system run, joined. Not frozen: its tables are made when they are first asked for."""
 
-    merged: Merged
-    name: str
-
-    @property
-    def gathered(self) -> Gathered:
-        """What the files say, not joined."""
-        return self.merged.gathered
-
-    @property
-    def rows(self) -> list[Call]:
-        """All rows, in the ledger's order."""
-        return self.merged.rows
-
-    @property
-    def logs(self) -> list[LogRecord]:
-        """Newest first."""
-        return self.gathered.logs
+    name: str = ""
 
     @cached_property
     def facts(self) -> RunFacts | None:
@@ -147,7 +110,7 @@ class Evidence:
     @property
     def has_journal(self) -> bool:
         """Say whether anything was written down before the calls."""
-        return bool(self.gathered.journals)
+        return bool(self.journals)
 
     def why_no_journal(self) -> str:
         """Return why no journal is here, as far as the newest log tells."""
@@ -178,11 +141,6 @@ class Evidence:
         """Rows by the uuid of their event, with the tokens that Inspect counted."""
         return {row.event: row for row in self.counted if row.event}
 
-    @property
-    def seen(self) -> Mapping[str, LoggedEvent]:
-        """Events by uuid."""
-        return self.merged.seen
-
     @cached_property
     def newest(self) -> Mapping[tuple[str, int], SampleRecord]:
         """The newest sample of every (question, epoch) pair."""
@@ -199,7 +157,7 @@ class Evidence:
     @cached_property
     def written_down(self) -> frozenset[str]:
         """The uuids of samples whose journal is recent enough to have answer and verdict too."""
-        calls = self.gathered.calls.values()
+        calls = self.calls.values()
         recent = (one.intent for one in calls if "reply_sha256" in (one.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
         return frozenset(str(one.get("uuid", "")) for one in samples)

@@ -52,14 +52,14 @@ def grades_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A log's verdicts are those that were written down, or (--regrade) those given anew."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.has_journal:
-        found.skipped = "no journal has its verdicts"
+        found.skipped["no journal has its verdicts"] += 1
         return
     samples = [(log, sample) for log in evidence.logs for sample in log.samples]
     kept = {sample.uuid for _, sample in samples if _is_kept(evidence, sample)}
     for log, sample in samples:
         if sample.failed or sample.digests is None:
             continue
-        if sample.uuid not in evidence.gathered.grade_lines:
+        if sample.uuid not in evidence.grade_lines:
             told = sample.uuid in evidence.written_down
             (found.weak if told else found.notes)[LACKING if told else UNKNOWN] += 1
         elif not _is_kept(evidence, sample):
@@ -91,7 +91,7 @@ def settled(weak: Counter[str], anew: InvariantCheck) -> Counter[str]:
 
 
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
-    lines = evidence.gathered.grade_lines.get(sample.uuid, [])
+    lines = evidence.grade_lines.get(sample.uuid, [])
     digest = sample.digests.graded if sample.digests else None
     return any(
         line.get("value") == sample.score and line.get("graded_sha256") == digest for line in lines
@@ -111,9 +111,9 @@ NO_MANIFEST = (
 def self_contained(evidence: Evidence, found: InvariantCheck) -> Faults:
     """The files alone give every figure, and the same bytes each time."""
     if any(log.facts is None for log in evidence.logs):
-        found.skipped, found.matters = "not a run of podium: its logs embed no prices", True
+        found.gaps["not a run of podium: its logs embed no prices"] += 1
         return
-    for journal in evidence.gathered.journals:
+    for journal in evidence.journals:
         if journal.head.get("schema") not in (SCHEMA, OLDER):
             yield f"journal {journal.name}", "it does not begin with a head of this version"
 
@@ -150,7 +150,7 @@ def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
     the files are those of the run's experiment and manifest.
     """  # noqa: D205
     if not evidence.has_journal:
-        found.skipped, found.matters = evidence.why_no_journal(), True
+        found.gaps[evidence.why_no_journal()] += 1
     yield from _journals(evidence, found)
     yield from _archives(evidence, found)
     yield from _in_experiment(evidence)
@@ -158,7 +158,7 @@ def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
 
 def _journals(evidence: Evidence, found: InvariantCheck) -> Faults:
     logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
-    for journal in evidence.gathered.journals:
+    for journal in evidence.journals:
         for fault in journal.chain.faults:
             yield f"journal {journal.name}", f"line {fault.line} {fault.kind}: {fault.said}"
         found.weak[TORN] += journal.torn
@@ -186,7 +186,7 @@ def _archives(evidence: Evidence, found: InvariantCheck) -> Faults:
 
 
 def _in_experiment(evidence: Evidence) -> Faults:
-    logs, facts = evidence.gathered.files.logs, evidence.facts
+    logs, facts = evidence.files.logs, evidence.facts
     if not logs or facts is None or facts.redacted or not (logs[0].parent / FILE).is_file():
         return
     try:
@@ -223,7 +223,7 @@ def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
     """I14: the files of a run are those of its manifest."""
     for finding in verify(run):
         if finding.kind == "absent":
-            found.skipped, found.matters = NO_MANIFEST, True
+            found.gaps[NO_MANIFEST] += 1
             return
         yield finding.place, f"{finding.kind}: {finding.said}"
     with suppress(UserError):  # which is named already
@@ -234,7 +234,7 @@ def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
 def _elsewhere(evidence: Evidence, found: InvariantCheck) -> Faults:
     """What providers bill is what the ledger says, within the tolerance."""
     # A bill is of an account, not of a system run: harness/audit/run.py compares it.
-    found.skipped = "no invoice was given (--invoice FILE)"
+    found.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())
 
 

@@ -6,7 +6,7 @@ the export follows. None is "the export does not say".
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -98,6 +98,11 @@ def _count(value: object) -> object:
     return number
 
 
+def _count_or_0(value: object) -> object:
+    """Return the same where nothing said is none."""
+    return 0 if (found := _count(value)) is None else found
+
+
 def _money(value: object) -> object:
     """Return an amount for pydantic; a float never becomes money."""
     if isinstance(value, float):
@@ -115,6 +120,7 @@ def _text(value: object) -> object:
 Count = Annotated[int, BeforeValidator(_count), Field(ge=0)]
 OptionalCount = Annotated[Count | None, BeforeValidator(_count), Field(default=None)]
 Money = Annotated[Decimal, BeforeValidator(_money), Field(allow_inf_nan=False)]
+NoCount = Annotated[Count, BeforeValidator(_count_or_0), Field(default=0)]
 OptionalMoney = Annotated[Money | None, BeforeValidator(_money), Field(default=None)]
 Name = Annotated[str | None, BeforeValidator(_text), Field(default=None)]
 
@@ -159,32 +165,40 @@ Time = Annotated[datetime, BeforeValidator(_time)]
 Span = tuple[datetime, datetime]
 
 
+class _Result(_Foreign):
+    """One result of an export: fields of `InvoiceLine`, by the names that a provider gives them."""
+
+    currency: Name
+
+    def line(self, span: Span) -> InvoiceLine:
+        _dollars_only(self.currency)
+        said: dict[str, Any] = {"model": ""}
+        said |= {name: value for name, value in self if name in LINE and value is not None}
+        return InvoiceLine(*span, **said | self._worked_out())
+
+    def _worked_out(self) -> dict[str, Any]:
+        return {}
+
+
+LINE = frozenset(one.name for one in fields(InvoiceLine))
+
+
 # OpenAI's usage and costs APIs and the usage page's CSV, which flattens the same fields
 # (platform.openai.com/docs/api-reference/usage, "Completions usage object" and "Costs object";
 # OpenAPI document 2.3.0): `input_tokens` includes cached tokens and tokens written to the cache.
-class _OpenAIUsage(_Foreign):
+class _OpenAIUsage(_Result):
     input_tokens: Count
-    output_tokens: Count
-    input_cached_tokens: OptionalCount
-    input_cache_write_tokens: OptionalCount
-    num_model_requests: OptionalCount
-    project_id: Name
-    api_key_id: Name
+    output: Annotated[Count, Field(alias="output_tokens")]
+    cache_read: Annotated[NoCount, Field(alias="input_cached_tokens")]
+    cache_write: Annotated[OptionalCount, Field(alias="input_cache_write_tokens")]
+    requests: Annotated[OptionalCount, Field(alias="num_model_requests")]
+    project: Annotated[Name, Field(alias="project_id")]
+    key: Annotated[Name, Field(alias="api_key_id")]
     model: Name
 
-    def line(self, span: Span) -> InvoiceLine:
-        cached, written = self.input_cached_tokens or 0, self.input_cache_write_tokens or 0
-        return InvoiceLine(
-            *span,
-            model=self.model or "",
-            project=self.project_id,
-            key=self.api_key_id,
-            input_uncached=_uncached(self.input_tokens, cached + written),
-            cache_read=cached,
-            cache_write=self.input_cache_write_tokens,
-            output=self.output_tokens,
-            requests=self.num_model_requests,
-        )
+    def _worked_out(self) -> dict[str, Any]:
+        cached = self.cache_read + (self.cache_write or 0)
+        return {"input_uncached": _uncached(self.input_tokens, cached)}
 
 
 def _uncached(whole: int, cached: int) -> int:
@@ -198,24 +212,16 @@ class _Amount(_Foreign):
     currency: str
 
 
-class _OpenAICost(_Foreign):
+class _OpenAICost(_Result):
     amount: _Amount
-    line_item: Name
-    project_id: Name
-    api_key_id: Name
+    item: Annotated[Name, Field(alias="line_item")]
+    project: Annotated[Name, Field(alias="project_id")]
+    key: Annotated[Name, Field(alias="api_key_id")]
 
-    def line(self, span: Span) -> InvoiceLine:
+    def _worked_out(self) -> dict[str, Any]:
         _dollars_only(self.amount.currency)
-        item = self.line_item or ""
-        return InvoiceLine(
-            *span,
-            model=item.partition(",")[0].strip(),  # an item begins with the model, then a comma
-            project=self.project_id,
-            key=self.api_key_id,
-            usd=self.amount.value,
-            item=item,
-            credit=self.amount.value < 0,
-        )
+        usd, model = self.amount.value, (self.item or "").partition(",")[0].strip()
+        return {"model": model, "usd": usd, "credit": usd < 0}  # an item begins with the model
 
 
 class _OpenAIBucket(_Foreign):
@@ -245,51 +251,32 @@ def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
 # Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
 # string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
 class _Writes(_Foreign):
-    ephemeral_5m_input_tokens: OptionalCount
-    ephemeral_1h_input_tokens: OptionalCount
+    ephemeral_5m_input_tokens: NoCount
+    ephemeral_1h_input_tokens: NoCount
 
 
-class _AnthropicUsage(_Foreign):
-    uncached_input_tokens: OptionalCount
-    cache_read_input_tokens: OptionalCount
-    cache_creation: _Writes = _Writes(ephemeral_5m_input_tokens=0, ephemeral_1h_input_tokens=0)
-    output_tokens: OptionalCount
+class _AnthropicUsage(_Result):
+    input_uncached: Annotated[NoCount, Field(alias="uncached_input_tokens")]
+    cache_read: Annotated[NoCount, Field(alias="cache_read_input_tokens")]
+    cache_creation: _Writes = _Writes.model_validate({})
+    output: Annotated[NoCount, Field(alias="output_tokens")]
     model: Name
-    api_key_id: Name
-    workspace_id: Name
+    key: Annotated[Name, Field(alias="api_key_id")]
+    project: Annotated[Name, Field(alias="workspace_id")]
 
-    def line(self, span: Span) -> InvoiceLine:
-        writes = self.cache_creation
-        written = (writes.ephemeral_5m_input_tokens or 0) + (writes.ephemeral_1h_input_tokens or 0)
-        return InvoiceLine(
-            *span,
-            model=self.model or "",
-            project=self.workspace_id,
-            key=self.api_key_id,
-            input_uncached=self.uncached_input_tokens or 0,
-            cache_read=self.cache_read_input_tokens or 0,
-            cache_write=written,
-            output=self.output_tokens or 0,
-        )
+    def _worked_out(self) -> dict[str, Any]:
+        return {"cache_write": sum(written for _, written in self.cache_creation)}
 
 
-class _AnthropicCost(_Foreign):
+class _AnthropicCost(_Result):
     amount: Money
-    currency: str = "USD"
-    description: Name
+    currency: str = "USD"  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
+    item: Annotated[Name, Field(alias="description")]
     model: Name
-    workspace_id: Name
+    project: Annotated[Name, Field(alias="workspace_id")]
 
-    def line(self, span: Span) -> InvoiceLine:
-        _dollars_only(self.currency)
-        return InvoiceLine(
-            *span,
-            model=self.model or "",
-            project=self.workspace_id,
-            usd=self.amount / 100,
-            item=self.description or "",
-            credit=self.amount < 0,
-        )
+    def _worked_out(self) -> dict[str, Any]:
+        return {"usd": self.amount / 100, "credit": self.amount < 0}
 
 
 class _AnthropicBucket(_Foreign):
@@ -317,39 +304,29 @@ OPENROUTER: Mapping[str, str] = {
 }
 
 
-class _OwnRow(_Foreign):
+class _OwnRow(_Result):
     request_id: Name
     model: str
     time: str
     input_tokens: OptionalCount
-    cached_tokens: OptionalCount
-    output_tokens: OptionalCount
+    cached_tokens: NoCount
+    output: Annotated[OptionalCount, Field(alias="output_tokens")]
     usd: OptionalMoney
-    currency: Name
     project: Name
-    api_key: Name
+    key: Annotated[Name, Field(alias="api_key")]
+
+    def _worked_out(self) -> dict[str, Any]:
+        said: dict[str, Any] = {"model": self.model.strip(), "requests": 1}
+        if self.input_tokens is not None:
+            said["input_uncached"] = _uncached(self.input_tokens, self.cached_tokens)
+            said["cache_read"] = self.cached_tokens
+        return {**said, "credit": self.usd is not None and self.usd < 0}
 
 
 def _own_row(raw: Any) -> Iterator[InvoiceLine]:
     row = _OwnRow.model_validate(raw)
-    _dollars_only(row.currency)
     start = moment(row.time).replace(minute=0, second=0, microsecond=0)
-    cached = row.cached_tokens or 0
-    uncached = None if row.input_tokens is None else _uncached(row.input_tokens, cached)
-    yield InvoiceLine(
-        start,
-        start + HOUR,
-        model=row.model.strip(),
-        project=row.project,
-        key=row.api_key,
-        input_uncached=uncached,
-        cache_read=None if uncached is None else cached,
-        output=row.output_tokens,
-        requests=1,
-        usd=row.usd,
-        request_id=row.request_id,
-        credit=row.usd is not None and row.usd < 0,
-    )
+    yield row.line((start, start + HOUR))
 
 
 def _openrouter_row(raw: Any) -> Iterator[InvoiceLine]:

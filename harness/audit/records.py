@@ -43,14 +43,14 @@ GONE = (
 
 def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Every call of a log is one call of a journal and the other way round, with equal tokens."""
-    twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.merged.copies]
-    twice += [("journals", said) for said in evidence.gathered.twice]
+    twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.copies]
+    twice += [("journals", said) for said in evidence.twice]
     yield from twice
     if evidence.has_journal:
         yield from _escaped(evidence, found)
         yield from _lost(evidence)
         yield from _disagree(evidence)
-        for journal in evidence.gathered.journals:
+        for journal in evidence.journals:
             faults = (*_hooks(evidence, journal), *_other_run(evidence, journal))
             yield from ((f"journal {journal.name}", said) for said in faults)
         return
@@ -61,7 +61,7 @@ def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     ]
     yield from gone
     if not (twice or gone):
-        found.skipped, found.matters = evidence.why_no_journal(), True
+        found.gaps[evidence.why_no_journal()] += 1
 
 
 Terms = Mapping[str, tuple[str, str]]
@@ -72,9 +72,9 @@ def _journaled(facts: RunFacts | None) -> bool:
 
 
 def _escaped(evidence: Evidence, found: InvariantCheck) -> Faults:
-    journals = evidence.gathered.journals
+    journals = evidence.journals
     begun = min((str(one.head.get("at", "")) for one in journals), default="")
-    for uuid in evidence.merged.escaped:
+    for uuid in evidence.escaped:
         seen = evidence.seen[uuid]
         older = seen.event.started[:19] < begun[:19]
         if older and not _journaled(seen.log.facts):
@@ -88,9 +88,9 @@ def _escaped(evidence: Evidence, found: InvariantCheck) -> Faults:
 def _lost(evidence: Evidence) -> Faults:
     """Yield calls whose reply a log should have."""
     newest = evidence.logs[0] if evidence.logs else None
-    for call, record in evidence.gathered.calls.items():
+    for call, record in evidence.calls.items():
         outcome = record.outcome
-        if evidence.merged.events_of[call] or outcome is None or not outcome.get("event"):
+        if evidence.events_of[call] or outcome is None or not outcome.get("event"):
             continue
         asked = record.intent.get("sample")
         if not asked or record.intent["scope"] in ("training", "serving") or newest is None:
@@ -105,8 +105,8 @@ def _lost(evidence: Evidence) -> Faults:
 
 def _disagree(evidence: Evidence) -> Faults:
     terms = {log.name: _terms(log.facts) for log in evidence.logs}
-    for call, record in evidence.gathered.calls.items():
-        events = evidence.merged.events_of[call]
+    for call, record in evidence.calls.items():
+        events = evidence.events_of[call]
         said = [*_asked_otherwise(record.intent, events[-1], terms)] if events else []
         if events and record.outcome is not None:
             said += _unlike(record.outcome, events[-1].event)
@@ -224,10 +224,10 @@ LACKING = "answers that no journal has, though it has their calls"
 def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Requests, replies and answers in a log are those whose digests the journal holds."""
     if not evidence.has_journal:
-        found.skipped, found.matters = evidence.why_no_journal(), True
+        found.gaps[evidence.why_no_journal()] += 1
         return
-    for call, record in evidence.gathered.calls.items():
-        for said in _call(record, evidence.merged.events_of[call], found):
+    for call, record in evidence.calls.items():
+        for said in _call(record, evidence.events_of[call], found):
             yield f"call {call}", said
     for log in evidence.logs:
         for sample in log.samples:
@@ -293,7 +293,7 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
         return
     for where in digests.elsewhere:
         yield f"{where} shows another answer than the one that was graded"
-    lines = evidence.gathered.answer_lines.get(sample.uuid)
+    lines = evidence.answer_lines.get(sample.uuid)
     if lines is None:
         if sample.uuid in evidence.written_down:
             found.weak[LACKING] += 1
@@ -322,7 +322,7 @@ def complete(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if facts is None:
-        found.skipped = "not a run of podium: what it should have called is not declared"
+        found.skipped["not a run of podium: what it should have called is not declared"] += 1
         return
     by_sample: dict[str, list[Call]] = defaultdict(list)
     for row in evidence.rows:
@@ -397,7 +397,7 @@ def _other_model(row: Call) -> bool:
 def _times(evidence: Evidence, row: Call) -> Iterator[str]:
     if row.latency_s is not None and row.latency_s < 0:
         yield "it took less than no time"
-    record = evidence.gathered.calls.get(row.call)
+    record = evidence.calls.get(row.call)
     if record and record.outcome and str(record.outcome["at"]) < str(record.intent["at"]):
         yield "it ended before it began"
     seen = evidence.seen.get(row.event or "")

@@ -19,7 +19,6 @@ from harness.audit.evidence import (
     AuditFault,
     Evidence,
     Faults,
-    Findings,
     InvariantCheck,
     InvariantVerdict,
     Sums,
@@ -92,14 +91,14 @@ def _label(evidence: Evidence, row: Call) -> str:
 
 
 def _counts(evidence: Evidence) -> Counter[str]:
-    calls = evidence.gathered.calls
+    calls = evidence.calls
     untold = {call for call, record in calls.items() if record.outcome is None}
     rows = evidence.rows
     return Counter(
         {
             "sittings": 1,
             "logs": len(evidence.logs),
-            "journals": len(evidence.gathered.journals),
+            "journals": len(evidence.journals),
             "intents": len(calls),
             "outcomes": len(calls) - len(untold),
             "attempts": len(rows),
@@ -141,7 +140,7 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
     """What Inspect's hooks counted in processes that ended; others have left no such line."""
-    journals = evidence.gathered.journals
+    journals = evidence.journals
     theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
     ended = {journal.name for journal in journals if journal.totals}
     others = (row for row in evidence.counted if row.journal not in ended)
@@ -157,8 +156,8 @@ class AuditPart:
     """What some system runs come to."""
 
     table: Reconciled = field(default_factory=Reconciled)
-    findings: dict[str, Findings] = field(
-        default_factory=lambda: {one.id: Findings() for one in INVARIANTS}
+    findings: dict[str, InvariantCheck] = field(
+        default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
     )
 
     def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
@@ -237,7 +236,8 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> AuditPart:
     with without_collector():
         for files in system_runs:
             with naming_system_run(files):
-                evidence = Evidence(merged(gather(files, digests=SampleDigests)), name_of(files))
+                joined = merged(gather(files, digests=SampleDigests))
+                evidence = Evidence(**vars(joined), name=name_of(files))
                 found.table.join(table_of(evidence))
                 for one in INVARIANTS:
                     found.check(one.id, evidence.name, one.check, evidence)
@@ -267,7 +267,7 @@ def _check_whole(
             table = "report/table.json" if name == "." else f"{name}/report/table.json"
             whole.check("I13", table, table_again, place, table, tasks)
     if bills:
-        whole.findings["I10"] = Findings()
+        whole.findings["I10"] = InvariantCheck()
     for bill in bills:
         whole.findings["I10"].add(bill)
 

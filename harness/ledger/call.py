@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from harness.prices.cost import (
     MTOK,
@@ -39,114 +39,71 @@ UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
 
 Usd = Decimal | None
 """US dollars; None is unknown."""
-SuiteColumn = Annotated[str, "The suite."]
-SystemColumn = Annotated[str, "What sat it: a worker, a baseline or a conductor."]
-LabelColumn = Annotated[str, "`live`, `recorded` or `rehearsal`: whether anything left a purse."]
-EpochColumn = Annotated[int, "1 for the first time that the question was asked."]
-GpuColumn = Annotated[Usd, "The same in dollars; beside `usd`, never added to it."]
-"""Columns that calls and queries share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt. Tokens are counts, times ISO 8601 or seconds, `usd_*` US dollars."""
+    """One attempt; schema.md says what each column means, and in which unit."""
 
-    task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`; empty outside an eval."]
-    suite: SuiteColumn
-    system: SystemColumn
-    label: LabelColumn
-    question: Annotated[str, "Id of the question; empty outside an eval."]
-    epoch: EpochColumn
-    sample: Annotated[
-        str, "uuid of the sample; a question asked again after a failure has another one."
-    ]
-    call: Annotated[str, "Id of the journal; the event's uuid where only the log knows the call."]
-    attempt: Annotated[int, "1 for the first HTTP attempt of a call."]
-    event: Annotated[
-        str | None,
-        "uuid of the ModelEvent; None when no log has it (killed, or dropped by Inspect).",
-    ]
-    log: Annotated[str | None, "File name of the log that has the event."]
-    journal: Annotated[
-        str | None, "File name of the journal that has the call; None for logs older than journals."
-    ]
-    scope: Annotated[
-        Scope, "`inference`, `scoring`, `training` or `serving`; never added up across them."
-    ]
-    role: Annotated[str, "Worker name, or `conductor`, or `grader`."]
-    step: Annotated[str | None, "Name of the workflow step, e.g. `step 2: sage`."]
-    counted: Annotated[
-        bool, "False for the spend of an attempt at a question that failed and was not graded."
-    ]
-    model: Annotated[str, "As requested, provider included."]
-    served_model: Annotated[str | None, "As the provider says it answered."]
-    price_ref: Annotated[str, "Key in the price book."]
-    service: Annotated[
-        Service, "How the provider was asked to serve it: `standard`, `batch`, `flex`, `priority`."
-    ]
-    request_id: Annotated[
-        str | None, "The provider's id of the request, for its support and its invoice."
-    ]
-    http_status: Annotated[int | None, "Status of the HTTP reply."]
-    error: Annotated[
-        str | None, "Kind of failure, e.g. `RateLimitError`; never a provider's words."
-    ]
-    stop: Annotated[str | None, "Why the output ended, e.g. `stop` or `max_tokens`."]
-    cache: Annotated[Cache, "The local cache: `none`, `read` (paid 0) or `write`."]
-    from_store: Annotated[
-        bool,
-        "True when an earlier attempt of the run had paid for the reply: nothing was sent again.",
-    ] = False
-    billable: Annotated[
-        Billable,
-        "`yes`, `no` or `unknown` (no reply came back, or one whose token counts cannot be).",
-    ]
-    usage_source: Annotated[UsageSource, "Who counted the tokens; `missing`: nobody did."]
-    input_uncached: Annotated[int | None, "Prompt tokens that were in no cache of the provider."]
-    cache_read: Annotated[int | None, "Prompt tokens that the provider had cached."]
-    cache_write: Annotated[int | None, "Prompt tokens that the provider cached, however long."]
-    cache_write_1h: Annotated[int | None, "Part of `cache_write`: kept for an hour."]
-    output: Annotated[int | None, "Reasoning included."]
-    reasoning: Annotated[int | None, "Part of `output`; NULL when the provider does not say."]
-    orchestration_in: Annotated[
-        int | None, "Prompt tokens that a product sent to its own models; in no other count."
-    ]
-    orchestration_in_cached: Annotated[int | None, "Part of `orchestration_in` that was cached."]
-    orchestration_out: Annotated[
-        int | None, "Output tokens of a product's own models; in no other count."
-    ]
-    total_reported: Annotated[int | None, "What the provider says that all of it comes to."]
-    prompt_bytes: Annotated[
-        int | None,
-        "UTF-8 bytes of the request's texts: no fewer than its tokens, but for a chat template.",
-    ]
-    max_tokens: Annotated[int | None, "The limit that the request set; None when it set none."]
-    started: Annotated[str, "When it was dispatched (ISO 8601, UTC)."]
-    latency_s: Annotated[float | None, "From dispatch to the end of the reply."]
-    usd_input: Annotated[Usd, "Uncached prompt tokens, in `usd`."]
-    usd_cache_read: Annotated[Usd, "Prompt tokens that were read from a cache, in `usd`."]
-    usd_cache_write: Annotated[Usd, "Prompt tokens that were written to a cache, in `usd`."]
-    usd_output: Annotated[Usd, "Output with reasoning, in `usd`."]
-    usd_orchestration: Annotated[Usd, "Orchestration, in `usd`."]
-    usd_request: Annotated[Usd, "The fee per request, in `usd`."]
-    usd: Annotated[
-        Usd, "What the provider bills for this attempt at the book; 0 for what it does not bill."
-    ]
-    usd_list: Annotated[
-        Usd,
-        "The headline: at list price, as if nothing had been cached, locally or by the provider.",
-    ]
-    usd_low: Annotated[Usd, "Bounds of `usd` where `billable` is unknown; equal to it elsewhere."]
-    usd_high: Annotated[Usd, "None: without `max_tokens` nothing bounds it."]
-    tier: Annotated[str | None, "The tier of the price that the length of the prompt chose."]
-    evidence: Annotated[
-        str | None, "`dated`: a price of the book's day; `carried-back`: a later one."
-    ]
-    gpu_s: Annotated[Decimal | None, "GPU seconds of own hardware, by the share of output tokens."]
-    usd_gpu: GpuColumn
-    prompt_sha256: Annotated[str | None, "Digest of the request."]
-    output_sha256: Annotated[str | None, "Digest of the reply."]
-    raw_usage: Annotated[str | None, "The provider's own usage as JSON, where the log kept it."]
+    task: str
+    suite: str
+    system: str
+    label: str
+    question: str
+    epoch: int
+    sample: str
+    call: str
+    attempt: int
+    event: str | None
+    log: str | None
+    journal: str | None
+    scope: Scope
+    role: str
+    step: str | None
+    counted: bool
+    model: str
+    served_model: str | None
+    price_ref: str
+    service: Service
+    request_id: str | None
+    http_status: int | None
+    error: str | None
+    stop: str | None
+    cache: Cache
+    from_store: bool = False
+    billable: Billable
+    usage_source: UsageSource
+    input_uncached: int | None
+    cache_read: int | None
+    cache_write: int | None
+    cache_write_1h: int | None
+    output: int | None
+    reasoning: int | None
+    orchestration_in: int | None
+    orchestration_in_cached: int | None
+    orchestration_out: int | None
+    total_reported: int | None
+    prompt_bytes: int | None
+    max_tokens: int | None
+    started: str
+    latency_s: float | None
+    usd_input: Usd
+    usd_cache_read: Usd
+    usd_cache_write: Usd
+    usd_output: Usd
+    usd_orchestration: Usd
+    usd_request: Usd
+    usd: Usd
+    usd_list: Usd
+    usd_low: Usd
+    usd_high: Usd
+    tier: str | None
+    evidence: str | None
+    gpu_s: Decimal | None
+    usd_gpu: Usd
+    prompt_sha256: str | None
+    output_sha256: str | None
+    raw_usage: str | None
 
     @property
     def input_total(self) -> int | None:

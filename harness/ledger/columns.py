@@ -1,9 +1,9 @@
-"""What is exported: columns, their types and meanings, and the formats of files.
+"""What is exported: columns and their types, and the formats of files; schema.md says the rest.
 
-A column's meaning stands beside its field's type, so that schema.md cannot differ from the code.
-Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never rounded. Texts
-come from models: they are escaped, and never interpreted. `otel` has the names of OpenTelemetry's
-conventions for generative AI, which have no word for money: ours stand under `podium.`.
+A test holds schema.md to the types here. Money is decimal128(38, 18): sums are exact, and what does
+not fit is refused, never rounded. Texts come from models: they are escaped, and never interpreted.
+`otel` has the names of OpenTelemetry's conventions for generative AI, which have no word for money:
+ours stand under `podium.`.
 """
 
 import csv
@@ -18,122 +18,69 @@ from importlib import import_module
 from io import StringIO
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from harness.errors import UserError
 from harness.ledger.answers import Verdict
-from harness.ledger.call import (
-    Call,
-    EpochColumn,
-    GpuColumn,
-    LabelColumn,
-    SuiteColumn,
-    SystemColumn,
-    Usd,
-    plain,
-)
+from harness.ledger.call import Call, Usd, plain
 from harness.text import escape_controls, escape_markdown, markdown_cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRow:
-    """One question put to one system. Tokens are counts, `usd_*` US dollars, `*_s` seconds."""
+    """One question put to one system; schema.md says what each column means."""
 
-    task: Annotated[str, "Inspect's task, e.g. `aime25 moa-lite`."]
-    suite: SuiteColumn
-    system: SystemColumn
-    purpose: Annotated[
-        str,
-        "`eval`; or `selection` for questions by which a system was chosen: no part of a result.",
-    ]
-    label: LabelColumn
-    question: Annotated[str, "Id of the question in its suite."]
-    epoch: EpochColumn
-    sample: Annotated[str | None, "uuid of the newest sample; None when no log has one."]
-    verdict: Annotated[Verdict, "`right`, `wrong`, `partly` (by the suite's card) or `unscored`."]
-    score: Annotated[float | None, "From 0 to 1; NULL when unscored."]
-    reason: Annotated[
-        str, "What the grade says of itself, or why there is none; a kind only for withheld suites."
-    ]
-    parsed: Annotated[
-        bool, "False when no answer could be found in the reply (wrong, and counted apart)."
-    ]
-    answer: Annotated[
-        str | None,
-        "The answer found in the reply; `withheld` where the suite may not be published.",
-    ]
-    target: Annotated[
-        str | None, "The gold answer; `withheld` where the suite may not be published."
-    ]
-    calls: Annotated[int, "Calls of the graded attempt; graders' are apart."]
-    attempts: Annotated[
-        int, "Attempts of these calls: a call that HTTP tried three times is three."
-    ]
-    retries: Annotated[int, "`attempts` less `calls`."]
-    failed: Annotated[int, "Attempts that ended in an error."]
-    cached_calls: Annotated[int, "Calls answered by the local cache: priced in `usd_list`, paid 0."]
-    discarded_calls: Annotated[
-        int,
-        "Calls of attempts at the question that were not graded; only `usd_discarded` has them.",
-    ]
-    steps: Annotated[int | None, "Steps of the workflow that were run."]
-    depth: Annotated[int | None, "Steps on the longest chain of reads."]
-    stopped: Annotated[str | None, "The budget that ended the work early."]
-    conductor_in: Annotated[
-        int | None, "Prompt tokens of the model that plans, cached ones included."
-    ]
-    conductor_out: Annotated[int | None, "Output tokens of the model that plans."]
-    worker_in: Annotated[int | None, "Prompt tokens of workers, cached ones included."]
-    worker_out: Annotated[
-        int | None,
-        "Output tokens of workers, reasoning included: the token count of the Conductor paper.",
-    ]
-    reasoning: Annotated[int | None, "Part of the output; NULL when a provider does not say."]
-    cache_read: Annotated[int | None, "Part of the prompt that a provider had cached."]
-    cache_write: Annotated[int | None, "Part of the prompt that a provider cached."]
-    orchestration: Annotated[
-        int | None,
-        "Tokens that products spent on models of their own, in and out; in no other count.",
-    ]
-    grader_calls: Annotated[int, "Calls of models that grade."]
-    grader_in: Annotated[int | None, "Prompt tokens of graders, cached ones included."]
-    grader_out: Annotated[int | None, "Output tokens of graders."]
-    usd: Annotated[Usd, "Inference as providers bill it at the book: caches used, local reads 0."]
-    usd_list: Annotated[
-        Usd, "The headline: inference at list price, each call once, as if nothing had been cached."
-    ]
-    usd_low: Annotated[
-        Usd, "Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."
-    ]
-    usd_high: Annotated[
-        Usd, "The same, at the most they can have cost; NULL when nothing bounds it."
-    ]
-    usd_scoring: Annotated[Usd, "What graders that are models cost; in no other figure."]
-    usd_discarded: Annotated[
-        Usd, "What attempts at the question that were not graded cost; in no other figure."
-    ]
-    n_unpriced: Annotated[
-        int, "Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."
-    ]
-    n_unknown: Annotated[int, "Attempts of which nobody knows whether they were billed."]
-    gpu_s: Annotated[
-        Decimal | None, "GPU seconds of calls to own hardware; NULL when no call has any."
-    ]
-    usd_gpu: GpuColumn
-    latency_s: Annotated[
-        float | None, "Wall time of the solver; NULL for replayed replies, which come at once."
-    ]
-    critical_path_s: Annotated[
-        float | None, "Time of the longest chain of calls that waited for each other."
-    ]
-    started: Annotated[str | None, "When the first call of the graded attempt went out (ISO 8601)."]
-    plan: Annotated[
-        str | None,
-        "The workflow as JSON, or why it was malformed; without texts where they are withheld.",
-    ]
-    plan_sha256: Annotated[str | None, "Of the plan's text, also where that is withheld."]
-    logs: Annotated[str, "File names of the logs that have the calls, as a JSON list."]
-    journals: Annotated[str, "The same of journals."]
+    task: str
+    suite: str
+    system: str
+    purpose: str
+    label: str
+    question: str
+    epoch: int
+    sample: str | None
+    verdict: Verdict
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    calls: int
+    attempts: int
+    retries: int
+    failed: int
+    cached_calls: int
+    discarded_calls: int
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    conductor_in: int | None
+    conductor_out: int | None
+    worker_in: int | None
+    worker_out: int | None
+    reasoning: int | None
+    cache_read: int | None
+    cache_write: int | None
+    orchestration: int | None
+    grader_calls: int
+    grader_in: int | None
+    grader_out: int | None
+    usd: Usd
+    usd_list: Usd
+    usd_low: Usd
+    usd_high: Usd
+    usd_scoring: Usd
+    usd_discarded: Usd
+    n_unpriced: int
+    n_unknown: int
+    gpu_s: Decimal | None
+    usd_gpu: Usd
+    latency_s: float | None
+    critical_path_s: float | None
+    started: str | None
+    plan: str | None
+    plan_sha256: str | None
+    logs: str
+    journals: str
 
 
 SAME = {
@@ -149,16 +96,6 @@ SAME = {
     "error.type": "error",
 }
 """Attributes of the conventions that are a column of ours."""
-ATTRIBUTES = {
-    "gen_ai.operation.name": "`chat`",
-    "gen_ai.provider.name": "`model` up to its first `/`",
-    "gen_ai.request.model": "`model` after its first `/`",
-    "gen_ai.response.finish_reasons": "`[stop]`",
-    "gen_ai.usage.input_tokens": "`input_uncached + cache_read + cache_write`: includes cached",
-    **{name: f"`{column}`" for name, column in SAME.items()},
-    "gen_ai.usage.output_tokens": "`output`: includes reasoning",
-}
-"""Attribute and the columns that it is made from; every other column is `podium.` and its name."""
 TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
 """Columns that an attribute of the conventions says in full."""
 
@@ -189,47 +126,27 @@ QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
 UNIT = Decimal(1).scaleb(-PLACES)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    name: str
-    type: Any
-    unit: str
-    nullable: bool
-    meaning: str
-
-
 @cache
-def columns_of(record: type) -> tuple[Column, ...]:
-    """Return the columns of a flat dataclass, in its order."""
-    found: list[Column] = []
-    for name, hint in get_type_hints(record, include_extras=True).items():
-        said, meaning = get_args(hint)
-        kinds = {one if isinstance(one, type) else str for one in get_args(said) or (said,)}
-        (kind,) = kinds - {type(None)}
-        nullable = type(None) in kinds
-        found.append(Column(name, ARROW[kind], _unit(name, kind), nullable, meaning))
-    return tuple(found)
-
-
 def schema_of(record: type) -> Any:
-    """Return the Arrow schema of a flat dataclass."""
-    return pa.schema(
-        [pa.field(one.name, one.type, nullable=one.nullable) for one in columns_of(record)]
-    )
+    """Return the Arrow schema of a flat dataclass, in its order."""
+    return pa.schema([_field(*one) for one in get_type_hints(record).items()])
+
+
+def _field(name: str, hint: Any) -> Any:
+    kinds = {one if isinstance(one, type) else str for one in get_args(hint) or (hint,)}
+    (kind,) = kinds - {type(None)}
+    return pa.field(name, ARROW[kind], nullable=type(None) in kinds)
 
 
 def table_of(record: type, rows: Sequence[Any]) -> Any:
     """Return rows as an Arrow table; UserError for dollars that do not fit."""
-    columns = columns_of(record)
-    flat = map(attrgetter(*(one.name for one in columns)), rows)
-    values = list(zip(*flat, strict=True)) or [()] * len(columns)
-    arrays = [_array(one, of_one) for one, of_one in zip(columns, values, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema_of(record))
+    schema = schema_of(record)
+    values = list(zip(*map(attrgetter(*schema.names), rows), strict=True)) or [()] * len(schema)
+    arrays = [_array(one, of_one) for one, of_one in zip(schema, values, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _array(column: Column, values: Sequence[Any]) -> Any:
+def _array(column: Any, values: Sequence[Any]) -> Any:
     if column.name in QUOTIENTS:
         values = [None if one is None else one.quantize(UNIT, ROUND_HALF_EVEN) for one in values]
     try:
@@ -248,16 +165,6 @@ ARROW: dict[type, Any] = {
     float: pa.float64(),
     Decimal: pa.decimal128(DIGITS, PLACES),
 }
-
-
-def _unit(name: str, kind: type) -> str:
-    if kind in (Decimal, float):
-        return "s" if name.endswith("_s") else "USD" if kind is Decimal else "0 to 1"
-    if name.endswith("_bytes"):
-        return "bytes"
-    tokens = ("_in", "_out", "_uncached", "_cached", "_write", "_read", "_1h")
-    more = {"output", "reasoning", "total_reported", "max_tokens", "orchestration"}
-    return "tokens" if kind is int and (name.endswith(tokens) or name in more) else ""
 
 
 parquet: Any = import_module("pyarrow.parquet")
@@ -390,61 +297,3 @@ def _html_line(row: Row) -> str:
 
 def _one_line(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
-
-
-HEAD = f"""# The exported ledger ({SCHEMA})
-
-`calls` has one row per attempt to call a model, `queries` one per (system, question, epoch).
-
-## Money
-
-Dollars are `decimal({DIGITS},{PLACES})`: {PLACES} places, {DIGITS - PLACES} digits before them.
-A value that does not fit is refused, never rounded, so `sum()` is exact in DuckDB, and in pandas
-too while a sum has at most 28 digits (Python's default context). `avg()` and division give binary
-floats: divide sums last. {" and ".join(f"`{one}`" for one in sorted(QUOTIENTS))} are shares made
-by a division: these alone are rounded, half to even, at the last place.
-
-## Unknown is NULL
-
-What nobody knows is NULL and never 0. SQL's `sum()` skips NULL in silence, so ask first:
-
-    SELECT system, sum(n_unpriced) AS unpriced,
-           CASE WHEN count(*) = count(usd_list) THEN sum(usd_list) END AS usd_list
-    FROM queries WHERE purpose = 'eval' GROUP BY system
-
-In `queries`, `usd_list` is NULL as soon as one call of the query has no price; `n_unpriced` says
-how many have none. In `calls`, `usd_list IS NULL` is an attempt without a price. `usd` is a range
-from `usd_low` to `usd_high` where `n_unknown` is not 0.
-
-Tokens and `usd_list` of a query count each call once, by its last attempt; `usd` and its bounds
-count every attempt, so what failed on the way is there.
-
-## CSV
-
-A text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, and is no number, has a
-`'` before it, so that no spreadsheet computes what a model wrote. Other formats have it as it was.
-
-## Scopes
-
-`inference`, `scoring`, `training` and `serving` are never added up: filter `calls` by `scope`.
-Spend of attempts that were not graded has `counted = false`. Questions that were asked to choose a
-system have `purpose = 'selection'` in `queries` and a `task` that ends in `(selection)`.
-"""
-
-
-def schema_page() -> str:
-    """Return schema.md."""
-    parts = [HEAD]
-    for name, record in TABLES.items():
-        lines = [f"| `{one.name}` | {one.type} | {one.unit} | {'yes' if one.nullable else ''} "
-                 f"| {markdown_cell(one.meaning)} |" for one in columns_of(record)]  # fmt: skip
-        head = "| column | type | unit | NULL | meaning |\n|---|---|---|---|---|"
-        parts.append("\n".join([f"## {name}\n", head, *lines]) + "\n")
-    lines = [f"| `{name}` | {markdown_cell(made)} |" for name, made in ATTRIBUTES.items()]
-    head = "| attribute | column |\n|---|---|"
-    said = (
-        "`--format otel` writes calls in the words of OpenTelemetry's GenAI conventions. Their "
-        "input count\nincludes cached tokens. All other columns are `podium.` and their name."
-    )
-    parts.append("\n".join(["## OpenTelemetry\n", said, "", head, *lines]) + "\n")
-    return "\n".join(parts)

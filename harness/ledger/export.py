@@ -4,14 +4,11 @@ The same logs, journals and podium give the same bytes. What export.json lists w
 may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
-import hashlib
+import atexit
 import json
-import os
 import shutil
 import tempfile
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,7 +23,7 @@ import duckdb
 from harness.errors import UserError, no_such
 from harness.files import refuse_unwritable
 from harness.ledger.answers import AnswerRecord
-from harness.ledger.call import Call, canonical
+from harness.ledger.call import Call
 from harness.ledger.columns import (
     FORMATS,
     SCHEMA,
@@ -36,7 +33,6 @@ from harness.ledger.columns import (
     QueryRow,
     csv_line,
     schema_of,
-    schema_page,
     shortest,
     table_of,
     writer_for,
@@ -45,8 +41,6 @@ from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.manifest import file_digest
 from harness.ledger.runs import (
-    JOURNALS,
-    LOGS,
     Gathered,
     RunFiles,
     gather,
@@ -55,11 +49,7 @@ from harness.ledger.runs import (
     system_runs_below,
 )
 from harness.ledger.show import query_rows
-from harness.parallel import LARGE, cores, without_collector, worker_pool
-
-AHEAD = 2
-"""System runs per process that may wait to be written: what bounds memory."""
-
+from harness.parallel import LARGE, map_over_processes, without_collector
 
 RunTables = tuple[Mapping[str, Any], set[str]]
 """The Arrow tables of one system run, and the price books that it names."""
@@ -88,25 +78,15 @@ def _books(found: Gathered) -> set[str]:
     return {f"{name} sha256:{sha256}" for name, sha256 in named if name and sha256}
 
 
-def each_of(system_runs: Sequence[RunFiles], processes: int | None = None) -> Iterator[RunTables]:
-    """Yield the tables of each system run, in order; `processes` is chosen by size when None."""
-    large = sum(one.size for one in system_runs) >= LARGE
-    some = processes or (min(2, cores()) if large else 1)
-    if some < 2 or len(system_runs) < 2:
-        yield from map(tables_of, system_runs)
-        return
-    with worker_pool(some) as pool:
-        waiting: deque[Future[RunTables]] = deque()
-        for files in system_runs:
-            waiting.append(pool.submit(tables_of, files))
-            if len(waiting) > some * AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
+    """Yield the tables of each system run, in order; in two processes from `large` bytes on."""
+    many = sum(one.size for one in system_runs) >= large
+    yield from map_over_processes(tables_of, system_runs, many=many, most=2)  # each holds a run
 
 
 LISTED = "export.json"
 PAGE = "schema.md"
+SOURCE = Path(__file__).with_name(PAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +130,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
             about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
             for writer in writers.values():
                 writer.close(about)
-        (fresh / PAGE).write_text(schema_page())
+        shutil.copyfile(SOURCE, fresh / PAGE)
         new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
         listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
         (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
@@ -214,10 +194,6 @@ def _beside(out: Path) -> Generator[Path]:
 
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
-CODE = Path(__file__).parent.parent
-NEW = "new-"
-KEPT = 4
-
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
     """Return the Parquet file of each view; UserError when there is nothing to read."""
@@ -248,57 +224,11 @@ def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
 
 
 def _made(source: Path) -> Path:
-    place = _own_folder()
-    folder = place / _state(source)
-    if _whole(folder):
-        os.utime(folder)
-        return folder
-    fresh = Path(tempfile.mkdtemp(dir=place, prefix=NEW))
-    try:
-        export(source, fresh)
-        shutil.rmtree(folder, ignore_errors=True)  # what a cleaner of temporary files left
-        fresh.rename(folder)
-    except OSError:
-        if not _whole(folder):  # else another query was as quick
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    _forget(place, folder)
+    """Export a run for this process alone: who asks often asks an export's directory."""
+    folder = Path(tempfile.mkdtemp(prefix="podium-sql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    export(source, folder)
     return folder
-
-
-def _whole(folder: Path) -> bool:
-    return all(
-        (folder / name).is_file() for name in (LISTED, *(f"{one}.parquet" for one in TABLES))
-    )
-
-
-def _own_folder() -> Path:
-    place = Path(tempfile.gettempdir()) / f"podium-sql-{os.getuid()}"
-    place.mkdir(mode=0o700, exist_ok=True)
-    found = place.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or place.is_symlink():
-        raise UserError(f"{place} can be changed by others; remove it, or set TMPDIR.")
-    return place
-
-
-def _state(source: Path) -> str:
-    paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
-    files = [
-        (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(paths)
-    ]
-    # The code too: a checkout changes without its version.
-    code = [(path.name, path.stat().st_mtime_ns) for path in sorted(CODE.glob("**/*.py"))]
-    state = canonical([str(source.resolve()), provenance(), code, files])
-    return hashlib.sha256(state).hexdigest()[:24]
-
-
-def _forget(place: Path, newest: Path) -> None:
-    others = [path for path in place.iterdir() if path != newest and not path.name.startswith(NEW)]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in others[KEPT - 1 :]:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 dataset: Any = import_module("pyarrow.dataset")  # it has no types

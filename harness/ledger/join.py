@@ -6,9 +6,9 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ from harness.ledger.runs import (
     CallRecord,
     Gathered,
     LogRecord,
-    RunFacts,
     RunFiles,
     SampleRecord,
     calls_of,
@@ -52,6 +51,8 @@ from harness.suite import failure_kind
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
+Sampled = tuple[str, int, str]
+"""A question, an epoch and the uuid of the sample."""
 Base = dict[str, Any]
 """Fields of `Call` that all attempts of a call have in common."""
 
@@ -192,10 +193,7 @@ def _request_id_of(event: CallEvent | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-TOLD = (
-    *("attempt", "served_model", "request_id", "http_status", "error", "stop", "cache"),
-    *("from_store", "billable", "latency_s", "output_sha256"),
-)
+TOLD = AttemptEnd.__dataclass_fields__.keys() - {"event", "usage", "started", "raw_usage"}
 """Fields of an `AttemptEnd` that a row has as they are."""
 
 
@@ -235,32 +233,32 @@ class LoggedEvent:
     """True for the attempt that its log keeps, False for what is left of one before it."""
 
 
-@dataclass(slots=True)
-class Merged:
-    """A system run's rows, and how each of them came about."""
+@dataclass
+class Merged(Gathered):
+    """A system run's rows too, and how each of them came about."""
 
-    gathered: Gathered
-    rows: list[Call]
-    seen: dict[str, LoggedEvent]
-    events_of: dict[str, list[LoggedEvent]]
-    escaped: list[str]
-    copies: list[str]
+    rows: list[Call] = field(default_factory=list[Call])
+    """In the ledger's order."""
+    seen: dict[str, LoggedEvent] = field(default_factory=dict[str, LoggedEvent])
+    """Events by uuid."""
+    events_of: dict[str, list[LoggedEvent]] = field(default_factory=dict[str, list[LoggedEvent]])
+    escaped: list[str] = field(default_factory=list[str])
+    copies: list[str] = field(default_factory=list[str])
     """uuids that one sample lists twice."""
-    books: dict[str, Book]
-    whole: frozenset[str]
-    """uuids of samples that were graded at the first attempt: all their calls count."""
+    books: dict[str, Book] = field(default_factory=dict[str, Book])
 
 
 def merged(gathered: Gathered) -> Merged:
     """Join what the files of a system run say."""
-    samples = (sample for log in gathered.logs for sample in log.samples)
-    whole = (one.uuid for one in samples if one.newest and one.graded and not one.retried)
-    found = Merged(gathered, [], {}, {}, [], [], _books(gathered), frozenset(whole))
+    samples = [sample for log in gathered.logs for sample in log.samples]
+    # Of samples that were graded at the first attempt all calls count.
+    whole = {one.uuid for one in samples if one.newest and one.graded and not one.retried}
+    found = Merged(**vars(gathered), books=_books(gathered))
     _list_events(found)
     claimed = _claims(found)
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
     for call, record in gathered.calls.items():
-        found.rows.extend(_of_call(found, call, record))
+        found.rows.extend(_of_call(found, call, record, whole))
     for uuid in found.escaped:
         found.rows.extend(_of_event(found, found.seen[uuid]))
     found.rows.sort(key=lambda row: (row.question, row.epoch, row.started, row.call, row.attempt))
@@ -288,7 +286,7 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _list_events(found: Merged) -> None:
-    for log in found.gathered.logs:
+    for log in found.logs:
         for sample in log.samples:
             own: set[str] = set()
             for final, events in ((True, sample.events), (False, sample.lost)):
@@ -305,7 +303,7 @@ def _claims(found: Merged) -> set[str]:
         if seen.event.span:
             by_span[seen.event.span].append(seen)
     claimed: set[str] = set()
-    for call, record in found.gathered.calls.items():
+    for call, record in found.calls.items():
         outcome: Json = record.outcome or NOTHING
         uuid = outcome.get("event")
         last = found.seen.get(uuid) if uuid else None
@@ -326,11 +324,11 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
     return event.id == last, event.error is None, event.started, event.id
 
 
-def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
+def _of_call(found: Merged, call: str, record: CallRecord, whole: Set[str]) -> Iterator[Call]:
     seen = found.events_of[call]
     base = _base(record)
     base["log"] = seen[-1].log.name if seen else None
-    base["counted"] = _counts(seen[-1]) if seen else base["sample"] in found.whole
+    base["counted"] = _counts(seen[-1]) if seen else base["sample"] in whole
     book = found.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
     # A process that closed its journal was not ended: the end of its call was not written.
@@ -404,20 +402,10 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
         yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
-    """What a log's header says of all its calls, and the book that it embeds."""
-
-    name: str
-    task: str
-    facts: RunFacts | None
-    book: Book | None
-
-
 def logged_call(
-    log: LogFacts, event: CallEvent, pair: tuple[str, int], sample: str, *, counted: bool
+    log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
 ) -> tuple[Base, Price | None]:
-    """Return what a log alone says of a call, of a question and epoch, and its price."""
+    """Return what a log alone says of a call, and its price at a book."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
@@ -426,9 +414,7 @@ def logged_call(
         "suite": facts.suite if facts else "",
         "system": facts.system if facts else "",
         "label": facts.label if facts else "live",
-        "question": pair[0],
-        "epoch": pair[1],
-        "sample": sample,
+        **dict(zip(("question", "epoch", "sample"), sample, strict=True)),
         "call": event.id,
         "log": log.name,
         "journal": None,
@@ -444,15 +430,14 @@ def logged_call(
         "prompt_sha256": None,
         "started": event.started,
     }
-    return base, log.book.price(price_ref) if log.book else None
+    return base, book.price(price_ref) if book else None
 
 
 def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
     event, sample, facts = seen.event, seen.sample, seen.log.facts
     book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
-    log = LogFacts(seen.log.name, seen.log.task, facts, book)
-    pair = sample.question, sample.epoch
-    base = logged_call(log, event, pair, sample.uuid, counted=_counts(seen))
+    named = sample.question, sample.epoch, sample.uuid
+    base = logged_call(seen.log, book, event, named, counted=_counts(seen))
     tries = [*within(event, 1)]
     yield from (write(*base, told) for told in (*tries, of_event(event, len(tries) + 1)))
 

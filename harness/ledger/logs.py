@@ -12,7 +12,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import isnan
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -308,10 +307,14 @@ def score_in(sample: Json) -> Json:
 
 def verdict(sample: Json) -> float | None:
     """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    value = None if sample.get("error") else score_value(sample)
+    return None if value is None else float(value)
+
+
+def score_value(sample: Json) -> float | None:
+    """Return the score of a sample, or of its summary, also of one that failed."""
     value = score_in(sample).get("value")
-    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
-        return None
-    return float(value)
+    return value if isinstance(value, int | float) and value == value else None
 
 
 def shape_in(sample: Json) -> Json:
@@ -440,7 +443,7 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
         yield Oddity("summaries.json", "it is no list of samples, or cannot be read")
         return
     rows = cast(Sequence[Json], found)
-    listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in rows}
+    listed = {(str(one["id"]), int(one["epoch"])): score_value(one) for one in rows}
     for sample in samples:
         pair = (sample.question, sample.epoch)
         where = f"sample {sample.question} epoch {sample.epoch}"
@@ -477,8 +480,3 @@ def _stated(results: Json) -> float | None:
         if score.get("name") == PODIUM and "mean" in metrics:
             return float(metrics["mean"]["value"])
     return None
-
-
-def _value(summary: Json) -> float | None:
-    value = score_in(summary).get("value")
-    return value if isinstance(value, int | float) and value == value else None

@@ -337,10 +337,11 @@ def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> No
     if spend is None or ended is None:
         return
     asked.price = spend.price(request.price_ref, ended.usage, request.service)
-    if spend.book.price(request.price_ref) is None or (ended.usage is None and not ended.refused):
-        return
-    free = ended.refused or ended.cache == "read"
-    asked.ended = replace(ended, usd="0" if free else plain(asked.price.usd))
+    if ended.refused or (ended.cache == "read" and ended.usage):
+        stated = spend.book.price(request.price_ref) is not None
+        asked.ended = replace(ended, usd="0" if stated else None)
+    elif ended.cache != "read":
+        asked.ended = replace(ended, usd=plain(asked.price.usd))
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:

@@ -34,6 +34,7 @@ from harness.ledger.logs import (
     CallEvent,
     Json,
     Oddity,
+    RawLog,
     damaged,
     disagreements,
     events_of,
@@ -42,7 +43,7 @@ from harness.ledger.logs import (
     oddities,
     open_log,
     refuse_oversized,
-    score_in,
+    score_value,
     shape_in,
 )
 from harness.pool_config import Label
@@ -310,6 +311,21 @@ class LogRecord:
     oddities: tuple[Oddity, ...] = ()
 
 
+def header_record(log: RawLog) -> LogRecord:
+    """Return what a log's header says, without samples."""
+    eval_, stats = log.header["eval"], log.header.get("stats") or NOTHING
+    return LogRecord(
+        name=log.path.name,
+        task=str(eval_.get("task", "")),
+        created=str(eval_.get("created", "")),
+        eval_id=str(eval_.get("eval_id", "")),
+        status=str(log.header.get("status", "started")),
+        facts=facts_in(eval_.get("metadata"), log.path),
+        model_usage=stats.get("model_usage") or NOTHING,
+        role_usage=stats.get("role_usage") or NOTHING,
+    )
+
+
 def read_log_record(
     path: Path,
     seen: set[tuple[str, int]],
@@ -319,20 +335,9 @@ def read_log_record(
 ) -> LogRecord:
     """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
-        header = log.header
-        eval_, stats = header["eval"], header.get("stats") or NOTHING
-        record = LogRecord(
-            name=path.name,
-            task=str(eval_.get("task", "")),
-            created=str(eval_.get("created", "")),
-            eval_id=str(eval_.get("eval_id", "")),
-            status=str(header.get("status", "started")),
-            facts=facts_in(eval_.get("metadata"), path),
-            model_usage=stats.get("model_usage") or NOTHING,
-            role_usage=stats.get("role_usage") or NOTHING,
-        )
+        record = header_record(log)
         with naming(path):
-            whose = log_header(header) if answers else None
+            whose = log_header(log.header) if answers else None
             for sample in log.samples():
                 made = _sample(sample, path.name, seen)
                 record.samples.append(made)
@@ -347,8 +352,7 @@ def read_log_record(
 
 
 def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
-    value = score_in(sample).get("value")
-    number = isinstance(value, int | float) and value == value
+    score = score_value(sample)
     failed = sample.get("error") is not None
     models = (one for one in sample.get("events") or () if one["event"] == "model")
     said = (
@@ -360,8 +364,8 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         epoch=pair[1],
         uuid=str(sample.get("uuid") or ""),
         log=log,
-        score=value if number else None,
-        graded=number and not failed,
+        score=score,
+        graded=score is not None and not failed,
         failed=failed,
         newest=pair not in seen,
         model_usage=sample.get("model_usage") or NOTHING,
@@ -427,14 +431,15 @@ class CallRecord:
         return len(self.retries) > self.followed
 
 
-@dataclass(slots=True)
+@dataclass
 class Gathered:
     """Everything that the files of a system run say."""
 
     files: RunFiles
-    logs: list[LogRecord]
-    journals: list[JournalRecord]
-    calls: dict[str, CallRecord]
+    logs: list[LogRecord] = field(default_factory=list[LogRecord])
+    """Newest first."""
+    journals: list[JournalRecord] = field(default_factory=list[JournalRecord])
+    calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """What journals say of answers, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
@@ -446,7 +451,7 @@ def gather(
     files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
 ) -> Gathered:
     """Read a system run's files, with answers and digests where asked for; UserError for damage."""
-    found = Gathered(files, [], [], {})
+    found = Gathered(files)
     for path in files.journals:
         journal = JournalRecord(path, {})
         found.journals.append(journal)

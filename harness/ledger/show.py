@@ -32,7 +32,7 @@ from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 from harness.text import pluralise
-from harness.workflow import Step
+from harness.workflow import Workflow
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
@@ -52,10 +52,7 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
 
 
 def _query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    solving = answering(rows, answer)
-    kept = {id(row) for row in solving}
-    scoring = [row for row in rows if row.scope == "scoring"]
-    discarded = [row for row in rows if row.scope == "inference" and id(row) not in kept]
+    solving, scoring, discarded = _parted(rows, answer)
     replayed = any(
         row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
     )
@@ -81,13 +78,18 @@ SAID = (
 """What a row has of its answer; what stands there without one is in `UNANSWERED`, or None."""
 
 
-def answering(rows: Sequence[Call], answer: AnswerRecord | None) -> list[Call]:
-    """Return the calls that made the answer: of the graded attempt, else of the newest sample."""
-    solving = [row for row in rows if row.scope == "inference"]
-    if answer is None:
-        return solving
-    counted = [row for row in solving if row.counted]
-    return counted or [row for row in solving if row.sample == answer.sample]
+def _parted(
+    rows: Sequence[Call], answer: AnswerRecord | None
+) -> tuple[list[Call], list[Call], list[Call]]:
+    """Return the calls that made the answer, those that graded it, and those of other attempts."""
+    # The answer's are those of the graded attempt, else of the newest sample.
+    asked = [row for row in rows if row.scope == "inference"]
+    solving = [row for row in asked if row.counted] if answer else asked
+    if answer and not solving:
+        solving = [row for row in asked if row.sample == answer.sample]
+    kept = {id(row) for row in solving}
+    scoring = [row for row in rows if row.scope == "scoring"]
+    return solving, scoring, [row for row in asked if id(row) not in kept]
 
 
 def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
@@ -177,9 +179,9 @@ class StepDetail:
     """One step of the workflow, or a call outside it."""
 
     name: str
-    step: Step | None
-    reads: tuple[int, ...]
     rows: tuple[Call, ...]
+    subtask: str = ""
+    reads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,34 +246,33 @@ def _samples(
 
 
 def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> QueryDetail:
-    solving = answering(rows, answer)
-    kept = {id(row) for row in solving}
+    solving, scoring, discarded = _parted(rows, answer)
     workers = [row for row in solving if row.role != CONDUCTOR]
     return QueryDetail(
         row=_query_row(rows, answer),
         conductor=tuple(_unplanned(row for row in solving if row.role == CONDUCTOR)),
         steps=tuple(_steps(workers, answer.plan if answer else None)),
-        graders=tuple(row for row in rows if row.scope == "scoring"),
-        discarded=tuple(row for row in rows if row.scope != "scoring" and id(row) not in kept),
+        graders=tuple(scoring),
+        discarded=tuple(discarded),
         replies=_replies(sample) if answer and answer.header.shown else {},
     )
 
 
 def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
-    workflow = workflow_of(plan)
-    planned = workflow.steps if workflow else ()
-    for index, step in enumerate(planned):
-        own = tuple(row for row in rows if step_number(row) == index + 1)
-        reads = tuple(read + 1 for read in workflow.reads(index)) if workflow else ()
-        yield StepDetail(f"step {index + 1}: {step.worker}", step, reads, own)
-    yield from _unplanned(row for row in rows if not 1 <= (step_number(row) or 0) <= len(planned))
+    workflow = workflow_of(plan) or Workflow(())
+    steps = workflow.steps
+    for at, step in enumerate(steps, 1):
+        own = tuple(row for row in rows if step_number(row) == at)
+        reads = tuple(read + 1 for read in workflow.reads(at - 1))
+        yield StepDetail(f"step {at}: {step.worker}", own, step.subtask, reads)
+    yield from _unplanned(row for row in rows if not 1 <= (step_number(row) or 0) <= len(steps))
 
 
 def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
     groups: dict[str, list[Call]] = {}
     for row in rows:
         groups.setdefault(row.step or row.role, []).append(row)
-    yield from (StepDetail(name, None, (), tuple(own)) for name, own in groups.items())
+    yield from (StepDetail(name, tuple(own)) for name, own in groups.items())
 
 
 def _replies(sample: Json) -> Mapping[str, str]:
@@ -379,8 +380,8 @@ def _section(title: str, steps: tuple[StepDetail, ...], detail: QueryDetail) -> 
     for step in steps:
         reads = f", reads {', '.join(map(str, step.reads))}" if step.reads else ""
         yield f"    {step.name}{reads}" + ("" if step.rows else ": not run")
-        if step.step and step.step.subtask:
-            yield f"      subtask: {step.step.subtask}"
+        if step.subtask:
+            yield f"      subtask: {step.subtask}"
         for row in step.rows:
             reply = detail.replies.get(row.event or "", "")
             yield from (f"      {line}" for line in _call(row, reply))

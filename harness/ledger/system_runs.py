@@ -15,12 +15,13 @@ from typing import Any, cast
 from harness.errors import UserError
 from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of, why_unscored
 from harness.ledger.call import Call, Scope
-from harness.ledger.join import LogFacts, journal_calls, logged_call, of_event, write
+from harness.ledger.join import journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import (
     NOTHING,
     CallEvent,
     Json,
+    RawLog,
     events_of,
     lost_in,
     naming,
@@ -30,7 +31,14 @@ from harness.ledger.logs import (
     solver_seconds,
     verdict,
 )
-from harness.ledger.runs import RunFacts, facts_in, find_logs, journals_of
+from harness.ledger.runs import (
+    LogRecord,
+    RunFacts,
+    facts_in,
+    find_logs,
+    header_record,
+    journals_of,
+)
 from harness.ledger.totals import (
     ByScope,
     CallKind,
@@ -171,8 +179,9 @@ def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], Cal
 class SampleCalls:
     """The calls of one attempt at a sample."""
 
-    log: LogFacts
+    log: LogRecord
     facts: RunFacts
+    book: Book
     path: Path
     sample: Json
     """Of an attempt that was made again, its names alone."""
@@ -182,9 +191,9 @@ class SampleCalls:
 
     def call(self, event: CallEvent) -> Call:
         """Return a call as its log alone tells it, at the book in the log."""
-        pair = str(self.sample["id"]), self.sample["epoch"]
         uuid = str(self.sample.get("uuid") or "")
-        base = logged_call(self.log, event, pair, uuid, counted=self.current)
+        named = str(self.sample["id"]), self.sample["epoch"], uuid
+        base = logged_call(self.log, self.book, event, named, counted=self.current)
         return write(*base, of_event(event))
 
 
@@ -194,7 +203,7 @@ def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
     lost: list[SampleCalls] = []
     for path in paths:
         with open_log(path) as log:
-            about, newest = _about(log.header, path), path == paths[0]
+            about, newest = _about(log), path == paths[0]
             for sample in log.samples():
                 with naming(path):
                     pair = (str(sample["id"]), sample["epoch"])
@@ -207,15 +216,14 @@ def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
     yield from lost
 
 
-def _about(header: Json, path: Path) -> tuple[LogFacts, RunFacts]:
-    with naming(path):
-        facts = facts_in(header["eval"].get("metadata"), path)
-    if facts is None:
+def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
+    with naming(log.path):
+        record = header_record(log)
+    if record.facts is None:
         raise UserError(
-            f"{path} was not written by `podium run`: it names no system and no prices."
+            f"{log.path} was not written by `podium run`: it names no system and no prices."
         )
-    task = str(header["eval"].get("task", ""))
-    return LogFacts(path.name, task, facts, book_from_json(facts.prices)), facts
+    return record, record.facts, book_from_json(record.facts.prices)
 
 
 def _totals(entry: SampleCalls) -> QueryTotals:
@@ -298,12 +306,12 @@ def read_paid(logs: Sequence[Path]) -> ByScope | None:
     None for what cost nothing, because its workers are not live, and for logs older than journals.
     """
     with open_log(logs[0]) as log:
-        about, facts = _about(log.header, logs[0])
-    if facts.label != "live" or not all(map(_is_in_journals, logs)) or about.book is None:
+        about, facts, book = _about(log)
+    if facts.label != "live" or not all(map(_is_in_journals, logs)):
         return None
     folders = sorted({path.parent for path in logs})
     journals = [path for folder in folders for path in journals_of(folder, about.task)]
-    attempts = _journalled(journals, about.book, set())
+    attempts = _journalled(journals, book, set())
     found: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
     return {scope: one.paid for scope, one in found.items()} if journals else None
 

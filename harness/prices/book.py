@@ -22,18 +22,7 @@ from harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
 
 Row = Mapping[str, object]
 
-RATES = (
-    "input",
-    "output",
-    "cache_read",
-    "cache_write",
-    "cache_write_1h",
-    "reasoning",
-    "orchestration_in",
-    "orchestration_in_cached",
-    "orchestration_out",
-)
-
+RATES = tuple(Rates.__dataclass_fields__)
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
 """What a book may give a factor for; `standard` is the book itself."""
@@ -43,7 +32,7 @@ LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
 """Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
 
-GPU = ("type", "count", "usd_per_hour", "tokens_per_s", "source")
+GPU = tuple(Gpu.__dataclass_fields__)
 
 
 class BadEntry(ValueError):

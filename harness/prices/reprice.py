@@ -71,10 +71,10 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
     # None for what `podium run` did not write, and for runs that only chose a worker.
     with naming_system_run(files):
         found = merged(gather(files))
-        facts = found.gathered.logs[0].facts if found.gathered.logs else None
+        facts = found.logs[0].facts if found.logs else None
         if facts is None or facts.purpose != "eval":
             return None
-        samples = [sample for log in found.gathered.logs for sample in log.samples]
+        samples = [sample for log in found.logs for sample in log.samples]
         queries = sum(sample.newest and sample.graded for sample in samples)
         asked = [row for row in found.rows if row.counted and row.scope == "inference"]
         asked = [row for row in asked if row.billable != "no" or row.cache == "read"]  # else free

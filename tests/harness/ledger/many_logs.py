@@ -68,7 +68,7 @@ class Source:
 
 def rehearse(folder: Path) -> Path:
     """Run `self-consistency` over rehearsal workers; return its log. Five calls a question."""
-    words = ["--suite", "practice-integer", "--system", "self-consistency", "--limit", "20"]
+    words = ["--suite", "practice-integer", "--system", "self-consistency", "--limit", "8"]
     words += ["--pool", "rehearsal", "--time-scale", "0", "--display", "none"]
     assert main(["run", *words, "--log-dir", str(folder)]) == 0
     (log,) = folder.glob("*.eval")

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three logs of 40 samples, 5 calls each, cloned from one real log."""
+    """Three logs of 8 samples, 5 calls each, cloned from one real log."""
     folder = tmp_path_factory.mktemp("many")
     source = rehearse(folder / "source")
-    assert copies(source, folder / "many", Size(logs=3, samples=40)) == 600
+    assert copies(source, folder / "many", Size(logs=3, samples=8)) == 120
     return folder / "many"
 
 
@@ -35,13 +35,13 @@ def logs_in(folder: Path) -> list[Path]:
 def test_a_copy_is_a_log_that_inspect_reads_and_whose_totals_agree(many: Path) -> None:
     for path in logs_in(many):
         log = read_eval_log(str(path))
-        assert len(log.samples or []) == 40
+        assert len(log.samples or []) == 8
         assert audit(path).ok
 
 
 def test_copies_share_no_call_and_no_task(many: Path) -> None:
     ids = {row.event for path in logs_in(many) for row in rows_in(path)}
-    assert len(ids) == 600
+    assert len(ids) == 120
     system_runs, _ = load_runs([many])
     assert len(system_runs) == len({system_run.facts.system for system_run in system_runs}) == 3
 
@@ -51,7 +51,7 @@ def test_each_copy_has_a_journal_whose_chain_holds(many: Path) -> None:
     assert len(journals) == 3
     for path in journals:
         chain = read_chain(path)
-        assert (chain.lines, chain.faults) == (482, ())
+        assert (chain.lines, chain.faults) == (98, ())
 
 
 def test_several_processes_read_what_one_reads(many: Path) -> None:
