@@ -150,12 +150,7 @@ def _optional_columns(
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
-    if rules := intervals.official_agreement(system_run.attempts):
-        columns |= {
-            "official_accuracy": rules.accuracy,
-            "n_official_differ": rules.differ,
-            "n_official_errata": rules.errata,
-        }
+    columns |= intervals.official_columns(system_run.attempts)[0]
     if totals.n_planned:
         faults = totals.plan_faults
         found = sum(faults.values())
@@ -267,9 +262,8 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    rules = intervals.official_agreement(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
-    notes = [rules.sentence] if rules and rules.differ else []
+    notes = intervals.official_columns(graded)[1]
     fragile = sum(attempt.fragile for attempt in graded)
     if fragile:
         verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"

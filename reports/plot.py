@@ -179,23 +179,6 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     return path
 
 
-def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
-    """Draw validation over steps, a panel per training and a line per run; its start is ringed."""
-    figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
-    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
-    for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
-        for folder in folders:
-            steps, right = curve_points(read_run(folder), "validation")
-            (line,) = axes.plot(steps, right, marker=".", label=drawable(folder.name))
-            axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
-                      color=line.get_color())  # fmt: skip
-        axes.set(title=title, xlabel="step", ylim=(0, 1))
-        axes.legend(fontsize="small", loc="lower right")
-    every[0][0].set_ylabel("right, held-out, greedy (ring: start)")
-    figure.savefig(path, dpi=150)
-    return path
-
-
 def smooth(values: Sequence[float], over: int = OVER) -> list[float]:
     """Return the mean of each value and those before it, `over` of them at most.
 
