@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from harness.ledger.logs import open_log
@@ -18,9 +17,18 @@ from harness.ledger.totals import QuestionResult, SystemRun
 from harness.records import CONDUCTOR
 from reports import render
 from reports.blocks import refuse_mixed_versions
-from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
+from reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
-from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
+from reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    interval,
+    percent,
+    points,
+    usd_about,
+    whole_mean,
+)
 
 ALL = "all"
 """The suites together, every question alike."""
@@ -116,17 +124,11 @@ def _compared(
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    told = dict(zip(map(id, family), holm_adjusted(raw), strict=True))
-    return [_against(row, told.get(id(row))) for row in rows]
-
-
-def _against(row: AblationRow, found: Difference | None) -> AblationRow:
-    if found is None:
-        return row
-    low, high = found.interval or (None, None)
-    return replace(
-        row, paired_diff=found.mean, paired_low=low, paired_high=high, verdict=found.verdict
-    )
+    told = {id(row): one for row, one in zip(family, holm_adjusted(raw), strict=True) if one}
+    return [
+        replace(row, **one.paired, verdict=one.verdict) if (one := told.get(id(row))) else row
+        for row in rows
+    ]
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
@@ -159,19 +161,15 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
         seeds=len(variant.logs),
         n=len(grades),
         **accuracy_columns(grades),
-        calls=_mean([one.totals.worker_calls for one in graded]),
-        conductor_tokens=_mean([one.totals.conductor_tokens for one in graded]),
-        steps=_mean([one.steps for one in graded if one.steps]),
-        usd=_mean([one.totals.usd for one in graded]),
-        parsed=_mean([bool(one.steps) for one in graded]),
+        calls=whole_mean([one.totals.worker_calls for one in graded]),
+        conductor_tokens=whole_mean([one.totals.conductor_tokens for one in graded]),
+        steps=whole_mean([one.steps for one in graded if one.steps]),
+        usd=whole_mean([one.totals.usd for one in graded]),
+        parsed=whole_mean([bool(one.steps) for one in graded]),
         workers=_shares([one for one in variant.system_runs if suite in (ALL, one.facts.suite)]),
         says=variant.says,
     )
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
-
-
-def _mean(values: Sequence[Any]) -> float | None:
-    return None if None in values or not values else fmean(float(one) for one in values)
 
 
 def _shares(system_runs: Sequence[SystemRun]) -> str:
@@ -188,7 +186,7 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
     used = [folder / CPU for folder in variant.runs]
     return {
-        "cpu_s": _mean([_cpu_seconds(path) if path.is_file() else None for path in used]),
+        "cpu_s": whole_mean([_cpu_seconds(path) if path.is_file() else None for path in used]),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }

@@ -92,11 +92,9 @@ def with_difference(
         return row
     return replace(
         row,
-        paired_diff=found.mean,
-        paired_low=found.interval and found.interval.low,
-        paired_high=found.interval and found.interval.high,
         reference=reference[0],
         reference_rule=reference[1],
+        **found.paired,
         **{name: getattr(found, name) for name in OF_DIFFERENCES},
     )
 

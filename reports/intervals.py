@@ -41,6 +41,12 @@ class Difference:
     n_worse: int
     correlation: float | None
 
+    @property
+    def paired(self) -> dict[str, Any]:
+        """A row's columns on the difference itself."""
+        low, high = self.interval or (None, None)
+        return {"paired_diff": self.mean, "paired_low": low, "paired_high": high}
+
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
     """Return question -> grades of its graded epochs."""
@@ -82,9 +88,8 @@ def accuracy_interval(values: Values) -> Bounds | None:
 
 def accuracy_columns(values: Values) -> dict[str, Any]:
     """Return a row's columns on its accuracy."""
-    found = accuracy_interval(values)
-    bounds = {"ci_low": found and found.low, "ci_high": found and found.high}
-    return {"accuracy": accuracy(values), **bounds}
+    low, high = accuracy_interval(values) or (None, None)
+    return {"accuracy": accuracy(values), "ci_low": low, "ci_high": high}
 
 
 def difference(values: Values, reference: Values) -> Difference | None:

@@ -15,7 +15,7 @@ from harness.suite import OFFICIAL, Prompt
 class TableRow:
     """One line of a table. Figures per query are means over graded (question, epoch) pairs.
 
-    What the statistics mean is said for readers of table.md: `TERMS` in reports/markdown.py.
+    What the statistics mean is said for readers of table.md: reports/terms.md.
     """
 
     suite: str
