@@ -19,16 +19,7 @@ from reports import render
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
-from reports.render import (
-    UNKNOWN,
-    Columns,
-    count,
-    interval,
-    percent,
-    points,
-    usd_about,
-    whole_mean,
-)
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
 ALL = "all"
 """The suites together, every question alike."""
@@ -161,11 +152,11 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
         seeds=len(variant.logs),
         n=len(grades),
         **accuracy_columns(grades),
-        calls=whole_mean([one.totals.worker_calls for one in graded]),
-        conductor_tokens=whole_mean([one.totals.conductor_tokens for one in graded]),
-        steps=whole_mean([one.steps for one in graded if one.steps]),
-        usd=whole_mean([one.totals.usd for one in graded]),
-        parsed=whole_mean([bool(one.steps) for one in graded]),
+        calls=render.whole_mean([one.totals.worker_calls for one in graded]),
+        conductor_tokens=render.whole_mean([one.totals.conductor_tokens for one in graded]),
+        steps=render.whole_mean([one.steps for one in graded if one.steps]),
+        usd=render.whole_mean([one.totals.usd for one in graded]),
+        parsed=render.whole_mean([bool(one.steps) for one in graded]),
         workers=_shares([one for one in variant.system_runs if suite in (ALL, one.facts.suite)]),
         says=variant.says,
     )
@@ -186,7 +177,9 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
     used = [folder / CPU for folder in variant.runs]
     return {
-        "cpu_s": whole_mean([_cpu_seconds(path) if path.is_file() else None for path in used]),
+        "cpu_s": render.whole_mean(
+            [_cpu_seconds(path) if path.is_file() else None for path in used]
+        ),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }

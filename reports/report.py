@@ -4,7 +4,7 @@ The same logs give the same bytes. Files that a report did not write are never o
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -177,6 +177,14 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     render.refuse_foreign(out, MARKS)
+    found, writers = report_of(dirs, wanted)
+    return replace(found, files=render.write_files(out, writers))
+
+
+def report_of(
+    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS
+) -> tuple[Report, dict[str, render.Writer]]:
+    """Return the same report without files, and what writes each of them."""
     system_runs, foreign = load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
@@ -192,7 +200,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
         "table.json": render.text_file(render.as_json(_data(shown, skipped))),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, render.write_files(out, writers), skipped, _selection(system_runs), wanted)
+    return Report(shown, (), skipped, _selection(system_runs), wanted), writers
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
