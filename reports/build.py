@@ -24,8 +24,7 @@ from reports.intervals import Difference
 from reports.render import usd
 from reports.row import TableRow, block_of
 
-Pair = tuple[TableRow, SystemRun]
-"""A row and what it is made from."""
+Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 
 OF_FACTS = (
     "suite", "suite_version", "label", "system", "pool", "data_revision", "box", "split", "dates",

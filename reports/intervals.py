@@ -149,8 +149,7 @@ def _single(values: Values) -> bool:
 
 
 KS = (1, 5, 10)
-FEWEST = 3
-"""Tries in a majority: of one or two the majority is one of them."""
+FEWEST = 3  # tries in a majority: of one or two the majority is one of them
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:

@@ -23,18 +23,15 @@ from reports.row import TableRow
 # matplotlib types its keyword arguments only in part.
 
 
-SOFTWARE = "podium"
-"""Stands in the image's metadata: what a later report may overwrite."""
+SOFTWARE = "podium"  # stands in the image's metadata: what a later report may overwrite
 
 COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A",
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-MOST = 60
-"""Systems in one panel; more of them hide each other, and a panel grows with its key."""
-DECADE = 10
-"""A range wider than this is drawn on a logarithmic axis."""
+MOST = 60  # systems in one panel; more of them hide each other, and a panel grows with its key
+DECADE = 10  # a range wider than this is drawn on a logarithmic axis
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
 

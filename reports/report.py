@@ -25,15 +25,13 @@ from reports.published import published_text
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-Counts = NDArray[np.int64]
-"""`InspectTokens` that are added and subtracted: (4,)."""
+Counts = NDArray[np.int64]  # `InspectTokens` that are added and subtracted: (4,)
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Counts]
-"""A cause, and Inspect's tokens less the table's."""
+Gap = tuple[Cause, Counts]  # a cause, and Inspect's tokens less the table's
 
 
 def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
@@ -138,8 +136,7 @@ MARKS = {
 """By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
-SMALL = 0.01
-"""Below this an estimate keeps six significant digits."""
+SMALL = 0.01  # below this an estimate keeps six significant digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,7 @@ class RouteComparison:
     embedder: str
     refits: int
     reference: str
-    hindsight: str
-    """The best single worker on the judged questions: the reference that nobody has."""
+    hindsight: str  # the best single worker on the judged questions: the reference that nobody has
     oracle: str
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]

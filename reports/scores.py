@@ -29,8 +29,7 @@ class CrossedMean:
     interval: Bounds | None
     """Seeds and questions both vary; with one seed, questions alone. None without spread."""
     seeds: int
-    seed_error: float | None
-    """Share of the standard error that comes from seeds; None for one seed."""
+    seed_error: float | None  # share of the standard error that comes from seeds; None for one seed
     question_error: float
 
 
@@ -138,8 +137,7 @@ class ScoredSystem:
     scores: Mapping[str, Mapping[str, Floats]]
     """Suite -> question -> the mean grade of each member, (members,)."""
     costs: SystemCosts
-    ungraded: int
-    """Questions that some member was not graded on; no comparison counts them."""
+    ungraded: int  # questions that some member was not graded on; no comparison counts them
 
     @cached_property
     def means(self) -> Mapping[str, float]:
