@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from inspect_ai.scorer import SampleScore, Score, ci, ci_wilson, pass_at, stderr
 from scipy import stats as scipy_stats
-from statsmodels.api import OLS
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.contingency_tables import cochrans_q
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
 from statsmodels.stats.multitest import multipletests
