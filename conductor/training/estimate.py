@@ -467,11 +467,9 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         yield _memory_line("memory, whole on this machine", memory)
         return
     lora = config.lora or Lora()
+    adapters: tuple[Spread, str, Lora] = (1, "whole"), f"adapters of rank {lora.r}, one GPU", lora
     whole = [(spread, f"all weights, {said}", None) for said, spread in SPREADS.items()]
-    for spread, name, trained in (
-        *whole,
-        ((1, "whole"), f"adapters of rank {lora.r}, one GPU", lora),
-    ):
+    for spread, name, trained in (*whole, adapters):
         with suppress(UserError):  # so many devices do not divide its batch
             batch = batch_of(training, spread[0])
             memory = memory_of(shape, batch, config.model_copy(update={"lora": trained}), spread)
