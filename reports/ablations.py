@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from harness.ledger.logs import open_log
@@ -19,12 +18,11 @@ from harness.records import CONDUCTOR
 from harness.text import aligned
 from reports import render
 from reports.blocks import refuse_mixed_versions
-from reports.intervals import Difference, accuracy_columns, difference, grades_of, holm_adjusted
+from reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
 from reports.plot import read_run
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
-ALL = "all"
-"""The suites together, every question alike."""
+ALL = "all"  # the suites together, every question alike
 CPU = "cpu.jsonl"
 """Beside a training's metrics: CPU seconds of each of its sessions, `{"cpu_s": ...}`."""
 
@@ -35,8 +33,7 @@ class AblationRuns:
 
     name: str
     says: str
-    not_run: str = ""
-    """Why there are no files; empty where there are, or will be."""
+    not_run: str = ""  # why there are no files; empty where there are, or will be
     runs: tuple[Path, ...] = ()
     logs: tuple[Path, ...] = ()
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
@@ -60,30 +57,24 @@ class AblationRow:
     ablation: str
     suite: str
     seeds: int = 0
-    n: int = 0
-    """Questions that did not pick the checkpoint."""
+    n: int = 0  # questions that did not pick the checkpoint
     accuracy: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    paired_diff: float | None = None
-    """Less the unablated row's, on the same questions."""
+    paired_diff: float | None = None  # less the unablated row's, on the same questions
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    calls: float | None = None
-    """Worker calls of a question."""
+    calls: float | None = None  # worker calls of a question
     conductor_tokens: float | None = None
     steps: float | None = None
-    usd: float | None = None
-    """Would-be, of a question."""
-    workers: str = ""
-    """Share of the worker calls, largest first; of all questions that were asked."""
+    usd: float | None = None  # would-be, of a question
+    workers: str = ""  # share of the worker calls, largest first; of all questions that were asked
     parsed: float | None = None
     cpu_s: float | None = None
     """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
-    best_step: str = ""
-    """Of the kept checkpoint, by seed."""
+    best_step: str = ""  # of the kept checkpoint, by seed
     subtasks: float | None = None
     distinct: float | None = None
     new: float | None = None
@@ -117,17 +108,11 @@ def _compared(
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    told = dict(zip(map(id, family), holm_adjusted(raw), strict=True))
-    return [_against(row, told.get(id(row))) for row in rows]
-
-
-def _against(row: AblationRow, found: Difference | None) -> AblationRow:
-    if found is None:
-        return row
-    low, high = found.interval or (None, None)
-    return replace(
-        row, paired_diff=found.mean, paired_low=low, paired_high=high, verdict=found.verdict
-    )
+    told = {id(row): one for row, one in zip(family, holm_adjusted(raw), strict=True) if one}
+    return [
+        replace(row, **one.paired, verdict=one.verdict) if (one := told.get(id(row))) else row
+        for row in rows
+    ]
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
@@ -160,19 +145,15 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
         seeds=len(variant.logs),
         n=len(grades),
         **accuracy_columns(grades),
-        calls=_mean([one.totals.worker_calls for one in graded]),
-        conductor_tokens=_mean([one.totals.conductor_tokens for one in graded]),
-        steps=_mean([one.steps for one in graded if one.steps]),
-        usd=_mean([one.totals.usd for one in graded]),
-        parsed=_mean([bool(one.steps) for one in graded]),
+        calls=render.whole_mean([one.totals.worker_calls for one in graded]),
+        conductor_tokens=render.whole_mean([one.totals.conductor_tokens for one in graded]),
+        steps=render.whole_mean([one.steps for one in graded if one.steps]),
+        usd=render.whole_mean([one.totals.usd for one in graded]),
+        parsed=render.whole_mean([bool(one.steps) for one in graded]),
         workers=_shares([one for one in variant.system_runs if suite in (ALL, one.facts.suite)]),
         says=variant.says,
     )
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
-
-
-def _mean(values: Sequence[Any]) -> float | None:
-    return None if None in values or not values else fmean(float(one) for one in values)
 
 
 def _shares(system_runs: Sequence[SystemRun]) -> str:
@@ -187,16 +168,17 @@ def _shares(system_runs: Sequence[SystemRun]) -> str:
 
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
-    used = [folder / CPU for folder in variant.runs]
+    used = [_cpu_seconds(folder / CPU) for folder in variant.runs]
     return {
-        "cpu_s": _mean([_cpu_seconds(path) if path.is_file() else None for path in used]),
+        "cpu_s": render.whole_mean(used),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }
 
 
-def _cpu_seconds(path: Path) -> float:
-    return sum(json.loads(line)["cpu_s"] for line in path.read_text().splitlines())
+def _cpu_seconds(path: Path) -> float | None:
+    lines = path.read_text().splitlines() if path.is_file() else None
+    return None if lines is None else sum(json.loads(line)["cpu_s"] for line in lines)
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
@@ -243,8 +225,7 @@ SAID: Columns[AblationRow] = (
     ("leaked %", lambda row: percent(row.leaked)),
     ("acc % without", lambda row: percent(row.accuracy_unleaked)),
 )
-ASKED = "Whom it asks"
-"""The one table that a terminal is spared."""
+ASKED = "Whom it asks"  # the one table that a terminal is spared
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "

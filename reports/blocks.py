@@ -22,16 +22,11 @@ Group = tuple[str, str, str, str, str, str, str]
 class ReportOptions:
     """The options of a report; as they are here, they ask for nothing special."""
 
-    vs: str | None = None
-    """System that all others are held against."""
-    epochs: int | None = None
-    """Only so many epochs of every question, the first ones."""
-    maj: int | None = None
-    """Tries in a majority; all epochs where it is not said."""
-    derived: bool = False
-    """Show derived rows in the terminal, too; table.md always has them."""
-    published: bool = False
-    """Show published figures in the terminal, too."""
+    vs: str | None = None  # system that all others are held against
+    epochs: int | None = None  # only so many epochs of every question, the first ones
+    maj: int | None = None  # tries in a majority; all epochs where it is not said
+    derived: bool = False  # show derived rows in the terminal, too; table.md always has them
+    published: bool = False  # show published figures in the terminal, too
 
 
 DEFAULTS = ReportOptions()

@@ -24,8 +24,7 @@ from reports.intervals import Difference
 from reports.render import usd
 from reports.row import TableRow, block_of
 
-Pair = tuple[TableRow, SystemRun]
-"""A row and what it is made from."""
+Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 
 OF_FACTS = (
     "suite", "suite_version", "label", "system", "pool", "data_revision", "box", "split", "dates",
@@ -92,11 +91,9 @@ def with_difference(
         return row
     return replace(
         row,
-        paired_diff=found.mean,
-        paired_low=found.interval and found.interval.low,
-        paired_high=found.interval and found.interval.high,
         reference=reference[0],
         reference_rule=reference[1],
+        **found.paired,
         **{name: getattr(found, name) for name in OF_DIFFERENCES},
     )
 
@@ -150,12 +147,7 @@ def _optional_columns(
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
-    if rules := intervals.official_agreement(system_run.attempts):
-        columns |= {
-            "official_accuracy": rules.accuracy,
-            "n_official_differ": rules.differ,
-            "n_official_errata": rules.errata,
-        }
+    columns |= intervals.official_columns(system_run.attempts)[0]
     if totals.n_planned:
         faults = totals.plan_faults
         found = sum(faults.values())
@@ -267,9 +259,8 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 
 
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
-    rules = intervals.official_agreement(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
-    notes = [rules.sentence] if rules and rules.differ else []
+    notes = intervals.official_columns(graded)[1]
     fragile = sum(attempt.fragile for attempt in graded)
     if fragile:
         verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"

@@ -21,10 +21,8 @@ class CostOfPass:
 
     mean: float | None
     """Mean over questions of E[cost] / P(right), of those that were ever answered right."""
-    infinite: float
-    """Share of the questions that were never answered right: there it is infinite."""
-    ratio_of_means: float | None
-    """All cost over all right answers: US dollars per right answer."""
+    infinite: float  # share of the questions that were never answered right: there it is infinite
+    ratio_of_means: float | None  # all cost over all right answers: US dollars per right answer
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
@@ -60,8 +58,7 @@ def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
     return cost_of_pass(taken[0], taken[1])
 
 
-Point = tuple[float, float]
-"""Cost and score."""
+Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -121,8 +118,7 @@ class BlockArrays:
     """Question means of the systems of one block, (questions, systems) each."""
 
     scores: Floats
-    usd: Floats
-    """As `tokens`, not-a-number throughout for a system of which any is unknown."""
+    usd: Floats  # as `tokens`, not-a-number throughout for a system of which any is unknown
     tokens: Floats
     plain: NDArray[np.bool_]
     """(systems,): False for what looks at targets or was chosen in hindsight."""

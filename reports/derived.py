@@ -151,10 +151,8 @@ class GroupScore:
     """One system on one part of a suite, or by one reading of its tries."""
 
     row: TableRow
-    grouping: str
-    """`difficulty`, `platform` or `pass@k`."""
-    group: str
-    """E.g. `hard`, `atcoder` or `pass@5`."""
+    grouping: str  # `difficulty`, `platform` or `pass@k`
+    group: str  # e.g. `hard`, `atcoder` or `pass@5`.
     n: int
     value: float
     ci_low: float | None

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.ledger.totals import QuestionResult, SystemRun
 from reports import stats
-from reports.render import UNKNOWN, percent
+from reports.render import percent
 from reports.stats import Bounds, Floats
 
 Verdict = Literal["better", "worse", "inconclusive"]
@@ -40,6 +40,12 @@ class Difference:
     n_better: int
     n_worse: int
     correlation: float | None
+
+    @property
+    def paired(self) -> dict[str, Any]:
+        """A row's columns on the difference itself."""
+        low, high = self.interval or (None, None)
+        return {"paired_diff": self.mean, "paired_low": low, "paired_high": high}
 
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
@@ -82,9 +88,8 @@ def accuracy_interval(values: Values) -> Bounds | None:
 
 def accuracy_columns(values: Values) -> dict[str, Any]:
     """Return a row's columns on its accuracy."""
-    found = accuracy_interval(values)
-    bounds = {"ci_low": found and found.low, "ci_high": found and found.high}
-    return {"accuracy": accuracy(values), **bounds}
+    low, high = accuracy_interval(values) or (None, None)
+    return {"accuracy": accuracy(values), "ci_low": low, "ci_high": high}
 
 
 def difference(values: Values, reference: Values) -> Difference | None:
@@ -144,8 +149,7 @@ def _single(values: Values) -> bool:
 
 
 KS = (1, 5, 10)
-FEWEST = 3
-"""Tries in a majority: of one or two the majority is one of them."""
+FEWEST = 3  # tries in a majority: of one or two the majority is one of them
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
@@ -190,47 +194,28 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
     }
 
 
-@dataclass(frozen=True, slots=True)
-class OfficialAgreement:
-    """How a system fares by the published evaluator's rule, beside its graded values.
+def official_columns(attempts: Sequence[QuestionResult]) -> tuple[dict[str, Any], list[str]]:
+    """Return a row's columns by the published evaluator's rule, and a footnote where it differs.
 
     LiveCodeBench's evaluator fails some correct programs: by our rule alone a table cannot be set
-    beside published figures, and by the published rule alone it understates some systems.
+    beside published figures, and by the published rule alone it understates some systems. Nothing
+    when the suite gives no second verdict; no accuracy when some graded reply has none.
     """
-
-    accuracy: float | None
-    """None when some graded reply has no official verdict."""
-    differ: int
-    """Graded (question, epoch) pairs on which the two verdicts differ."""
-    ours: int
-    """Of those, how many only the suite's own rule accepts."""
-    errata: int
-    """Of those, how many are to questions with a known fault."""
-
-    @property
-    def sentence(self) -> str:
-        """The difference in words, for a footnote."""
-        shown = percent(self.accuracy)
-        rate = "accuracy unknown" if shown == UNKNOWN else f"accuracy {shown} %"
-        verdicts = "1 verdict differs" if self.differ == 1 else f"{self.differ} verdicts differ"
-        errata = f", {self.errata} with an erratum" if self.errata else ""
-        return f"published evaluator: {rate}, {verdicts} ({self.ours} right only here{errata})"
-
-
-def official_agreement(attempts: Sequence[QuestionResult]) -> OfficialAgreement | None:
-    """Compare both verdicts of the graded replies; None when the suite gives no second one."""
     graded = [attempt for attempt in attempts if attempt.graded]
     if not any(attempt.official is not None for attempt in graded):
-        return None
+        return {}, []
     # A reply without a program is wrong by either rule.
     official = [one.official if one.official is not None or one.parsed else one.value
                 for one in graded]  # fmt: skip
     pairs = list(zip(graded, official, strict=True))
     values = grades_of(replace(attempt, value=verdict) for attempt, verdict in pairs)
     other = [attempt for attempt, verdict in pairs if verdict not in (None, attempt.value)]
-    return OfficialAgreement(
-        accuracy=None if None in official else accuracy(values),
-        differ=len(other),
-        ours=sum(attempt.value == 1.0 for attempt in other),
-        errata=sum(attempt.erratum for attempt in other),
-    )
+    rate = None if None in official else accuracy(values)
+    ours, errata = (sum(one.value == 1.0 for one in other), sum(one.erratum for one in other))
+    shown = "accuracy unknown" if rate is None else f"accuracy {percent(rate)} %"
+    differ = "1 verdict differs" if len(other) == 1 else f"{len(other)} verdicts differ"
+    faulty = f", {errata} with an erratum" if errata else ""
+    note = f"published evaluator: {shown}, {differ} ({ours} right only here{faulty})"
+    names = ("official_accuracy", "n_official_differ", "n_official_errata")
+    columns = dict(zip(names, (rate, len(other), errata), strict=True))
+    return columns, [note] if other else []

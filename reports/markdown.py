@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from decimal import Decimal
+from importlib.resources import files
 from itertools import groupby
 
 from harness.ledger.runs import RunFacts
@@ -14,38 +15,6 @@ from reports.derived import PASS_AT, Comparison, GroupScore, group_names
 from reports.render import UNKNOWN, Columns, count, interval, percent, share, usd
 from reports.row import TableRow
 from reports.significance import detectable_lines, published_sections, sections, versus
-
-TERMS = (
-    (
-        "95 % interval",
-        "Wilson's, of the accuracy; with several epochs on the sample size that the spread of "
-        "questions' means amounts to (Franco et al. 2019)",
-    ),
-    ("SE", "standard error of the accuracy: sd of the questions' means over the root of questions"),
-    ("SE by topic", "the same with a topic's questions together (CR1); of few topics too small"),
-    ("vs reference", "mean paired difference, with Student's t interval over questions"),
-    ("BCa", "bias-corrected and accelerated bootstrap over questions, 10,000 resamples"),
-    ("p", "two-sided, that a difference is chance; `mcnemar` (exact) for one right/wrong draw of "
-     "each question, `sign-flip` (random signs of questions' differences) for means over epochs"),
-    ("p (Holm)", "p adjusted for all comparisons with one reference (Holm 1979)"),
-    ("detectable", "the smallest true difference that so many questions show with 80 % power at "
-     "5 % (Miller 2024, arXiv 2411.00640)"),
-    ("better, worse", "all of these say so: at least what is detectable, an interval without 0, an "
-     "exact sign test and Holm's p below 5 %"),
-    ("inconclusive", "everything else; it does not say that two systems are equal"),
-    ("Cochran's Q", "do any of the systems differ, on single draws; without those that look at "
-     "targets or were chosen in hindsight"),
-    ("avg@k, pass@k, maj@k", "over k tries of a question: their mean grade, that one is right "
-     "(Chen et al. 2021), the grade of the most frequent answer"),
-    ("cost of pass", "E[cost] / P(right) of a question (Erol et al. 2025, arXiv 2504.13359)"),
-    ("on the frontier", "share of resamples in which no system is as good and as cheap, and better "
-     "in one of the two"),
-    ("AIQ", "mean accuracy that a budget between two costs buys, below the hull of accuracy and "
-     "cost (RouterBench, arXiv 2403.12031)"),
-    ("random mixing", "a coin that sends each question to one of two systems: the hull's edges"),
-)  # fmt: skip
-"""What the statistics are called and mean: each term once, with its source."""
-
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -81,30 +50,6 @@ CALLS: Columns[TableRow] = (
 )
 HEADER = ("system", *(head for head, _ in FIGURES))
 
-LEGEND = """\
-Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
-replayed) or **rehearsal** (our own practice workers; they say nothing about real models). Only rows
-of one prompt, pool, seed and price book are compared. The *reference* stands before the run:
-`best-single` as chosen on the train split, else the single worker that comes first in the pool's
-order. *epochs* is how often each question is asked: with k of them, accuracy is avg@k, the mean
-over questions of their mean grade. *graded/asked* counts (question, epoch) pairs, *no answer* the
-graded ones whose reply holds no answer that could be read: they are wrong. *invalid plans* is the
-share of graded pairs for which a model wrote a plan that could not be carried out, with the
-commonest fault: they are wrong, too, and not among *no answer*. Figures per query are means over
-graded pairs.
-*USD/query* is would-be: at the list price of the named price book, as if nothing had been cached,
-here or by a provider. *paid/query* is what left a purse, failed attempts included; a range where
-calls were sent and never answered, `?` where nothing bounds them. *worker out* is workers' output
-tokens, the token count of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on
-the critical path. *conductor s* is the time of a conductor that runs on the machine that asks:
-nobody bills it, so it costs 0 where the price book says nothing else, and its seconds are here.
-Where a system is not what its authors ran stands under *Systems*, by its manifest, and how many
-calls it made beside how many it should under *Worker calls per question*.
-Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
-questions can show (80 % power), or one that an exact sign test, or a test adjusted for all
-comparisons with one reference (Holm), does not confirm. `-` is unknown. Every other name of a
-statistic stands under *Terms*."""
-
 Lines = Sequence[str]
 CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
@@ -113,7 +58,7 @@ def markdown(
     shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines, checks: Lines
 ) -> str:
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
-    parts = [MARK, "# Comparison", LEGEND]
+    parts = [MARK, "# Comparison", _prose("legend.md")]
     papers = published_sections([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
@@ -128,7 +73,7 @@ def markdown(
     declared = systems_table(shown.rows)
     parts += [
         papers.get("", ""),
-        _bullets("## Terms", [f"*{name}*: {means}." for name, means in TERMS]),
+        f"## Terms\n\n{_prose('terms.md')}",
         _bullets("## Boxes", blocks.package_lines(shown.rows)),
         # Older logs do not say it.
         f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
@@ -138,6 +83,11 @@ def markdown(
         _bullets(f"## Reconciliation\n\n{CHECKED}", checks),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _prose(name: str) -> str:
+    """Return a text beside this module, which the documentation shows, too."""
+    return files("reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
 def _bullets(title: str, lines: Lines) -> str:

@@ -23,18 +23,15 @@ from reports.row import TableRow
 # matplotlib types its keyword arguments only in part.
 
 
-SOFTWARE = "podium"
-"""Stands in the image's metadata: what a later report may overwrite."""
+SOFTWARE = "podium"  # stands in the image's metadata: what a later report may overwrite
 
 COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A",
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-MOST = 60
-"""Systems in one panel; more of them hide each other, and a panel grows with its key."""
-DECADE = 10
-"""A range wider than this is drawn on a logarithmic axis."""
+MOST = 60  # systems in one panel; more of them hide each other, and a panel grows with its key
+DECADE = 10  # a range wider than this is drawn on a logarithmic axis
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
 
@@ -175,23 +172,6 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
     right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
     left.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-    return path
-
-
-def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
-    """Draw validation over steps, a panel per training and a line per run; its start is ringed."""
-    figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
-    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
-    for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
-        for folder in folders:
-            steps, right = curve_points(read_run(folder), "validation")
-            (line,) = axes.plot(steps, right, marker=".", label=drawable(folder.name))
-            axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
-                      color=line.get_color())  # fmt: skip
-        axes.set(title=title, xlabel="step", ylim=(0, 1))
-        axes.legend(fontsize="small", loc="lower right")
-    every[0][0].set_ylabel("right, held-out, greedy (ring: start)")
     figure.savefig(path, dpi=150)
     return path
 

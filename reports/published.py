@@ -37,14 +37,11 @@ class Figure:
     setting: str
     """`constrained` or `unconstrained` as the Conductor paper has it, else `as published`."""
     system: str
-    suite: str
-    """Ours by name, or `average` over the suites of the table."""
+    suite: str  # ours by name, or `average` over the suites of the table
     metric: str
-    value: str
-    """Percent."""
+    value: str  # percent
     se: str
-    tokens: str
-    """Output tokens of workers per question."""
+    tokens: str  # output tokens of workers per question
     usd: str
     calls: str
     note: str

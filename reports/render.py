@@ -67,6 +67,12 @@ def usd_about(value: float | None) -> str:
     return UNKNOWN if value is None else usd(Decimal(repr(value)))
 
 
+def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
+    """Return the mean of figures; None as soon as one is unknown, or where there is none."""
+    known = [float(value) for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
 def count(value: float | None, places: int = 0) -> str:
     """Return a mean count with thousands separated."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"

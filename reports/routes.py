@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
-from harness.text import aligned
+from harness.text import aligned, pluralise
 from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
-from reports.render import UNKNOWN, Columns, interval, percent, points, shortened
+from reports.render import UNKNOWN, Columns, interval, percent, points, shortened, usd_about
 from reports.stats import Floats, clustered_error, standard_error
 
 RouteKind = Literal["router", "anchor", "single"]
@@ -62,8 +62,7 @@ class RouteComparison:
     embedder: str
     refits: int
     reference: str
-    hindsight: str
-    """The best single worker on the judged questions: the reference that nobody has."""
+    hindsight: str  # the best single worker on the judged questions: the reference that nobody has
     oracle: str
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
@@ -122,6 +121,9 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
         delta = held.get(one.system) or found[one.system]
         judged = delta if one.kind == "router" else None
         later = _difference(routing, one, hindsight) if judged else None
+        (low, high), (later_low, later_high) = (
+            (each and each.interval) or (None, None) for each in (delta, later)
+        )
         frontier = routing.frontiers.get(one.system, ())
         rows.append(
             RouteRow(
@@ -130,15 +132,15 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 n=len(routing.questions),
                 **{**accuracy_columns(_values(routing, one)), "accuracy": score},
                 difference=delta.mean,
-                difference_low=delta.interval and delta.interval.low,
-                difference_high=delta.interval and delta.interval.high,
+                difference_low=low,
+                difference_high=high,
                 detectable=delta.min_detectable,
                 verdict=judged.verdict if judged else "",
                 hindsight=later and later.mean,
-                hindsight_low=later and later.interval and later.interval.low,
-                hindsight_high=later and later.interval and later.interval.high,
-                p_value=judged.p_value if judged else None,
-                p_holm=judged.p_holm if judged else None,
+                hindsight_low=later_low,
+                hindsight_high=later_high,
+                p_value=judged and judged.p_value,
+                p_holm=judged and judged.p_holm,
                 usd_per_query=_mean(one.usd),
                 tokens_out_per_query=_mean(one.tokens_out),
                 gap_closed=(score - base) / way if way > 0 else None,
@@ -225,7 +227,7 @@ VERDICTS: Columns[RouteRow] = (
     ("gap %", lambda row: percent(row.gap_closed if row.kind == "router" else None)),
     ("moved %", lambda row: percent(row.elsewhere if row.kind == "router" else None)),
 )
-USD: Columns[RouteRow] = (("USD/query", lambda row: usd_mean(row.usd_per_query)),)
+USD: Columns[RouteRow] = (("USD/query", lambda row: usd_about(row.usd_per_query)),)
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
     "reference", "hindsight", "oracle", "notes",
@@ -303,25 +305,11 @@ def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 def _about(routing: RouteComparison) -> str:
     learnt = f", embedder {routing.embedder}, {routing.refits} refits" if routing.refits else ""
-    drawn = f"{routing.draws} draws" if routing.draws > 1 else "1 draw"
     return (
-        f"{routing.name} ({routing.label}): {routing.workers} workers, {drawn} a question; "
-        f"{routing.split}; seed {routing.seed}{learnt}"
+        f"{routing.name} ({routing.label}): {routing.workers} workers, "
+        f"{pluralise(routing.draws, 'draw')} a question; {routing.split}; "
+        f"seed {routing.seed}{learnt}"
     )
-
-
-def usd_mean(value: float | None) -> str:
-    """Return mean dollars with three significant digits; a dash where they are unknown.
-
-    >>> usd_mean(0.00012345), usd_mean(1.5), usd_mean(None)
-    ('0.000123', '1.50', '-')
-    """
-    if value is None:
-        return UNKNOWN
-    if value == 0:
-        return "0"
-    places = max(2, 2 - int(f"{value:e}".partition("e")[2]))
-    return f"{value:.{places}f}"
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
@@ -332,7 +320,7 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
     if between is None or mixed is None or not found:
         return []
-    low, high = map(usd_mean, between)
+    low, high = map(usd_about, between)
     return [
         f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
         f"the willingness to pay, points in route.json): {', '.join(found)}; single workers mixed "
@@ -389,8 +377,8 @@ def _frontiers(routing: RouteComparison) -> list[str]:
     for name, found in routing.frontiers.items():
         lines = [("USD per right answer", "acc %", "USD/query")]
         for one in found:
-            paid = "any price" if one.willingness is None else usd_mean(one.willingness)
-            lines.append((paid, percent(one.score), usd_mean(one.usd)))
+            paid = "any price" if one.willingness is None else usd_about(one.willingness)
+            lines.append((paid, percent(one.score), usd_about(one.usd)))
         parts += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
     return parts
 

@@ -15,7 +15,7 @@ from harness.suite import OFFICIAL, Prompt
 class TableRow:
     """One line of a table. Figures per query are means over graded (question, epoch) pairs.
 
-    What the statistics mean is said for readers of table.md: `TERMS` in reports/markdown.py.
+    What the statistics mean is said for readers of table.md: reports/terms.md.
     """
 
     suite: str
@@ -45,8 +45,7 @@ class TableRow:
     price_book: str
     box: str | None
     tokens_reasoning: float | None = None
-    n_unparsed: int
-    """Graded wrong because no answer was found in the reply, invalid plans apart."""
+    n_unparsed: int  # graded wrong because no answer was found in the reply, invalid plans apart
     paired_diff: float | None = None
     paired_low: float | None = None
     paired_high: float | None = None
@@ -64,8 +63,7 @@ class TableRow:
     time_scale: float
     uses_targets: bool
     notes: str
-    reference_allowed: bool
-    """False for a choice in hindsight."""
+    reference_allowed: bool  # False for a choice in hindsight
     pool_sha256: str
     price_book_sha256: str
     box_python: str | None = None
@@ -87,15 +85,13 @@ class TableRow:
     """What is known of what was paid, and the most: calls that never ended may be billed."""
     usd_paid_high: Decimal | None = None
     n_unknown_billed: int = 0
-    n_unpriced: int = 0
-    """Calls that had a reply and have no price."""
+    n_unpriced: int = 0  # calls that had a reply and have no price
     usd_gpu_per_query: Decimal | None = None
     """The same work on own hardware, of workers whose price says so; beside, never added."""
     usd_scoring_per_query: Decimal | None = None
     """List price of graders that are models; in no other column."""
     price_book_date: str = ""
-    price_evidence: str = ""
-    """For each worker that was called: `dated` or `carried-back`."""
+    price_evidence: str = ""  # for each worker that was called: `dated` or `carried-back`
     deviations: str = ""
     """Where the system is not what its authors ran; older logs say it in `notes`."""
     source: str = ""
@@ -123,8 +119,7 @@ class TableRow:
     usd_high: float | None = None
     usd_median: float | None = None
     usd_p95: float | None = None
-    usd_ratio: float | None = None
-    """Dollars over the reference's, with its paired BCa interval."""
+    usd_ratio: float | None = None  # dollars over the reference's, with its paired BCa interval
     usd_ratio_low: float | None = None
     usd_ratio_high: float | None = None
     usd_per_correct: float | None = None
@@ -133,8 +128,7 @@ class TableRow:
     share_infinite: float | None = None
     """Share of questions never answered right: there the cost of a pass is infinite."""
     pareto_probability: float | None = None
-    maj_k: int | None = None
-    """Tries in `maj_accuracy`: all epochs, or as `--maj` says."""
+    maj_k: int | None = None  # tries in `maj_accuracy`: all epochs, or as `--maj` says
     maj_accuracy: float | None = None
     """Accuracy of the answer that most of `maj_k` tries give, drawn without replacement."""
     reference_rule: str = ""
@@ -149,8 +143,7 @@ class TableRow:
     conductor_s: float | None = None
 
 
-COLUMNS = tuple(field.name for field in fields(TableRow))
-"""The CSV header. Stable: append only."""
+COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 
 def block_of(row: TableRow) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:

@@ -17,6 +17,7 @@ from harness.ledger.totals import SystemRun, system_totals
 from harness.text import pluralise
 from reports.blocks import SINGLE, group_of, refuse_mixed_versions
 from reports.intervals import grades_of, question_means
+from reports.render import whole_mean
 from reports.stats import LEVEL, RESAMPLES, SEED, Bounds, Floats, resampled_counts, t_quantile
 
 
@@ -28,8 +29,7 @@ class CrossedMean:
     interval: Bounds | None
     """Seeds and questions both vary; with one seed, questions alone. None without spread."""
     seeds: int
-    seed_error: float | None
-    """Share of the standard error that comes from seeds; None for one seed."""
+    seed_error: float | None  # share of the standard error that comes from seeds; None for one seed
     question_error: float
 
 
@@ -137,8 +137,7 @@ class ScoredSystem:
     scores: Mapping[str, Mapping[str, Floats]]
     """Suite -> question -> the mean grade of each member, (members,)."""
     costs: SystemCosts
-    ungraded: int
-    """Questions that some member was not graded on; no comparison counts them."""
+    ungraded: int  # questions that some member was not graded on; no comparison counts them
 
     @cached_property
     def means(self) -> Mapping[str, float]:
@@ -277,24 +276,15 @@ def _system_row(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSyst
 def _costs(system_runs: Sequence[SystemRun]) -> SystemCosts:
     totals = [system_totals(one) for one in system_runs]
     calls = [
-        _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
+        whole_mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
         for one in system_runs
     ]
     both = [
         None if one.tokens_in is None or one.tokens_out is None else one.tokens_in + one.tokens_out
         for one in totals
     ]
-    return SystemCosts(
-        _mean([None if one.usd is None else float(one.usd) for one in totals]),
-        _mean(calls),
-        _mean([one.worker_tokens_out for one in totals]),
-        _mean(both),
-    )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    worker_tokens = [one.worker_tokens_out for one in totals]
+    return SystemCosts(*map(whole_mean, ([one.usd for one in totals], calls, worker_tokens, both)))
 
 
 def sample_size(one: ScoredSystem) -> str:

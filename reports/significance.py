@@ -13,26 +13,21 @@ from reports.render import UNKNOWN, Columns, count, interval, percent, points, u
 from reports.row import TableRow
 from reports.stats import Cochran, cochran_q, detectable
 
-USUAL = 0.1
-"""Share of questions on which two systems differ, where no pair says it."""
+USUAL = 0.1  # share of questions on which two systems differ, where no pair says it
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """Accuracy against dollars, over the systems that can be placed."""
 
-    questions: int
-    """That all of them were graded on; nothing else places them."""
-    on: tuple[str, ...]
-    """Not dominated, by rising cost."""
-    corners: tuple[tuple[float, float], ...]
-    """Of the hull: US dollars per query and accuracy."""
+    questions: int  # that all of them were graded on; nothing else places them
+    on: tuple[str, ...]  # not dominated, by rising cost
+    corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
     low: float
     high: float
     aiq: float | None
     aiq_singles: float | None
-    passed: CostOfPass | None
-    """Each question by the system that answers it most cheaply: a bound."""
+    passed: CostOfPass | None  # each question by the system that answers it most cheaply: a bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,15 @@ from numpy.typing import NDArray
 from scipy import special  # scipy.stats has the same and takes a second to load
 
 Floats = NDArray[np.float64]
-LEVEL = 0.95
-"""Of every interval, two-sided."""
+LEVEL = 0.95  # of every interval, two-sided
 SEED = 20260101
 """Resampling starts from here unless a caller says otherwise: the same logs, the same report."""
 RESAMPLES = 10_000
 TIE = 1e-12
 """Means that differ by less are equal: they are sums of the same numbers in another order."""
-CELLS = 4_000_000
-"""Draws made at once: 32 MB."""
-MOST_FLIPS = 16
-"""Up to so many differing questions all sign flips are counted instead of drawn."""
-MOST_SUBSETS = 2_000
-"""Up to so many subsets of tries are all counted; above that as many are drawn."""
+CELLS = 4_000_000  # draws made at once: 32 MB
+MOST_FLIPS = 16  # up to so many differing questions all sign flips are counted instead of drawn
+MOST_SUBSETS = 2_000  # up to so many subsets of tries are all counted; above that as many are drawn
 POWER = 0.8
 
 
@@ -246,8 +242,7 @@ class Cochran:
     q: float
     df: int
     p_value: float
-    differing: int
-    """Questions on which not all agree; the others say nothing."""
+    differing: int  # questions on which not all agree; the others say nothing
 
 
 def cochran_q(values: Floats) -> Cochran | None:
@@ -287,8 +282,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 class Variance:
     """Variance of a question's paired difference, in squared shares of 1."""
 
-    between: float
-    """Of the expected difference of a question: only more questions shrink it."""
+    between: float  # of the expected difference of a question: only more questions shrink it
     within: float
     """Of one epoch's difference about its question's expectation: more epochs shrink it, too."""
 

@@ -22,14 +22,10 @@ from reports.render import UNKNOWN, count, interval, percent, points, usd_about
 from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, SystemKind
 from reports.stats import Bounds, Floats
 
-MARGIN = 0.02
-"""Not inferior: less than this below."""
-SHARE = 0.8
-"""Of the way from the best single worker to the oracle."""
-GAP = 0.1
-"""Where that way is at least so long."""
-CALLS = 0.4
-"""Of the reference mixture's worker calls."""
+MARGIN = 0.02  # not inferior: less than this below
+SHARE = 0.8  # of the way from the best single worker to the oracle
+GAP = 0.1  # where that way is at least so long
+CALLS = 0.4  # of the reference mixture's worker calls
 TEMPLATE, MIXTURE, ORACLE = "template-router", "moa-lite", "oracle"
 
 
@@ -53,8 +49,7 @@ class OracleGap:
     best: str
     best_mean: float
     oracle_mean: float
-    share: float | None
-    """None where there is no way to go."""
+    share: float | None  # None where there is no way to go
     interval: Bounds | None
 
 
@@ -65,10 +60,8 @@ class Target:
     name: str
     wanted: str
     found: str
-    reached: bool | None
-    """None where the logs cannot say."""
-    short: str = ""
-    """By how much it was missed, and by whom."""
+    reached: bool | None  # None where the logs cannot say
+    short: str = ""  # by how much it was missed, and by whom
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
-DERIVED = 64
-"""Of a derived row's name, which names its suite and its worker, too."""
+DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
     ("acc %", lambda row: percent(row.accuracy)),

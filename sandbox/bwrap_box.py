@@ -37,8 +37,7 @@ LAST_USER = 59_999  # the last that a judge gives to programs (sandbox/inside/is
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 DEVICES = ("null", "zero", "full", "random", "urandom")
 LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-FILES_BYTES = 64 << 20
-"""Size of /tmp, and of /dev/shm."""
+FILES_BYTES = 64 << 20  # size of /tmp, and of /dev/shm
 TRIAL_S = 20.0
 MEMORY_NOTE = "bwrap has no cgroup: memory is limited per process, and watched for all together."
 

@@ -22,10 +22,8 @@ TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice."
 class CellBox(ABC):
     """A box whose runs happen in cells; a subclass says how a cell starts."""
 
-    name: str
-    """On the command line, in logs and in tables."""
-    reuse = False
-    """Whether a cell may serve one program after another."""
+    name: str  # on the command line, in logs and in tables
+    reuse = False  # whether a cell may serve one program after another
     grace_s = cells.GRACE_S
     """How much longer than its wall limit a run may take before its cell counts as stuck."""
 

@@ -258,8 +258,7 @@ def start_cell(stream: Stream, mode: str) -> SandboxCell:
         raise
 
 
-PROGRAMS = 2000
-"""Runs after which a cell is replaced all the same: nothing then lives forever."""
+PROGRAMS = 2000  # runs after which a cell is replaced all the same: nothing then lives forever
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,8 @@ def _process(pid: int) -> str:
     return f"{pid}:gone" if fields[0] in "ZX" else f"{pid}:{fields[19]}"
 
 
-NEEDED = (24, 0, 6)
-"""The oldest Docker Engine we work with, and the oldest that Inspect accepts."""
-TIMEOUT_S = 60
-"""How long one call to the engine may take before the engine counts as down."""
+NEEDED = (24, 0, 6)  # the oldest Docker Engine we work with, and the oldest that Inspect accepts
+TIMEOUT_S = 60  # how long one call to the engine may take before the engine counts as down
 
 _REASONS = (
     (r"no space left on device",
@@ -271,8 +269,7 @@ BASE_IMAGE = (
     "@sha256:2e32f7d302adc1c37428355c1e646897c0c53f4fd60b6a551245fb90ee129f91"
 )
 """The public base (Python 3.11.16, several architectures), pinned by content."""
-LOCAL_BASE = "podium-base"
-"""What sandbox/debian-engine.sh makes where no registry can be reached."""
+LOCAL_BASE = "podium-base"  # what sandbox/debian-engine.sh makes where no registry can be reached
 IMAGE_LABEL = "podium.image"
 """On every image of ours, with the recipe's name; other labels say what it was made of."""
 _DESCRIBE = (

@@ -17,14 +17,11 @@ from typing import Literal
 
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
-REFUSE = 0x00050000
-"""Plus the error number that the program sees."""
+REFUSE = 0x00050000  # plus the error number that the program sees
 X86_64 = 0xC000003E
 AARCH64 = 0xC00000B7
-X32_BIT = 0x40000000
-"""Marks the calls of x86's 32-bit-pointer interface, which arrive as X86_64."""
-NEWEST = 456
-"""The last call these lists know (futex_requeue, Linux 6.7), on both architectures."""
+X32_BIT = 0x40000000  # marks the calls of x86's 32-bit-pointer interface, which arrive as X86_64
+NEWEST = 456  # the last call these lists know (futex_requeue, Linux 6.7), on both architectures
 
 # Name: (x86_64, aarch64), None where the architecture lacks it.
 Numbers = Mapping[str, tuple[int | None, int | None]]
@@ -65,8 +62,7 @@ NO_PERMISSION: Numbers = {
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
 """Its flags lie in memory, where a filter cannot look; libc then uses clone."""
-NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
+NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
 
 
 @dataclass(frozen=True, slots=True)

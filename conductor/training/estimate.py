@@ -1,7 +1,7 @@
 """What a training would take, before it begins: memory, worker calls, dollars, hours."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -123,26 +123,20 @@ class DeviceMemory:
         return self.weights + self.gradients + self.optimiser + self.activations
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpread:
-    """How a training lies on devices."""
-
-    devices: int = 1
-    way: Literal["whole", "zero3", "offload"] = "whole"
-    """All of it on each; divided by ZeRO-3; or divided, with the optimiser's states on the host."""
+Spread = tuple[int, Literal["whole", "zero3", "offload"]]
+"""Devices, and how a training lies on them: all of it on each; divided by ZeRO-3; or divided, with
+the optimiser's states on the host."""
 
 
 def memory_of(
-    shape: ModelShape,
-    batch: DeviceBatch,
-    config: TrainingConfig,
-    spread: DeviceSpread = DeviceSpread(),
+    shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, spread: Spread = (1, "whole")
 ) -> DeviceMemory:
     """Return the memory of a training of all weights, or of adapters where it has some."""
+    devices, way = spread
     wide = 4 if config.run.device == "cpu" else 2
-    parts = 1 if spread.way == "whole" else spread.devices
+    parts = 1 if way == "whole" else devices
     weights, gradients, optimiser = _state_bytes(shape, config, spread)
-    host = optimiser if spread.way == "offload" else 0
+    host = optimiser if way == "offload" else 0
     written = batch.written * (batch.prompt + batch.completion)
     return DeviceMemory(
         weights=weights / parts / GB,
@@ -154,16 +148,14 @@ def memory_of(
     )
 
 
-def _state_bytes(
-    shape: ModelShape, config: TrainingConfig, spread: DeviceSpread
-) -> tuple[int, int, int]:
+def _state_bytes(shape: ModelShape, config: TrainingConfig, spread: Spread) -> tuple[int, int, int]:
     """Return bytes of weights, gradients and optimiser states, of all parts together."""
-    size, gpu = shape.parameters, config.run.device == "gpu"
-    buckets = 2 if gpu and spread.way == "whole" and spread.devices > 1 else 1
+    (devices, way), size, gpu = spread, shape.parameters, config.run.device == "gpu"
+    buckets = 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
         few = shape.lora(config.lora.r)
         return (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
-    if spread.way == "whole":
+    if way == "whole":
         return (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
     return 2 * size, 2 * size, 12 * size
 
@@ -475,13 +467,11 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         yield _memory_line("memory, whole on this machine", memory)
         return
     lora = config.lora or Lora()
-    adapters = (DeviceSpread(1), f"adapters of rank {lora.r}, one GPU", lora)
-    for spread, name, trained in (
-        *((one, f"all weights, {way}", None) for one, way in SPREADS),
-        adapters,
-    ):
+    adapters: tuple[Spread, str, Lora] = (1, "whole"), f"adapters of rank {lora.r}, one GPU", lora
+    whole = [(spread, f"all weights, {said}", None) for said, spread in SPREADS.items()]
+    for spread, name, trained in (*whole, adapters):
         with suppress(UserError):  # so many devices do not divide its batch
-            batch = batch_of(training, spread.devices)
+            batch = batch_of(training, spread[0])
             memory = memory_of(shape, batch, config.model_copy(update={"lora": trained}), spread)
             yield _memory_line(name, memory)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
@@ -489,13 +479,13 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         yield f"vLLM: takes {share:.0%} of each GPU for weights and cache while plans are written"
 
 
-SPREADS = (
-    (DeviceSpread(1), "whole on one GPU"),
-    (DeviceSpread(2), "whole on each of 2 (ddp.yaml)"),
-    (DeviceSpread(2, "offload"), "ZeRO-3 over 2, states on the host"),
-    (DeviceSpread(4, "zero3"), "ZeRO-3 over 4"),
-    (DeviceSpread(8, "zero3"), "ZeRO-3 over 8"),
-)
+SPREADS: Mapping[str, Spread] = {
+    "whole on one GPU": (1, "whole"),
+    "whole on each of 2 (ddp.yaml)": (2, "whole"),
+    "ZeRO-3 over 2, states on the host": (2, "offload"),
+    "ZeRO-3 over 4": (4, "zero3"),
+    "ZeRO-3 over 8": (8, "zero3"),
+}
 
 
 def _memory_line(name: str, memory: DeviceMemory) -> str:

@@ -41,52 +41,7 @@ GRAMMAR = frozenset(
 """Every subtask that a warm start can have written."""
 _WORD = re.compile(r"[^\W_]+")
 VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))  # its words
-CARD = """\
----
-library_name: transformers
-tags: [podium, conductor, grpo]
----
-# A conductor trained by podium
-
-It writes workflows for the pool `{pool}`; it answers no question itself. How it is asked and read
-is in `podium.json`. {label}
-
-| | |
-|---|---|
-| made of | {model} |
-| steps of GRPO | {steps} |
-| seed | {seed} |
-| reward | `{reward}`: {worth} |
-| pool | `{pool}`, sha256 `{pool_sha}` |
-| workers | {workers} |
-| price book | `{prices}`, sha256 `{prices_sha}` |
-| code | {code} |
-
-## Data
-
-| suite | version | data revision | train questions | sha256 of their ids |
-|---|---|---|---|---|
-{data}
-
-{left_out} of the suites' train questions were left out because an eval split asks them.
-
-## Validation
-
-{validation}
-
-## What it asks its workers
-
-{said}
-
-## Configuration
-
-```json
-{config}
-```
-
-Versions: {versions}.
-"""
-
+CARD = (Path(__file__).parent / "model_card.md").read_text(encoding="utf-8")
 HELD = """It knows workers by their cards. Seated on any pool its
 decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
 WORTH = {
@@ -104,16 +59,7 @@ KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_co
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 # Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
-
-RELEASE_NOTE = """
-## Released
-
-Seed {seed} of {seeds}: the median by validation ({values}); equal ones go by seed. Weights are
-stored as {kind}: {equal} of {asked} greedy plans on the validation questions are those of float32.
-Each value is the highest of its seed's validations, so it is optimistic: the `eval` split, which
-picked nothing, is what to quote.
-The log of every seed is in `log/`.
-"""
+RELEASE_NOTE = (Path(__file__).parent / "release_note.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

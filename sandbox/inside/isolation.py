@@ -43,11 +43,9 @@ class Process(NamedTuple):
 
     pid: int
     parent: int
-    cpu_s: float
-    """Its own CPU time and that of the children it waited for."""
+    cpu_s: float  # its own CPU time and that of the children it waited for
     threads: int
-    memory_bytes: int
-    """Resident; pages shared with others are counted in each."""
+    memory_bytes: int  # resident; pages shared with others are counted in each
 
 
 def process_table() -> list[Process]:
@@ -133,8 +131,7 @@ def memory_kills() -> int:
 
 FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above those of real accounts, below what a remapped engine can map."""
-PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
-"""Every place in a box where a program can write."""
+PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")  # every place in a box where a program can write
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
 """By file in /proc/sysvipc: the call that removes an object, and its arguments (IPC_RMID is 0)."""
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}

@@ -231,10 +231,8 @@ def _others_cpu_s() -> float:
 
 
 PIECE, CHUNK = 1 << 16, 1 << 20
-SITE = "/opt/podium/site"
-"""Where the image keeps the third-party packages that programs may import."""
-LASTING = "official"
-"""The one runner that keeps its process from one input to the next."""
+SITE = "/opt/podium/site"  # where the image keeps the third-party packages that programs may import
+LASTING = "official"  # the one runner that keeps its process from one input to the next
 
 
 class Judge:

@@ -27,10 +27,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, cast
 
-TIMEOUT_S = 6
-"""Real time for compiling the program, and again for each test."""
-DIGITS = 50_000
-"""Longest integer that may be printed or read, in decimal digits."""
+TIMEOUT_S = 6  # real time for compiling the program, and again for each test
+DIGITS = 50_000  # longest integer that may be printed or read, in decimal digits
 SLOW, FAILED, GONE = -3, -4, -5
 """The published codes; GONE stands for the end of the evaluator's own process."""
 DEEPEST = 200
@@ -320,8 +318,7 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 
 
 RESULT, CHANNEL = 3, 4
-DEPTH = 50_000
-"""Recursion limit of methods: the header's own."""
+DEPTH = 50_000  # recursion limit of methods: the header's own
 FRAMES = 10
 """Calls below the program here, which are not below a script: Python counts them as recursion."""
 NAMES: dict[str, Any] = {}

@@ -34,8 +34,7 @@ PRELOADED = (
 PLACE = {"HOME": PLACES[0], "TMPDIR": PLACES[0]}
 """Where programs start in most boxes, as their environment has it."""
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-CHANNEL = 100
-"""The zygote's descriptor of its channel: above all that an order brings."""
+CHANNEL = 100  # the zygote's descriptor of its channel: above all that an order brings
 STACK_BYTES = 120 << 20
 """What the main thread's stack may grow to: the kernel leaves it a gap of at least this size."""
 ADDRESS_SLACK = 4 << 30

@@ -11,15 +11,18 @@ replaced as a whole. --write puts the main rows into docs/training.md, too.
 import argparse
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from conductor.training.model_card import Wording, said_by, wording
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from reports.plot import draw_panels
+from reports.plot import curve_points, drawable, read_run
 from reports.scores import scored_systems, seed_of, training_family
 from reports.targets import target_results, targets_json, targets_markdown
 from tests.benchmarks.final_evaluation import leads
@@ -56,6 +59,23 @@ from the best of those and `best-single`, which is chosen per exam on train ques
 oracle, which picks one worker a question, so plans can pass 100 %; `-` where it is not above them.
 """
 EACH = "- [{name}.md]({name}.md): the field and the targets on the pool `{pool}`, `{split}` split\n"
+
+
+def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
+    """Draw validation over steps, a panel per training and a line per run; its start is ringed."""
+    figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
+    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
+        for folder in folders:
+            steps, right = curve_points(read_run(folder), "validation")
+            (line,) = axes.plot(steps, right, marker=".", label=drawable(folder.name))
+            axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
+                      color=line.get_color())  # fmt: skip
+        axes.set(title=title, xlabel="step", ylim=(0, 1))
+        axes.legend(fontsize="small", loc="lower right")
+    every[0][0].set_ylabel("right, held-out, greedy (ring: start)")
+    figure.savefig(path, dpi=150)
+    return path
 
 
 def pools(folders: Sequence[Path]) -> dict[str, list[SystemRun]]:

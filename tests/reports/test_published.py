@@ -7,7 +7,6 @@ from pathlib import Path
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.published import Figure, figures, of_suite
-from reports.report import write_report
 from tests.harness.runs import Exam, sit
 from tests.reports.small_reports import report
 
@@ -72,7 +71,7 @@ def test_published_figures_stand_apart_and_only_where_they_are_asked_for(tmp_pat
     assert "No comparison and no verdict takes them in." in text
     with found.files[1].open() as file:
         assert [row["system"] for row in csv.DictReader(file)] == ["single:sage"]
-    asked = write_report([tmp_path / "logs"], tmp_path / "report", ReportOptions(published=True))
+    asked = report(tmp_path, wanted=ReportOptions(published=True))
     assert "Conductor-Recursive" in asked.text
     assert max(map(len, asked.text.splitlines())) <= 120
     assert asked.rows == found.rows

@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from reports.derived import compare
 from reports.plot import figure_of
-from reports.report import Report
+from reports.report import Report, write_report
 from tests.harness.runs import BOOK, Exam, number, sit, steps
 from tests.providers.scripted import script
 from tests.reports.small_reports import report
@@ -36,16 +36,16 @@ def test_foreign_files_are_never_overwritten(tmp_path: Path) -> None:
     out.mkdir()
     (out / "table.csv").write_text("my,own,table\n")
     with pytest.raises(UserError, match=r"table\.csv was not written by podium"):
-        report(tmp_path)
+        write_report([tmp_path / "logs"], out)
     assert (out / "table.csv").read_text() == "my,own,table\n"
     assert [path.name for path in out.iterdir()] == ["table.csv"]
 
 
 def test_a_report_replaces_its_own_files(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage")
-    first = report(tmp_path)
+    first = write_report([tmp_path / "logs"], tmp_path / "report")
     sit(tmp_path / "logs", "single:clerk", steps("clerk"))
-    second = report(tmp_path)
+    second = write_report([tmp_path / "logs"], tmp_path / "report")
     assert (len(first.rows), len(second.rows)) == (1, 2)
     assert "single:clerk" in second.files[1].read_text()
 

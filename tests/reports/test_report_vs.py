@@ -26,32 +26,33 @@ def shown(logs: Path, wanted: ReportOptions = DEFAULTS) -> Comparison:
     return compare(system_runs, wanted)
 
 
-def three(logs: Path) -> None:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Let a worker, a worse one and a pair sit an exam of 6."""
+    logs = tmp_path_factory.mktemp("three")
     sit(logs, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM)
     sit(logs, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM)
     sit(logs, "pair", steps("clerk", "sage"), Crew(clerk=wrong, sage=number), exam=EXAM)
+    return logs
 
 
-def test_a_report_holds_all_against_the_system_that_is_named(tmp_path: Path) -> None:
-    three(tmp_path / "logs")
-    rows = shown(tmp_path / "logs", ReportOptions(vs="pair")).rows
+def test_a_report_holds_all_against_the_system_that_is_named(three: Path) -> None:
+    rows = shown(three, ReportOptions(vs="pair")).rows
     assert row_of(rows, "pair").verdict == "reference"
     sage, clerk = row_of(rows, "single:sage"), row_of(rows, "single:clerk")
     assert (sage.reference, sage.reference_rule) == ("pair", "named by --vs")
     assert (sage.n_better, sage.n_worse, sage.n_paired, sage.test) == (0, 2, 6, "mcnemar")
     assert (sage.p_value, clerk.p_value) == (0.5, 0.0625)
     assert (sage.p_holm, clerk.p_holm) == (0.5, 0.125)
-    usual = row_of(shown(tmp_path / "logs").rows, "pair")
+    usual = row_of(shown(three).rows, "pair")
     assert (usual.reference, usual.reference_rule) == (
         "single:sage", "first single worker in the pool's order",
     )  # fmt: skip
 
 
-def test_a_reference_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    three(tmp_path / "logs")
+def test_a_reference_that_is_not_there_is_refused_with_those_that_are(three: Path) -> None:
     with pytest.raises(UserError, match=r"no system 'oracle' .* pair, single:clerk, single:sage"):
-        shown(tmp_path / "logs", ReportOptions(vs="oracle"))
+        shown(three, ReportOptions(vs="oracle"))
 
 
 def test_one_system_only_cannot_be_compared(
@@ -72,9 +73,10 @@ def test_a_block_without_a_reference_says_that_nothing_is_compared(tmp_path: Pat
     assert "6 questions; no reference: nothing is compared" in report(tmp_path).text
 
 
-def test_what_so_many_questions_can_show_is_said_before_each_table(tmp_path: Path) -> None:
-    three(tmp_path / "logs")
-    found = report(tmp_path)
+def test_what_so_many_questions_can_show_is_said_before_each_table(
+    tmp_path: Path, three: Path
+) -> None:
+    found = report(tmp_path, three)
     said = [row.min_detectable for row in found.rows if row.min_detectable]
     least, most = 100 * min(said), 100 * max(said)
     words = f"6 questions: differences under {least:.1f} to {most:.1f} points (by system)"
@@ -98,10 +100,8 @@ def test_many_comparisons_make_a_verdict_harder() -> None:
     assert holm_adjusted([None, alone]) == [None, alone]
 
 
-def test_costs_of_a_row_are_those_of_its_questions(tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
-    three(logs)
-    rows, (system_runs, _) = shown(logs).rows, load_runs([logs])
+def test_costs_of_a_row_are_those_of_its_questions(three: Path) -> None:
+    rows, (system_runs, _) = shown(three).rows, load_runs([three])
     for system_run in system_runs:
         row = row_of(rows, system_run.facts.system)
         usd = [float(one.totals.usd or 0) for one in system_run.attempts]
@@ -176,9 +176,8 @@ def test_a_majority_of_epochs_is_self_consistency_for_free(tmp_path: Path) -> No
         shown(logs, ReportOptions(maj=8))
 
 
-def test_derived_rows_are_in_the_files_and_printed_when_asked(tmp_path: Path) -> None:
-    three(tmp_path / "logs")
-    found = report(tmp_path)
+def test_derived_rows_are_in_the_files_and_printed_when_asked(tmp_path: Path, three: Path) -> None:
+    found = report(tmp_path, three)
     assert "oracle-router*" not in found.text
     with found.files[1].open() as file:
         told = {row["system"]: row["derived"] for row in csv.DictReader(file)}

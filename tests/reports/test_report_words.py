@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +13,25 @@ from harness.cli import main
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.derived import compare
-from reports.markdown import TERMS
 from reports.published import averages, figures, published_text
-from reports.report import write_report
 from reports.routes import RouteComparison, RoutedSystem, route_rows, route_text
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
 from tests.providers.scripted import ReplyFunction
 from tests.reports.small_reports import EXAM, report, right_up_to
 
 
-def pair(logs: Path, exam: Exam = EXAM) -> None:
-    sit(logs, "single:sage", crew=Crew(sage=right_up_to(4)), exam=exam)
-    sit(logs, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=exam)
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    logs = tmp_path_factory.mktemp("pair")
+    sit(logs, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM)
+    sit(logs, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM)
+    return logs
 
 
-def test_cochrans_q_leaves_out_what_looks_at_targets(tmp_path: Path) -> None:
-    pair(tmp_path)
-    (before,) = compare(load_runs([tmp_path])[0]).fields
+def test_cochrans_q_leaves_out_what_looks_at_targets(pair: Path, tmp_path: Path) -> None:
+    (before,) = compare(load_runs([pair])[0]).fields
     sit(tmp_path, "oracle", exam=EXAM, uses_targets=True)
-    (after,) = compare(load_runs([tmp_path])[0]).fields
+    (after,) = compare(load_runs([pair, tmp_path])[0]).fields
     assert before.cochran is not None
     assert before.cochran == after.cochran
     assert after.cochran is not None
@@ -49,9 +50,10 @@ def test_a_majority_of_fewer_than_three_is_refused(
     assert "run with --epochs 3.\n" in capsys.readouterr().err
 
 
-def test_dollars_of_a_cheap_call_keep_their_digits_in_csv_and_json(tmp_path: Path) -> None:
-    pair(tmp_path / "logs")
-    found = report(tmp_path)
+def test_dollars_of_a_cheap_call_keep_their_digits_in_csv_and_json(
+    tmp_path: Path, pair: Path
+) -> None:
+    found = report(tmp_path, pair)
     with found.files[1].open() as file:
         cells = [row for row in csv.DictReader(file) if not row["derived"]]
     data = json.loads(found.files[2].read_text())["rows"]
@@ -78,9 +80,7 @@ def test_published_means_over_several_suites_are_shown_with_how_they_count_token
 
 def test_who_asks_for_published_figures_of_a_suite_without_any_is_told_so(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", exam=EXAM)
-    said = write_report(
-        [tmp_path / "logs"], tmp_path / "report", ReportOptions(published=True)
-    ).text
+    said = report(tmp_path, wanted=ReportOptions(published=True)).text
     assert "Nobody published figures of numbers." in said
     assert "11203" in said
     assert max(map(len, said.splitlines())) <= 120
@@ -88,13 +88,13 @@ def test_who_asks_for_published_figures_of_a_suite_without_any_is_told_so(tmp_pa
 
 
 def test_every_term_of_a_statistic_is_explained_once_and_figures_stand_to_the_right(
-    tmp_path: Path,
+    tmp_path: Path, pair: Path
 ) -> None:
-    pair(tmp_path / "logs")
-    found = report(tmp_path)
+    found = report(tmp_path, pair)
     text = found.files[0].read_text()
-    for name, meaning in TERMS:
-        assert text.count(f"- *{name}*: {meaning}.") == 1
+    terms = files("reports").joinpath("terms.md").read_text().splitlines()
+    assert len(terms) == 16
+    assert {text.count(term) for term in terms} == {1}
     lines = text.splitlines()
     heads = next(at for at, line in enumerate(lines) if line.startswith("| system | SE |"))
     assert lines[heads + 1].startswith("| --- | ---: |")
@@ -148,9 +148,8 @@ def test_questions_of_one_contest_taken_together_are_a_check_of_a_router_table()
     assert "taken together" not in route_text(alone)
 
 
-def test_what_holds_for_a_block_is_in_the_json_too(tmp_path: Path) -> None:
-    pair(tmp_path / "logs")
-    found = report(tmp_path)
+def test_what_holds_for_a_block_is_in_the_json_too(tmp_path: Path, pair: Path) -> None:
+    found = report(tmp_path, pair)
     (block,) = json.loads(found.files[2].read_text())["blocks"]
     (field,) = found.shown.fields
     assert block["rows"] == [0, 1]

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,6 @@ from conductor.training.config import Lora, TrainingConfig, read_config
 from conductor.training.estimate import (
     DeviceBatch,
     DeviceMemory,
-    DeviceSpread,
     TrainingWork,
     calls_of,
     dollars_of,
@@ -95,8 +95,8 @@ def test_memory_is_what_each_way_keeps_of_a_weight(training: TrainingJob) -> Non
     assert shape is not None
     assert shape.parameters == WEIGHTS
 
-    def kept(*spread: object) -> tuple[int, ...]:
-        return in_bytes(memory_of(shape, BATCH, training.config, DeviceSpread(*spread)))  # pyright: ignore
+    def kept(devices: int, way: Any = "whole") -> tuple[int, ...]:
+        return in_bytes(memory_of(shape, BATCH, training.config, (devices, way)))
 
     assert kept(1) == (6 * WEIGHTS, 4 * WEIGHTS, 8 * WEIGHTS, 0)
     assert kept(2) == (6 * WEIGHTS, 8 * WEIGHTS, 8 * WEIGHTS, 0)
