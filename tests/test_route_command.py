@@ -23,7 +23,6 @@ def test_sources_are_listed_with_what_they_hold(capsys: pytest.CaptureFixture[st
 def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("sklearn")
     learned, out = tmp_path / "knn.npz", tmp_path / "out"
     asked = ["route", "aime25", "--router", "router-knn", "--save", str(learned), "--out", str(out)]
     assert main(asked) == 0

@@ -201,8 +201,9 @@ class TfIdf:
 
 
 def _vectorizer(**settings: Any) -> Any:
-    sklearn = import_extra("sklearn.feature_extraction.text", "routers")
-    return sklearn.TfidfVectorizer(sublinear_tf=True, **settings)
+    from sklearn.feature_extraction import text  # pyright: ignore[reportMissingTypeStubs]
+
+    return text.TfidfVectorizer(sublinear_tf=True, **settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from baselines.routers.optimisers import (
     Rows,
     cross_entropy,
     descend,
+    fit_logistic,
     hold_out,
     k_means,
     known_scores,
-    minimise,
     sigmoid,
 )
 from harness.errors import UserError
@@ -170,26 +170,17 @@ class LogisticRouter:
         """Return weights and biases; the solution is unique, so that the seed does not matter."""
         if not self.c > 0:
             raise UserError(f"{self.name}: c is more than 0, not {self.c}.")
-        scores, known = known_scores(examples)
-        inputs = np.hstack([examples.embeddings, np.ones((len(scores), 1))])
-        penalty = np.ones((inputs.shape[1], 1))
-        penalty[-1] = 0.0  # the bias is free
-
-        def slope(flat: Floats) -> tuple[float, Floats]:
-            weights = flat.reshape(inputs.shape[1], -1)
-            logits = inputs @ weights
-            data = cross_entropy(logits, scores, known) * known.sum()
-            gradient = inputs.T @ ((sigmoid(logits) - scores) * known)
-            loss = self.c * data + 0.5 * (penalty * weights**2).sum()
-            return float(loss), (self.c * gradient + penalty * weights).ravel()
-
-        start = np.zeros(inputs.shape[1] * scores.shape[1])
-        weights = minimise(slope, start).reshape(inputs.shape[1], -1)
-        return {
-            "weights": weights[:-1],
-            "bias": np.where(known.any(axis=0), weights[-1], np.nan),
-            "usd": mean_known(examples.usd),
-        }
+        inputs, scores = examples.embeddings, examples.scores
+        weights, bias = (
+            np.zeros((inputs.shape[1], scores.shape[1])),
+            np.full(scores.shape[1], np.nan),
+        )
+        known = ~np.isnan(scores)
+        for worker in np.flatnonzero(known.any(axis=0)):
+            rows = known[:, worker]
+            head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c)
+            weights[:, worker], bias[worker] = head.coef_[0], head.intercept_[0]
+        return {"weights": weights, "bias": bias, "usd": mean_known(examples.usd)}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's chance to be right, and its mean dollars."""

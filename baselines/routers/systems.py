@@ -151,8 +151,6 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
         calls="1",
         expected=ONE_CALL,
         needs=frozenset({"train"}),
-        extra="routers",
-        modules=("sklearn",),
         learn=lambda matrix, seed: train_router(ROUTERS[name](), matrix, seed),
         group="routers",
         recorded=True,
