@@ -72,7 +72,7 @@ images: $(INSTALLED) ## Build the images that programs run in, on the engine tha
 
 .PHONY: bench
 bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
-	$(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
 
 .PHONY: bench-money
 bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what its records cost
@@ -83,19 +83,19 @@ bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what
 
 .PHONY: graders
 graders: $(INSTALLED_DEV) ## Show the graders beside others on the battery of replies; ARGS="--list", "--against CHECKOUT"
-	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/graders.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/graders.py $(ARGS)
 
 .PHONY: reward-search
 reward-search: $(INSTALLED_DEV) ## Search for replies that the graders pay without an answer: ARGS="--against CHECKOUT"
-	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/reward_search.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/reward_search.py $(ARGS)
 
 .PHONY: bench-sandbox
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
-	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(INSTALLED_DEV) ## Read a million mutated plans; none may raise or execute anything
-	PYTHONPATH=tests $(BIN)/python -W error tests/benchmarks/fuzz_plans.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python -W error tests/benchmarks/fuzz_plans.py $(ARGS)
 
 .PHONY: reproduce
 reproduce: $(INSTALLED_DEV) ## Train the released checkpoints again: SEEDS="0 1 2" CONFIGS="practice-cpu"
@@ -104,19 +104,19 @@ reproduce: $(INSTALLED_DEV) ## Train the released checkpoints again: SEEDS="0 1 
 
 .PHONY: results
 results: $(INSTALLED_DEV) ## Show what training gave, from logs alone: ARGS="--runs training --evaluations evaluation --write"
-	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/show_training.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/show_training.py $(ARGS)
 
 .PHONY: trainers
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
-	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)
+	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/harness/rewards/test_trainers.py $(ARGS)
 
 .PHONY: serving
 serving: $(INSTALLED_DEV) ## Serve a checkpoint with vLLM on a CPU and compare its plans (downloads 1 GB)
-	PODIUM_SERVING=1 $(BIN)/python -m pytest tests/test_served.py $(ARGS)
+	PODIUM_SERVING=1 $(BIN)/python -m pytest tests/conductor/test_served.py $(ARGS)
 
 .PHONY: frameworks
 frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (downloads 1.3 GB)
-	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/test_frameworks.py $(ARGS)
+	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/baselines/test_frameworks.py $(ARGS)
 
 .PHONY: bench-frameworks
 bench-frameworks: $(INSTALLED_DEV) ## Measure what frameworks add to the native pipeline's requests

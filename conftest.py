@@ -1,6 +1,6 @@
 """Leave the training files out of doctests where there is no torch; they have none (see pyproject).
 
-`make trainers` and CI import them in an environment that has it (tests/training).
+`make trainers` and CI import them in an environment that has it (tests/conductor/training).
 """
 
 import tomllib

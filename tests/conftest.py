@@ -4,16 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
-from boxes import any_box, docker_box, isolating, opened, subprocess_box
-from faulty_run import clean, retried, unanswered
-from installed import Installed, install
-from proof import pytest_runtest_makereport, pytest_terminal_summary
-from reported import EXAM, right_up_to
-from runs import Crew, number, sit, steps
 
 from harness.errors import UserError
 from reports.report import Report, write_report
 from suites.aime25 import saturn_cassette
+from tests.harness.faulty_run import clean, retried, unanswered
+from tests.harness.runs import Crew, number, sit, steps
+from tests.installed import Installed, install
+from tests.proof import pytest_runtest_makereport, pytest_terminal_summary
+from tests.reports.small_reports import EXAM, right_up_to
+from tests.sandbox.boxes import any_box, docker_box, isolating, opened, subprocess_box
 
 # Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests import ROOT
+
 PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
 
 

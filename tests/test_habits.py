@@ -11,7 +11,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from installed import PACKAGES, ROOT
+
+from tests import ROOT
+from tests.installed import PACKAGES
 
 LONGEST_FILE = 600
 """Lines; style guide, rule 2."""

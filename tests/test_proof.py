@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-HOOKS = "from proof import pytest_runtest_makereport, pytest_terminal_summary\n"
+from tests import ROOT
+
+HOOKS = "from tests.proof import pytest_runtest_makereport, pytest_terminal_summary\n"
 TESTS = """
 import pytest
 
@@ -38,7 +40,7 @@ def session(folder: Path, **environ: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no"],
         cwd=folder,
-        env=inherited | {"PYTHONPATH": str(Path(__file__).parent)} | environ,
+        env=inherited | {"PYTHONPATH": str(ROOT)} | environ,
         capture_output=True,
         text=True,
     )

@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from installed import ROOT, Installed
 
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
@@ -16,6 +15,8 @@ from harness.cli.commands import build_parser
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from suites import SUITES
+from tests import ROOT
+from tests.installed import Installed
 
 README = (ROOT / "README.md").read_text()
 RUNNABLE = re.compile(r"<!-- run -->\n```console\n(.*?)```", re.DOTALL)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
-from installed import ROOT, Installed
 
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
 from suites import SUITES
+from tests import ROOT
+from tests.installed import Installed
 
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 

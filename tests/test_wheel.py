@@ -4,7 +4,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from installed import PACKAGES, ROOT, Installed
+from tests import ROOT
+from tests.installed import PACKAGES, Installed
 
 WHERE_IT_COMES_FROM = """
 import importlib, json, sys

@@ -2,7 +2,7 @@
 
 Same instructions, same cast, same workers; each framework writes the requests in its own way, and
 what it adds to them is paid for like everything else. Versions are those that
-tests/test_frameworks.py runs; see the extras in pyproject.toml.
+tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
 """
 
 import os

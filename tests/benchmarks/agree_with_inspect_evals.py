@@ -1,11 +1,12 @@
 """Where do our verdicts differ from those of inspect-evals' own scorers on the same replies?
 
-    export PYTHONPATH=.:tests
+    export PYTHONPATH=.
     python tests/benchmarks/agree_with_inspect_evals.py --python ENV/bin/python [--list]
 
 ENV is an environment with `inspect-evals[math]` (0.26.0 was used): its scorers cannot be imported
 here, where they would cost every process its start. Replies are the recorded ones of real models
-(PODIUM_DATA) and the battery of tests/corpus. `--list` names every reply on which the two differ.
+(PODIUM_DATA) and the battery of tests/suites/corpus. `--list` names every reply on which the two
+differ.
 """
 
 import argparse
@@ -17,11 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from battery import KINDS, files, rows
-
 from harness.records import Question
 from suites import SUITES
 from suites.data import data_folder, fetch_rows
+from tests.suites.battery import KINDS, files, rows
 
 THEIRS = Path(__file__).parent / "inspect_evals_scorers.py"
 SCORERS = {

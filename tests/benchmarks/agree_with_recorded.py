@@ -1,7 +1,7 @@
 """Do our verdicts agree with those that the published evaluator left on record?
 
-    PYTHONPATH=tests python tests/benchmarks/agree_with_recorded.py [--all] [--out ROWS.jsonl]
-    PYTHONPATH=tests python tests/benchmarks/agree_with_recorded.py --rows ROWS.jsonl
+    PYTHONPATH=. python tests/benchmarks/agree_with_recorded.py [--all] [--out ROWS.jsonl]
+    PYTHONPATH=. python tests/benchmarks/agree_with_recorded.py --rows ROWS.jsonl
 
 Every recorded program runs by both rules on the tests that could be had; the private tests are not
 among them (reference/data.md, section 2), so a program on record as wrong may pass here, and each
@@ -27,11 +27,18 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from recorded_programs import GUNI, O1_MINI, O1_MINI_OLDER, QWEN_7B, Recorded, have, recorded
-
 from sandbox import Box, open_box
 from suites.code_grading import judge_program
 from suites.livecodebench import errata
+from tests.suites.recorded_programs import (
+    GUNI,
+    O1_MINI,
+    O1_MINI_OLDER,
+    QWEN_7B,
+    Recorded,
+    have,
+    recorded,
+)
 
 MODELS = {"o1-mini": O1_MINI, "Qwen2.5-7B-Instruct": QWEN_7B, **GUNI}
 INDEPENDENT, PUBLIC, STDIN = "LeetCode, independent", "LeetCode, public", "AtCoder and Codeforces"

@@ -2,9 +2,9 @@ r"""Compare RLPR's rules with OpenBMB's own scorer on the same replies, and list
 
     git clone https://github.com/OpenBMB/RLPR; git -C RLPR checkout 8490fca
     python -m venv theirs; theirs/bin/pip install pylatexenc sympy antlr4-python3-runtime==4.11
-    PYTHONPATH=.:tests python tests/benchmarks/agree_with_rlpr.py RLPR theirs/bin/python
+    PYTHONPATH=. python tests/benchmarks/agree_with_rlpr.py RLPR theirs/bin/python
 
-Replies: tests/corpus/rlpr.jsonl, and the 500 recorded replies to MATH-500 in PODIUM_DATA. Theirs is
+Replies: tests/suites/corpus, and the 500 recorded replies to MATH-500 in PODIUM_DATA. Theirs is
 `compute_score` of verl/utils/reward_score/prime_math, in a process of its own: it runs `eval` on
 what a reply holds, so give it replies that you trust.
 """
@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from battery import rows
-
 from harness.records import Question
 from harness.statements import last_box
 from suites.data import data_folder
 from suites.rlpr import RLPR
+from tests.suites.battery import rows
 
 RECORDED = "saturn_lighteval/math500_1model.jsonl.gz"
 THEIRS = """

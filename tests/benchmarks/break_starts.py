@@ -1,6 +1,6 @@
 """Break `podium run` at moments of its start, from 0 to 3 seconds, and count what it says.
 
-    PYTHONPATH=tests python tests/benchmarks/break_starts.py [POINTS]
+    PYTHONPATH=. python tests/benchmarks/break_starts.py [POINTS]
 
 Once as `python -m harness.cli`, once as the installed command. Prints exit codes and tracebacks.
 What Python says by itself before it reads a line of ours is counted apart.
@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from test_break import MODULE, broken
+from tests.harness.cli.test_break import MODULE, broken
 
 
 def main(points: int) -> int:

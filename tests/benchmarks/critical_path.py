@@ -1,6 +1,6 @@
 """Wall time of answers with parallel steps, next to their critical path.
 
-    PYTHONPATH=tests python tests/benchmarks/critical_path.py [--unit 0.2] [--repeats 5]
+    PYTHONPATH=. python tests/benchmarks/critical_path.py [--unit 0.2] [--repeats 5]
 
 Workers reply after a fixed time that is really slept (one to three units, by worker), so the
 critical path of an answer is known: the slowest chain of reads in the workflow that was run. Shapes

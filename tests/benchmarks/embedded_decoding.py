@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2]))
 
 import numpy as np
-from toy_checkpoint import Sizes, write_model
 
 from conductor.qwen2 import DecodeOptions, build_qwen2, decode, one_thread, read_weights
+from tests.conductor.toy_checkpoint import Sizes, write_model
 
 SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads=2, context=1024)
 

@@ -13,10 +13,10 @@ import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from fault_run import Cell, Faulty, faulty
-from providers.faults import DIALECTS, FAULTS
+from tests.harness.fault_table import Cell, Faulty, faulty
+from tests.providers.faults import DIALECTS, FAULTS
 
 HEADING = ("fault", "dialect", "served", "rows", "tokens", "dollars in range", "grade", "audit")
 

@@ -3,7 +3,7 @@
     python tests/benchmarks/forgeries.py                # this podium
     python tests/benchmarks/forgeries.py /some/checkout # another one, on the same forgeries
 
-Each of tests/forging.py's forgeries is done to a fresh copy of one rehearsal run of two systems.
+Each forgery of tests/harness/audit/forgeries.py is done to a fresh copy of a run of two systems.
 """
 
 import shutil
@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else sys.path[0])
 
-from forging import FORGERIES, caught, rewritten, run
+from tests.harness.audit.forgeries import FORGERIES, caught, rewritten, run
 
 
 def main() -> None:

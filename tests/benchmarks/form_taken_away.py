@@ -1,6 +1,7 @@
 """What of its plan a trained conductor lives on: the same weights, with a part of the form gone.
 
-    python tests/benchmarks/form_taken_away.py --out taken [--checkpoint conductor/released/trained]
+    PYTHONPATH=. python tests/benchmarks/form_taken_away.py --out taken
+        [--checkpoint conductor/released/trained]
 
 Copies the checkpoint once per row, with another form in its podium.json, and lets each copy sit the
 practice suites' validation split (resumes). Nothing is trained anew: a conductor that learnt
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paired_table import by_suite, read, table
+from tests.benchmarks.paired_table import by_suite, read, table
 
 RELEASED = Path(__file__).parents[2] / "conductor" / "released" / "trained"
 SUITES = ("practice-composed", "practice-integer", "practice-choice", "practice-code")

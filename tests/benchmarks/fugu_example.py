@@ -15,14 +15,13 @@ from pathlib import Path
 
 from inspect_ai.model import GenerateConfig, ModelCost, ModelOutput, compute_model_cost, get_model
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from providers import ok, serve
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness.prices import read_book
 from harness.prices.cost import cost
 from harness.records import Usage
 from harness.usage import usage_of_reply
+from tests.providers import ok, serve
 
 TOOK = Usage(input=212, output=522, orchestration_in=5463, orchestration_out=1053)
 MODEL = "fugu-ultra-20260615"

@@ -6,7 +6,7 @@ Arguments: how many, and the seed. It stops at the first that makes a reader rai
 import sys
 import time
 
-from fuzz_readers import FORMS, fuzz
+from tests.conductor.fuzz_readers import FORMS, fuzz
 
 
 def main() -> None:

@@ -28,10 +28,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from recorded_programs import Recorded, have, recorded
-
 from sandbox import Box, Program, open_box
 from suites.code_grading import Rules, judge_program
+from tests.suites.recorded_programs import Recorded, have, recorded
 
 AT_ONCE = 2
 

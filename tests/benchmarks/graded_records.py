@@ -1,8 +1,8 @@
 r"""Do our grades agree with the verdicts recorded beside real replies, and what did a change move?
 
-    PYTHONPATH=.:tests python tests/benchmarks/graded_records.py [--differences]
-    PYTHONPATH=.:tests python tests/benchmarks/graded_records.py --against CHECKOUT
-    PYTHONPATH=.:tests python tests/benchmarks/graded_records.py --rows ROWS.jsonl
+    PYTHONPATH=. python tests/benchmarks/graded_records.py [--differences]
+    PYTHONPATH=. python tests/benchmarks/graded_records.py --against CHECKOUT
+    PYTHONPATH=. python tests/benchmarks/graded_records.py --rows ROWS.jsonl
 
 Sets: AIME25 (four models) and MATH-500 with lighteval's verdicts, ARC's letters in RouterBench,
 letters, numbers and words in RouterArena. A question that is no row of a suite of ours is made up

@@ -1,6 +1,6 @@
 """How do podium's graders do on the battery of replies, beside others on the same rows?
 
-    PYTHONPATH=.:tests python tests/benchmarks/graders.py [SUITE ...] [--list] [--against-them]
+    PYTHONPATH=. python tests/benchmarks/graders.py [SUITE ...] [--list] [--against-them]
         [--against CHECKOUT] [--held-back]
 
 A table per suite: a wrong reply that passes is the worse fault and stands first. Beside podium are
@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from battery import BatteryRow, files, held_back, rows
-
 from suites.rlpr import reference_kind
+from tests import ROOT
+from tests.suites.battery import BatteryRow, files, held_back, rows
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("graders_judges.py")
 PATIENCE_S = 20.0
 """Seconds without a verdict after which a grader is killed; the first may have to import sympy."""
@@ -75,7 +74,7 @@ class JudgeProcess:
             self._process = None
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        path = os.pathsep.join((str(self._checkout), str(ROOT / "tests")))
+        path = os.pathsep.join((str(self._checkout), str(ROOT)))
         self._process = subprocess.Popen(
             [sys.executable, str(PROGRAM), self._name],
             stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """One grader as a process that may be killed: rows of the battery in, a line each, verdicts out.
 
-    PYTHONPATH=CHECKOUT:tests python tests/benchmarks/graders_judges.py JUDGE < ROWS
+    PYTHONPATH=CHECKOUT:. python tests/benchmarks/graders_judges.py JUDGE < ROWS
 
 A row has `suite`, `gold`, `reply` and perhaps `choices`; a verdict is 1, 0, or null where a scorer
 raised. `podium` is whatever checkout stands first in PYTHONPATH. math-verify is used as its readme
@@ -29,9 +29,8 @@ OPTIONS = ("one", "two", "three", "four")
 
 
 def podium(row: Mapping[str, Any]) -> bool:
-    from battery import BatteryRow
-
     from suites import SUITES
+    from tests.suites.battery import BatteryRow
 
     asked = BatteryRow(reply=row["reply"], gold=row["gold"], right=True, why="-")
     asked = asked.model_copy(update={"choices": row.get("choices")})

@@ -1,6 +1,6 @@
 r"""Text replies graded per second and core: by suite, length and where the answer stands.
 
-    PYTHONPATH=.:tests python tests/benchmarks/grades_per_second.py [--seconds 0.3]
+    PYTHONPATH=. python tests/benchmarks/grades_per_second.py [--seconds 0.3]
 
 Every rate is CPU time of this process, after every pattern has been compiled. Peers read the same
 replies in the same run: Inspect's own patterns (`answer("letter")`, `match(numeric=True)`) and the

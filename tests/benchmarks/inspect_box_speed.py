@@ -1,6 +1,6 @@
 """Problems per second in Inspect's docker sandbox: one container and one exec per problem.
 
-    PYTHONPATH=tests python tests/benchmarks/inspect_box_speed.py [--problems 30] [--at-once N]
+    PYTHONPATH=. python tests/benchmarks/inspect_box_speed.py [--problems 30] [--at-once N]
 
 The same programs, tests and judge as in grade_programs.py, but each problem is a sample with a
 sandbox of its own, made and removed by Inspect as for any code task of its. That is kind to it: a
@@ -21,11 +21,11 @@ from inspect_ai.dataset import Sample
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import ComposeConfig, ComposeService, SandboxEnvironmentSpec
-from recorded_programs import Recorded, have, recorded
 
 from sandbox import IMAGE
 from suites.code_grading import judge_program
 from suites.inspect_box import InspectBox
+from tests.suites.recorded_programs import Recorded, have, recorded
 
 STOCK = ComposeConfig(
     services={

@@ -1,6 +1,6 @@
 """How long a ledger of many calls takes to be held against its invoice, and in how much memory.
 
-    PYTHONPATH=tests python tests/benchmarks/invoice_speed.py csv 1000000
+    PYTHONPATH=. python tests/benchmarks/invoice_speed.py csv 1000000
 
 `csv` compares every request by its id, `openai-usage` by hour and model. Rows and export are
 synthetic; making the rows is timed apart.
@@ -16,12 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import invoice_exports as exports
-from invoice_rows import row
-
+import tests.harness.audit.invoice_exports as exports
 from harness.audit.invoice_files import read_invoice
 from harness.audit.reconcile import reconcile
 from harness.ledger.call import Call
+from tests.harness.audit.invoice_rows import row
 
 BASE = row()
 HEADER = (

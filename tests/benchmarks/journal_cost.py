@@ -23,13 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.solver import Solver, solver
-from providers import ok, serve
 
 from harness.context import run_context
 from harness.inspect_adapters import as_solver
@@ -43,6 +42,7 @@ from harness.request import Request
 from harness.system import planned
 from harness.workflow import Step, Workflow
 from suites import SUITES
+from tests.providers import ok, serve
 
 CALLS = 5
 """Per question."""

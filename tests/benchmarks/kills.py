@@ -15,15 +15,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from toy import calls, toy_pool
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness.audit import audit
 from harness.ledger.journal import FOLDER
 from harness.ledger.runs import calls_of
+from tests.harness.toy_run import calls, toy_pool
 
-SCRIPT = Path(__file__).parent.parent / "killed_run.py"
+COMMAND = [sys.executable, "-m", "tests.harness.run.killed_run"]
 NEEDED = 2 * 3 + 12 * 5
 
 
@@ -37,8 +36,8 @@ def main() -> None:
         log_dir = Path(folder) / "run"
         toy_pool(log_dir, connections=3)
         Path(f"{log_dir}.slow").write_text("0.03")
-        command = [sys.executable, str(SCRIPT), str(log_dir), str(asked.kills), str(asked.seed)]
-        subprocess.run(command, check=True)
+        command = [*COMMAND, str(log_dir), str(asked.kills), str(asked.seed)]
+        subprocess.run(command, cwd=Path(__file__).parents[2], check=True)
         _say(log_dir)
 
 

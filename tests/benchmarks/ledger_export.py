@@ -12,9 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from ledger_speed import made, measure
-from many_logs import rehearse
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.benchmarks.ledger_speed import made, measure
+from tests.harness.ledger.many_logs import rehearse
 
 import pyarrow.parquet  # isort: skip
 

@@ -3,7 +3,7 @@
     python tests/benchmarks/ledger_speed.py /scratch/folder            # about 2 GB and 3 minutes
     python tests/benchmarks/ledger_speed.py /scratch/folder --logs 10  # a small one
 
-Every log is a clone of one real rehearsal run's (tests/many_logs.py): 200 samples of 5 calls each,
+Every log is a clone of a real run's (many_logs.py): 200 samples of 5 calls each,
 one system to a log. Measured are (1) our reader and `events_df`, unfiltered and filtered to model
 events, by processor time, in alternating rounds on the same logs in this one process; (2) `podium
 report` and `podium audit`: wall time, processor time and the peak of all its processes' resident
@@ -22,10 +22,9 @@ from pathlib import Path
 
 from inspect_ai.analysis import events_df
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from many_logs import Size, copies, rehearse
-
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from harness.ledger.logs import events_of, lost_in, open_log
+from tests.harness.ledger.many_logs import Size, copies, rehearse
 
 CALLS = 1000
 """In one log."""

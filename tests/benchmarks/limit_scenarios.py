@@ -15,10 +15,19 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from limited import CHEAP, CameTo, Limits, asked, burst, lie, ramp, taking, trained
+from tests.harness.limited_runs import (
+    CHEAP,
+    CameTo,
+    Limits,
+    asked,
+    burst,
+    lie,
+    ramp,
+    taking,
+    trained,
+)
 
 SCRIPTS = {
     "ramp": ramp(12, 300),

@@ -12,12 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from ledger_speed import made, measure
-from many_logs import rehearse
-
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from harness.audit.verify import verify
 from harness.ledger.manifest import FILE
+from tests.benchmarks.ledger_speed import made, measure
+from tests.harness.ledger.many_logs import rehearse
 
 FIRST = 1000
 """Where a byte is changed: inside the first sample of a log."""

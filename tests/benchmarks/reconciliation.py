@@ -23,12 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from audited import rows_below
-from judging import Whole
-from providers import Act, Server, failing, ok, rate_limited, serve, stalling, write_pool
-from test_rlpr import PROSE, folder, row
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness.audit import audit
 from harness.cli import main as podium
@@ -38,6 +33,10 @@ from harness.ledger.journal import read_lines
 from harness.records import Usage
 from harness.run.catalogue import RunRequest
 from harness.run.run import run
+from tests.harness.audit.audited_run import rows_below
+from tests.harness.judged_run import Whole
+from tests.providers import Act, Server, failing, ok, rate_limited, serve, stalling, write_pool
+from tests.suites.test_rlpr import PROSE, folder, row
 
 QUESTIONS, IN_FLIGHT, LONGEST_S = 4, 2, 120
 TRIES = "max_tokens = 64, max_retries = 3, attempt_timeout = 8"

@@ -1,11 +1,11 @@
 """What does a grader pay to a searcher who does not know the answer?
 
-    PYTHONPATH=.:tests python tests/benchmarks/reward_search.py [SUITE ...] [--replies 100000]
+    PYTHONPATH=. python tests/benchmarks/reward_search.py [SUITE ...] [--replies 100000]
         [--seed 0] [--against CHECKOUT] [--rows]
 
 Two searches share the replies of a suite; both draw keys anew for each reply and use no model.
-Evolution (tests/guessing.py) looks for one reply that passes for two keys of a round: without it
-nothing can earn more than the best single guess. A bandit (tests/hedging.py) composes replies that
+Evolution (guessing.py) looks for one reply that passes for two keys of a round: without it
+nothing can earn more than the best single guess. A bandit (hedging.py) composes replies that
 hold no answer at all and learns which are paid: a guess in disguise, worth nothing to an examiner.
 `--against` first lets the graders of another checkout be searched; `--rows` prints what was found
 as rows of the battery. Families that need math-verify get a tenth: some 30 ms a reply.
@@ -19,12 +19,11 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.graders import commit_of
-from guessing import LEVEL, Hunt, hunt
-from guessing_rounds import FAMILIES, HEDGED, budget
-from hedging import Hedging, PaidHedge, hedging
-
-TESTS = Path(__file__).parents[1]
+from tests import ROOT
+from tests.benchmarks.graders import commit_of
+from tests.harness.rewards.guessing import LEVEL, Hunt, hunt
+from tests.harness.rewards.guessing_rounds import FAMILIES, HEDGED, budget
+from tests.harness.rewards.hedging import Hedging, PaidHedge, hedging
 
 
 def evolved(suite: str, replies: int, seed: int) -> None:
@@ -79,7 +78,7 @@ def elsewhere(checkout: Path) -> int:
     print(f"Graders of {commit_of(checkout)}:", flush=True)
     own = sys.argv[1:]
     at = own.index("--against")
-    path = os.pathsep.join((str(checkout.resolve()), str(TESTS)))
+    path = os.pathsep.join((str(checkout.resolve()), str(ROOT)))
     return subprocess.run(
         [sys.executable, __file__, *own[:at], *own[at + 2 :]],
         cwd=checkout,

@@ -1,6 +1,6 @@
 """Rewards per second through `Reward.score`, by what has to be done for one.
 
-    PYTHONPATH=tests python tests/benchmarks/rewards_per_second.py [--box docker]
+    PYTHONPATH=. python tests/benchmarks/rewards_per_second.py [--box docker]
 
 No model is asked: the replies are made here (a paragraph of words, then the answer). Each kind is
 measured with replies that are all different, and once more with the same ones, which are shared.
@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from gold import gold_reply
-
 from harness.errors import UserError
 from harness.records import Question
 from harness.rewards.outcome import RewardItem
@@ -27,6 +25,7 @@ from harness.rewards.splits import SuiteSplit
 from harness.suite import Split, Suite
 from sandbox import Box, open_box
 from suites import SUITES
+from tests.suites.gold import gold_reply
 
 WORDS = "Let us think about this step by step, and check every part of it once more.\n" * 8
 

@@ -1,6 +1,6 @@
 """Samples per second of podium's run next to plain Inspect making the same number of calls.
 
-    python tests/benchmarks/run_against_inspect.py [--epochs 5] [--rounds 5]
+    PYTHONPATH=. python tests/benchmarks/run_against_inspect.py [--epochs 5] [--rounds 5]
 
 Both sides ask the same rehearsal workers the same 60 questions, each as often as there are epochs:
 once per question (`single:sage`), and nine times (`moa-lite`: eight proposers at once, one
@@ -20,10 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import plain_inspect
 from inspect_ai.dataset import Sample
 from inspect_ai.solver import Solver
-from plain_inspect import plain, plain_mixture, plain_single, with_spans
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.pool import pool_models
@@ -31,6 +29,8 @@ from harness.pool_config import read_pool
 from harness.run.catalogue import RunRequest
 from harness.run.run import run
 from suites import SUITES
+from tests.benchmarks import plain_inspect
+from tests.benchmarks.plain_inspect import plain, plain_mixture, plain_single, with_spans
 
 Times = tuple[float, float]
 

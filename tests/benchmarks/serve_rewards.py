@@ -1,6 +1,6 @@
 """Rewards per second of the reward service, next to the same reward in this process.
 
-    PYTHONPATH=tests python tests/benchmarks/serve_rewards.py [--rounds 3]
+    PYTHONPATH=. python tests/benchmarks/serve_rewards.py [--rounds 3]
 
 The service is a process of its own (`podium reward serve --suite practice-integer`), asked over
 connections that are kept: batches of 256 to /score by one client, then single items to /rm by one

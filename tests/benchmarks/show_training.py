@@ -1,6 +1,6 @@
 """Show what training gave, from released logs and finished evaluations; nothing is run.
 
-    PYTHONPATH=.:tests python tests/benchmarks/show_training.py \
+    PYTHONPATH=. python tests/benchmarks/show_training.py \
         --runs training --evaluations evaluation --write
 
 `--evaluations` are folders that final_evaluation.py wrote. Of several, a page has the pool's
@@ -15,11 +15,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.final_evaluation import leads
-from benchmarks.reproduce import RELEASED
-from readme_training import write_readme
-from training_page import Seed, found_seeds, training_page
-
 from conductor.training.model_card import Wording, said_by, wording
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
@@ -27,6 +22,10 @@ from harness.ledger.totals import SystemRun
 from reports.plot import draw_panels
 from reports.scores import scored_systems, seed_of, training_family
 from reports.targets import target_results, targets_json, targets_markdown
+from tests.benchmarks.final_evaluation import leads
+from tests.benchmarks.reproduce import RELEASED
+from tests.conductor.training.readme_block import write_readme
+from tests.conductor.training.training_page import Seed, found_seeds, training_page
 
 TITLES = {
     "practice-cpu": "published reward",

@@ -1,6 +1,6 @@
 """The control for what a trained conductor learnt: two plans written by hand, and nothing learnt.
 
-    python tests/benchmarks/two_plans.py --out two --system conductor@RUN/best ...
+    PYTHONPATH=. python tests/benchmarks/two_plans.py --out two --system conductor@RUN/best ...
         [--split eval] [--beside LOGS ...]
 
 `two-plans@WORKER` asks scribe alone where a question wants a program, and elsewhere scholar, whose
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai.solver import Solver, solver
-from paired_table import by_suite, read, table
 
 from baselines.oracle import GATHER, USE
 from harness.cli.catalogue import controls, whole_catalogue
@@ -31,6 +30,7 @@ from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.run import run
 from harness.system import SystemCard, planned
 from harness.workflow import Step, Workflow
+from tests.benchmarks.paired_table import by_suite, read, table
 
 NAME = "two-plans"
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")

@@ -15,9 +15,9 @@ lists by model. Read `script.py` for the acts, `bill.py` for the invoice's groun
 
 import pytest
 
-from providers.bill import Bill, Line
-from providers.pool_files import MODELS, write_pool
-from providers.script import (
+from tests.providers.bill import Bill, Line
+from tests.providers.pool_files import MODELS, write_pool
+from tests.providers.script import (
     Act,
     Script,
     cutting,
@@ -32,7 +32,7 @@ from providers.script import (
     unreported,
     wrong_total,
 )
-from providers.server import Server, serve
+from tests.providers.server import Server, serve
 
 CLIENTS_WARN = pytest.mark.filterwarnings(
     "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # google-genai 3.4.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.records import Usage
-from providers.dialect import Asked, Dialect, Json, Said, texts
+from tests.providers.dialect import Asked, Dialect, Json, Said, texts
 
 
 def messages_usage(usage: Usage) -> Json:

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from conductor.embedded import Checkpoint, open_checkpoint
 from conductor.qwen2 import Completion, DecodeOptions, decode
-from providers.server import hosted
+from tests.providers.server import hosted
 
 NAME = "conductor"
 """What the checkpoint is served by: vLLM's --served-model-name."""

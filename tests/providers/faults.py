@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.records import Usage
-from providers.script import ANSWER, Act, Change, failing, rate_limited, unreported, wrong_total
+from tests.providers.script import (
+    ANSWER,
+    Act,
+    Change,
+    failing,
+    rate_limited,
+    unreported,
+    wrong_total,
+)
 
 Json = dict[str, Any]
 Verdict = Literal["right", "wrong", "unscored"]

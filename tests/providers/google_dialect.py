@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.records import Usage
-from providers.dialect import Asked, Dialect, Json, Said, texts, total
+from tests.providers.dialect import Asked, Dialect, Json, Said, texts, total
 
 
 def gemini_usage(usage: Usage) -> Json:

@@ -7,7 +7,7 @@ orchestration tokens as on Sakana's pricing page (console.sakana.ai/pricing, rea
 from collections.abc import Mapping, Sequence
 
 from harness.records import Usage
-from providers.dialect import Asked, Dialect, Json, Said, orchestration, texts, total
+from tests.providers.dialect import Asked, Dialect, Json, Said, orchestration, texts, total
 
 
 def chat_usage(usage: Usage) -> Json:

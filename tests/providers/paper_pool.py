@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.pool_config import POOLS
 from harness.prices.book import toml
-from providers.server import Server
+from tests.providers.server import Server
 
 NAME = "paper-constrained"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from providers.server import Server
+from tests.providers.server import Server
 
 MODELS: Mapping[str, str] = {
     "olive": "openai/gpt-5-mini",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.records import Usage
-from providers.dialect import Asked
+from tests.providers.dialect import Asked
 
 ANSWER = "ANSWER: 7"
 

@@ -17,12 +17,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from harness.records import Usage
-from providers.anthropic_dialect import MESSAGES
-from providers.bill import Bill, Line
-from providers.dialect import Asked, Dialect, Json, Said, server_sent
-from providers.google_dialect import GENERATE_CONTENT
-from providers.openai_dialects import CHAT, RESPONSES
-from providers.script import Act, Fates, Script
+from tests.providers.anthropic_dialect import MESSAGES
+from tests.providers.bill import Bill, Line
+from tests.providers.dialect import Asked, Dialect, Json, Said, server_sent
+from tests.providers.google_dialect import GENERATE_CONTENT
+from tests.providers.openai_dialects import CHAT, RESPONSES
+from tests.providers.script import Act, Fates, Script
 
 PATHS = {
     "/v1/chat/completions": CHAT,

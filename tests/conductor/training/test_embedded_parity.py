@@ -1,0 +1,133 @@
+"""The NumPy decoder against transformers: the same greedy tokens, and how close the logits are.
+
+It runs where torch and transformers are installed (`pip install '.[train]'`), and is skipped
+elsewhere.
+"""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from inspect_ai.model import GenerateConfig, get_model
+
+from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.qwen2 import DecodeOptions, build_qwen2, decode, read_weights
+from tests.conductor.serving_parity import FOUR, by_pool, by_transformers, requests_of
+from tests.conductor.toy_checkpoint import Sizes, speaker
+
+REASON = "needs torch: pip install '.[train]'; make trainers runs it"
+torch: Any = pytest.importorskip("torch", reason=REASON)
+transformers: Any = pytest.importorskip("transformers", reason=REASON)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers warn of is theirs
+
+PROMPTS, LONGEST, WRITTEN = 50, 120, 24
+PLAN = 200
+"""Tokens; no released checkpoint's plan is longer."""
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tied, four heads that share two keys": {},
+    "untied": {"tie_word_embeddings": False},
+    "every head with a key of its own": {"num_key_value_heads": 4},
+    "one key for all": {"num_key_value_heads": 1, "num_hidden_layers": 3},
+    "another theta, a wider head": {"rope_theta": 1e6, "hidden_size": 96, "head_dim": 32},
+}
+
+
+def saved(folder: Path, **changes: Any) -> Any:
+    """Write a Qwen2 model of random weights, far from the tiny ones it begins with."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    sizes: dict[str, Any] = {
+        "vocab_size": 300,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": True,
+        "eos_token_id": 2,
+        "initializer_range": 0.2,
+    }
+    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**{**sizes, **changes})).eval()
+    with torch.no_grad():
+        for name, values in model.named_parameters():  # biases and norms begin at 0 and 1
+            if name.endswith("bias") or "norm" in name:
+                values.add_(0.3 * torch.randn_like(values))
+    model.save_pretrained(folder)
+    return model
+
+
+def prompts(count: int = PROMPTS, vocabulary: int = 300) -> list[list[int]]:
+    draws = random.Random(3)
+    return [
+        [draws.randrange(vocabulary) for _ in range(draws.randint(1, LONGEST))]
+        for _ in range(count)
+    ]
+
+
+def greedy(model: Any, prompt: list[int]) -> list[int]:
+    tokens = torch.tensor([prompt])
+    all_seen = torch.ones_like(tokens)
+    with torch.no_grad():
+        found = model.generate(
+            tokens, attention_mask=all_seen, max_new_tokens=WRITTEN, do_sample=False, pad_token_id=0
+        )
+    return found[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("changes", SIZES.values(), ids=SIZES.keys())
+def test_greedy_tokens_are_those_of_transformers(changes: dict[str, Any], tmp_path: Path) -> None:
+    peer = saved(tmp_path, **changes)
+    ours = build_qwen2(read_weights(tmp_path))
+    assert ours.weights.parameters == peer.num_parameters()
+    for prompt in prompts():
+        found = decode(ours, prompt, DecodeOptions(max_tokens=WRITTEN))
+        ended = [2] if found.stop == "stop" else []
+        assert found.tokens + ended == greedy(peer, prompt)
+
+
+def test_logits_differ_from_those_of_transformers_by_rounding_only(tmp_path: Path) -> None:
+    peer = saved(tmp_path)
+    ours = build_qwen2(read_weights(tmp_path))
+    for prompt in prompts(10):
+        with torch.no_grad():
+            wanted = peer(torch.tensor([prompt])).logits[0, -1].numpy()
+        state = ours.begun(len(prompt))
+        assert np.abs(ours.read(np.asarray(prompt), state) - wanted).max() < 1e-4
+
+
+def test_weights_in_half_precision_are_read_as_they_are(tmp_path: Path) -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        folder = tmp_path / str(dtype)
+        saved(folder).to(dtype).save_pretrained(folder)
+        kept = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        ours = read_weights(folder)
+        wanted = kept.model.embed_tokens.weight.detach().numpy()
+        assert np.array_equal(ours.embedding, wanted)
+
+
+def test_a_checkpoint_says_the_same_to_podiums_questions_in_both(tmp_path: Path) -> None:
+    folder = speaker(tmp_path, sizes=Sizes(hidden=64, inner=96, context=4096))
+    asked = requests_of(read_info(folder), 6)
+    config = GenerateConfig(temperature=0, max_tokens=40)
+    ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
+    assert ours.texts == by_transformers(folder, asked, 40).texts
+    assert len(set(ours.texts)) > 1
+
+
+@pytest.mark.parametrize("name", ["trained", "cost-aware", "adaptive"])
+def test_a_released_checkpoint_writes_the_plans_that_transformers_writes(name: str) -> None:
+    folder = checkpoint_folder(name)
+    asked = requests_of(read_info(folder), 24, FOUR)
+    config = GenerateConfig(temperature=0, max_tokens=PLAN)
+    ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
+    assert ours.texts == by_transformers(folder, asked, PLAN).texts
+    assert len(ours.texts) == 24
+    assert len(set(ours.texts)) > 1
+    assert all("access_list" in text for text in ours.texts), "a plan was cut off"

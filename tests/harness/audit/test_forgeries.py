@@ -1,0 +1,43 @@
+"""Every forgery of the table in forging.py is caught, or known to be one that no file can show.
+
+`tests/benchmarks/forgeries.py` prints the same table, for an older podium too.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.audit import audit
+from tests.harness.audit.forgeries import FORGERIES, Forgery, caught, rewritten, run
+
+pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run of two systems, as `podium run` leaves it."""
+    return run(tmp_path_factory.mktemp("ran") / "run")
+
+
+def test_nothing_is_wrong_with_the_run_that_is_forged(ran: Path) -> None:
+    assert audit(ran, strict=True).ok
+    assert caught(ran) == caught(ran, anew=True) == "nothing"
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda one: one.name)
+def test_a_forgery_is_caught_with_its_manifest_kept_and_made_anew(
+    forgery: Forgery, ran: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(ran, tmp_path / "run")
+    forgery.forge(folder)
+    assert "I14" in caught(folder)
+    rewritten(folder)
+    assert caught(folder) == forgery.caught
+    if forgery.regrade:
+        assert caught(folder, anew=True) == forgery.regrade
+
+
+def test_at_least_forty_forgeries_are_tried_and_all_but_four_leave_a_trace() -> None:
+    assert len(FORGERIES) >= 40
+    assert sum(one.caught == "nothing" for one in FORGERIES) == 4

@@ -1,0 +1,284 @@
+"""The exported ledger: exact, typed, the same bytes every time, and free of withheld texts."""
+
+import csv
+import hashlib
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+from harness.cli import main
+from harness.errors import UserError
+from harness.ledger.call import Call
+from harness.ledger.columns import (
+    FORMATS,
+    ParquetWriter,
+    QueryRow,
+    attributes,
+    columns_of,
+    rows_in,
+    schema_page,
+    table_of,
+    writer_for,
+)
+from harness.ledger.export import each_of, export
+from harness.ledger.join import rows_of
+from harness.ledger.runs import system_runs_below
+from harness.ledger.show import query_rows
+from tests.harness.ledger.ledger_rows import answer, killed, row
+from tests.harness.runs import Crew, failing_on, sit, steps
+from tests.harness.toy_run import Toy, toy_pool, toy_run
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the logs of two systems, one of which failed once and was resumed."""
+    folder = tmp_path_factory.mktemp("logs")
+    sit(folder, "single:sage")
+    sit(folder, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
+    sit(folder, "pair", steps("sage", "clerk"))
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    found = sorted(folder.iterdir())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def every_row(logs: Path) -> list[Call]:
+    return [one for files in system_runs_below(logs) for one in rows_of(files)]
+
+
+def total(rows: list[Call]) -> Decimal:
+    return sum((one.usd_list for one in rows if one.usd_list is not None), Decimal(0))
+
+
+def test_every_call_and_query_is_a_row_with_every_column(logs: Path, tmp_path: Path) -> None:
+    done = export(logs, tmp_path / "out")
+    rows = every_row(logs)
+    calls = pd.read_parquet(tmp_path / "out" / "calls.parquet")
+    queries = pd.read_parquet(tmp_path / "out" / "queries.parquet")
+    assert (done.calls, done.queries) == (len(calls), len(queries)) == (len(rows), 8)
+    assert list(calls.columns) == [one.name for one in columns_of(Call)]
+    assert list(queries.columns) == [one.name for one in columns_of(QueryRow)]
+    assert list(calls["call"]) == [one.call for one in rows]
+
+
+def test_dollars_add_up_exactly_in_duckdb_and_in_pandas(tmp_path: Path) -> None:
+    rows = [row(call=str(n), usd_list=Decimal(n) / 10**12) for n in range(1, 1001)]
+    path = tmp_path / "calls.parquet"
+    table = table_of(Call, rows)
+    writer = ParquetWriter(path, table.schema)
+    writer.write(table)
+    writer.close({})
+    exact = total(rows)
+    asked = duckdb.execute(f"SELECT sum(usd_list) FROM '{path}'").fetchone()
+    assert asked == (exact,)
+    assert pd.read_parquet(path)["usd_list"].sum() == exact
+
+
+def test_a_million_cent_fractions_add_up_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "calls.parquet"
+    table = table_of(Call, [row(usd_list=Decimal("0.000000000001"))] * 1000)
+    writer = ParquetWriter(path, table.schema)
+    for _ in range(1000):
+        writer.write(table)
+    writer.close({})
+    asked = duckdb.execute(f"SELECT count(*), sum(usd_list) FROM '{path}'").fetchone()
+    assert asked == (1_000_000, Decimal("0.000001"))
+
+
+@pytest.mark.parametrize("dollars", ["0.0000000000000000001", "1e20"])
+def test_dollars_that_do_not_fit_are_refused_and_not_rounded(dollars: str) -> None:
+    with pytest.raises(UserError, match=r"Column usd_list .* nothing was rounded"):
+        table_of(Call, [row(usd_list=Decimal(dollars))])
+
+
+def test_a_share_of_gpu_time_is_rounded_at_the_last_place() -> None:
+    table = table_of(Call, [row(gpu_s=Decimal(2) / 3)])
+    assert table["gpu_s"][0].as_py() == Decimal("0.666666666666666667")
+
+
+def test_unknown_is_null_in_the_table() -> None:
+    table = table_of(Call, [killed()])
+    for name in ("usd", "usd_list", "output", "latency_s"):
+        assert table[name][0].as_py() is None
+    (query,) = query_rows([row(call="a"), row(call="b", usd_list=None)], [answer()])
+    assert table_of(QueryRow, [query])["usd_list"][0].as_py() is None
+
+
+def test_an_empty_sitting_is_an_empty_table() -> None:
+    assert table_of(Call, []).num_rows == 0
+
+
+def test_the_same_logs_give_the_same_bytes(logs: Path, tmp_path: Path) -> None:
+    export(logs, tmp_path / "one")
+    export(logs, tmp_path / "two")
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_two_processes_give_the_tables_that_one_gives(logs: Path) -> None:
+    system_runs = system_runs_below(logs)
+    alone, together = (list(each_of(system_runs, processes)) for processes in (1, 2))
+    for (one, books), (two, same_books) in zip(alone, together, strict=True):
+        assert one["calls"].equals(two["calls"])
+        assert one["queries"].equals(two["queries"])
+        assert books == same_books == {f"test-book sha256:{'0' * 64}"}
+
+
+def test_the_footer_names_schema_version_and_price_books(logs: Path, tmp_path: Path) -> None:
+    export(logs, tmp_path)
+    asked = duckdb.execute(
+        f"SELECT decode(key), decode(value) FROM parquet_kv_metadata('{tmp_path}/queries.parquet')"
+    )
+    found = dict(asked.fetchall())
+    assert found["podium.schema"] == "podium-ledger-1"
+    assert found["podium.version"]
+    assert found["podium.price_books"] == f"test-book sha256:{'0' * 64}"
+
+
+def test_csv_and_json_lines_say_the_same_dollars(logs: Path, tmp_path: Path) -> None:
+    export(logs, tmp_path, "csv")
+    export(logs, tmp_path, "jsonl")
+    with (tmp_path / "calls.csv").open(newline="") as file:
+        from_csv = [Decimal(one["usd_list"]) for one in csv.DictReader(file) if one["usd_list"]]
+    lines = (tmp_path / "calls.jsonl").read_text().splitlines()
+    from_json = [json.loads(line)["usd_list"] for line in lines]
+    assert sum(from_csv) == sum(Decimal(one) for one in from_json if one) == total(every_row(logs))
+
+
+def test_an_export_replaces_its_own_files_and_keeps_its_other_formats(
+    logs: Path, tmp_path: Path
+) -> None:
+    for format in ("parquet", "csv", "parquet"):
+        export(logs, tmp_path, format)
+    listed = json.loads((tmp_path / "export.json").read_text())["files"]
+    names = {"calls.parquet", "calls.csv", "queries.parquet", "queries.csv", "schema.md"}
+    assert set(listed) == names
+    assert listed == {name: sha for name, sha in digests(tmp_path).items() if name in names}
+
+
+@pytest.mark.parametrize("name", ["calls.parquet", "queries.parquet", "schema.md", "export.json"])
+def test_a_foreign_file_is_not_overwritten(logs: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=r"was not written by an export.*--out"):
+        export(logs, tmp_path)
+    assert digests(tmp_path) == {name: hashlib.sha256(b"mine").hexdigest()}
+
+
+def test_an_exported_file_that_was_changed_is_not_overwritten(logs: Path, tmp_path: Path) -> None:
+    export(logs, tmp_path, "csv")
+    (tmp_path / "calls.csv").write_text("annotated")
+    with pytest.raises(UserError, match=r"calls.csv was not written by an export, or changed"):
+        export(logs, tmp_path, "csv")
+
+
+def test_tables_are_not_put_where_journals_lie(logs: Path) -> None:
+    with pytest.raises(UserError, match="where journals lie"):
+        export(logs, logs / "ledger" / "tables", "jsonl")
+    assert not (logs / "ledger" / "tables").exists()
+
+
+def test_a_damaged_log_leaves_what_was_there(logs: Path, tmp_path: Path) -> None:
+    out, run = tmp_path / "out", tmp_path / "run"
+    export(logs, out)
+    before = digests(out)
+    run.mkdir()
+    for log in logs.glob("*.eval"):
+        content = log.read_bytes()
+        (run / log.name).write_bytes(content[:100] + b"?" + content[101:])
+    with pytest.raises(UserError, match="is damaged"):
+        export(run, out)
+    assert digests(out) == before
+
+
+def test_every_column_has_a_meaning_and_a_line_in_the_schema_page() -> None:
+    page = schema_page()
+    for record in (Call, QueryRow):
+        for column in columns_of(record):
+            assert len(column.meaning) > 8, column.name
+            assert f"| `{column.name}` | {column.type} |" in page
+
+
+@pytest.mark.parametrize("format", ["md", "html"])
+def test_texts_of_models_cannot_break_a_page(tmp_path: Path, format: str) -> None:
+    evil = "<script>alert(1)</script> | a\n| b"
+    (query,) = query_rows([row()], [answer(answer=evil)])
+    table = table_of(QueryRow, [query])
+    writer = writer_for(format, tmp_path / "page", table.schema)
+    writer.write(table)
+    writer.close({})
+    text = (tmp_path / "page").read_text()
+    assert "<script>" not in text
+    assert "&lt;script" in text
+    assert "\n| b" not in text
+
+
+def test_opentelemetry_counts_cached_tokens_as_input_and_omits_what_is_unknown() -> None:
+    first, second = rows_in(table_of(Call, [row(), killed()]))
+    found = attributes(first)
+    assert found["gen_ai.usage.input_tokens"] == 15
+    assert found["gen_ai.usage.cache_read.input_tokens"] == 4
+    assert found["gen_ai.usage.output_tokens"] == 5
+    assert found["gen_ai.provider.name"] == "scripted"
+    assert found["podium.usd_list"] == "0.000065"
+    assert not any(name.startswith("gen_ai.usage") for name in attributes(second))
+
+
+class Private(Toy):
+    """A toy whose questions may not be published."""
+
+    name = "private"
+    publishable = False
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_export_holds_no_text_of_a_withheld_exam(
+    private: tuple[Path, list[str]], tmp_path: Path, format: str
+) -> None:
+    folder, texts = private
+    export(folder, tmp_path, format)
+    for path in tmp_path.iterdir():
+        content = _text(path)
+        assert [text for text in texts if text in content] == []
+
+
+def _text(path: Path) -> str:
+    if path.suffix != ".parquet":
+        return path.read_text()
+    frame: Any = pd.read_parquet(path)
+    return frame.to_csv()
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Return a run of an exam that may not be published, and texts that its logs hold."""
+    folder = tmp_path_factory.mktemp("private") / "logs"
+    toy_pool(folder)
+    Path(f"{folder}.broken").write_text("eval-1")
+    toy_run(folder, Private(), limit=2, systems=("moa-lite",))
+    assert "the provider is down" in _all_samples(folder)
+    return folder, ["is what?", "synthesize", "the provider is down", "Question eval"]
+
+
+def _all_samples(folder: Path) -> str:
+    from harness.ledger.logs import open_log
+
+    found: list[str] = []
+    for path in folder.glob("*.eval"):
+        with open_log(path) as log:
+            found.extend(json.dumps(sample) for sample in log.samples())
+    return "".join(found)
+
+
+def test_the_command_says_what_it_wrote(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "export", str(logs), "--out", str(tmp_path), "--format", "html"]) == 0
+    assert "queries.html" in capsys.readouterr().out
+    assert main(["ledger", "export", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
+    assert "There is no" in capsys.readouterr().err

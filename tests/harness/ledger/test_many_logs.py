@@ -1,0 +1,79 @@
+"""Many cloned logs: they are valid, and are read by several processes as by one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from inspect_ai.log import read_eval_log
+
+from harness import parallel
+from harness.audit import audit
+from harness.errors import UserError
+from harness.ledger.journal import read_chain
+from harness.ledger.system_runs import load_runs, read_figures
+from reports.derived import compare
+from reports.plot import MOST, figure_of, thinned
+from tests.harness.ledger.ledger_rows import rows_in
+from tests.harness.ledger.many_logs import Size, copies, rehearse
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three logs of 40 samples, 5 calls each, cloned from one real log."""
+    folder = tmp_path_factory.mktemp("many")
+    source = rehearse(folder / "source")
+    assert copies(source, folder / "many", Size(logs=3, samples=40)) == 600
+    return folder / "many"
+
+
+def logs_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.eval"))
+
+
+def test_a_copy_is_a_log_that_inspect_reads_and_whose_totals_agree(many: Path) -> None:
+    for path in logs_in(many):
+        log = read_eval_log(str(path))
+        assert len(log.samples or []) == 40
+        assert audit(path).ok
+
+
+def test_copies_share_no_call_and_no_task(many: Path) -> None:
+    ids = {row.event for path in logs_in(many) for row in rows_in(path)}
+    assert len(ids) == 600
+    system_runs, _ = load_runs([many])
+    assert len(system_runs) == len({system_run.facts.system for system_run in system_runs}) == 3
+
+
+def test_each_copy_has_a_journal_whose_chain_holds(many: Path) -> None:
+    journals = list(many.glob("ledger/*/*.jsonl"))
+    assert len(journals) == 3
+    for path in journals:
+        chain = read_chain(path)
+        assert (chain.lines, chain.faults) == (482, ())
+
+
+def test_several_processes_read_what_one_reads(many: Path) -> None:
+    groups = [[path] for path in logs_in(many)]
+    one = list(map(read_figures, groups))
+    assert parallel.map_in_processes(read_figures, groups, large=0) == one
+    assert parallel.map_in_processes(read_figures, groups) == one
+
+
+def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_path: Path) -> None:
+    good, *_ = logs_in(many)
+    bad = tmp_path / "cut.eval"
+    bad.write_bytes(good.read_bytes()[:5000])
+    with pytest.raises(UserError, match=r"cut\.eval is damaged"):
+        parallel.map_in_processes(read_figures, [[good], [bad]], large=0)
+
+
+def test_a_plot_of_many_systems_shows_the_best_and_the_reference(many: Path) -> None:
+    system_runs, _ = load_runs([many])
+    first, *_ = compare(system_runs).rows
+    reference = replace(first, verdict="reference")
+    panel = thinned([*[first] * (MOST + 10), reference])
+    assert len(panel) == MOST
+    assert panel[-1] is reference
+    assert len(thinned([first] * MOST)) == MOST
+    labels = [axes.xaxis.label.get_text() for axes in figure_of([first] * (MOST + 10)).axes]
+    assert "drawn: 60 of 70 systems, the most accurate" in labels[0]

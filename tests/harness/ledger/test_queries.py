@@ -1,0 +1,278 @@
+"""The reviewers' view: what one question cost each system, and one question in full."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.model import ChatMessageUser
+
+from harness.cli import main
+from harness.errors import UserError
+from harness.ledger.answers import AnswerRecord, critical_path
+from harness.ledger.call import Call
+from harness.ledger.columns import QueryRow
+from harness.ledger.export import answers_of
+from harness.ledger.join import merged
+from harness.ledger.runs import gather, system_runs_below
+from harness.ledger.show import QuestionFilter, details, query_rows, query_text
+from harness.pool import Pool
+from harness.records import CONDUCTOR, Answer, Question
+from tests.harness.ledger.ledger_rows import answer, killed, refused, row
+from tests.harness.runs import Crew, Exam, failing_on, number, sit, steps
+from tests.harness.toy_run import Toy, toy_pool, toy_run
+from tests.reports.small_reports import row_of
+from tests.reports.small_reports import rows_of as report_rows
+
+
+def added(*rows: Call, said: AnswerRecord | None = answer()) -> QueryRow:  # noqa: B008 - frozen
+    """Return the one query that some rows are."""
+    (found,) = query_rows(rows, [said] if said else [])
+    return found
+
+
+def test_workers_the_conductor_and_graders_are_counted_apart() -> None:
+    found = added(
+        row(call="p", role=CONDUCTOR, step="conductor: plan"),
+        row(call="a"),
+        row(call="b", role="clerk", step="step 2: clerk", output=7),
+        row(call="g", role="grader", scope="scoring", step=None, usd=Decimal("0.5")),
+    )
+    assert (found.calls, found.attempts, found.grader_calls) == (3, 3, 1)
+    assert (found.conductor_in, found.conductor_out) == (15, 5)
+    assert (found.worker_in, found.worker_out) == (30, 12)
+    assert (found.grader_in, found.grader_out) == (15, 5)
+    assert (found.reasoning, found.cache_read, found.cache_write) == (6, 12, 3)
+    assert found.usd == Decimal("0.000189")
+    assert found.usd_list == Decimal("0.000195")
+    assert found.usd_scoring == Decimal("0.5")
+    assert (found.verdict, found.answer, found.target) == ("right", "1", "1")
+
+
+def test_one_call_without_a_price_leaves_the_query_without_dollars() -> None:
+    found = added(row(call="a"), row(call="b", usd=None, usd_list=None, usd_low=None))
+    assert (found.usd, found.usd_list, found.usd_low) == (None, None, None)
+    assert found.n_unpriced == 1
+    assert found.worker_out == 10
+
+
+def test_a_refused_attempt_is_a_retry_that_used_no_tokens() -> None:
+    found = added(refused(attempt=1), row(attempt=2))
+    assert (found.calls, found.attempts, found.retries, found.failed) == (1, 2, 1, 1)
+    assert (found.worker_in, found.worker_out) == (15, 5)
+    assert found.usd == Decimal("0.000063")
+
+
+def test_a_killed_call_makes_tokens_unknown_and_dollars_a_range() -> None:
+    found = added(row(call="a"), killed(call="b"))
+    assert (found.worker_in, found.worker_out, found.usd) == (None, None, None)
+    assert (found.usd_low, found.usd_high) == (Decimal("0.000063"), Decimal("0.010063"))
+    assert found.n_unknown == 1
+
+
+def test_a_try_that_timed_out_before_the_answer_is_in_the_range_and_not_in_the_headline() -> None:
+    found = added(killed(attempt=1), row(attempt=2))
+    assert (found.calls, found.attempts, found.n_unknown, found.n_unpriced) == (1, 2, 1, 0)
+    assert (found.worker_out, found.usd_list) == (5, Decimal("0.000065"))
+    assert found.usd is None
+    assert (found.usd_low, found.usd_high) == (Decimal("0.000063"), Decimal("0.010063"))
+
+
+def test_what_was_not_graded_is_in_no_other_figure() -> None:
+    found = added(row(call="old", sample="s0", counted=False), row(call="new"))
+    assert (found.calls, found.discarded_calls) == (1, 1)
+    assert found.usd_discarded == found.usd == Decimal("0.000063")
+
+
+def test_an_unscored_question_shows_what_its_newest_sample_cost() -> None:
+    unscored = answer(score=None, reason="BoxDown")
+    older = row(call="old", sample="s0", counted=False)
+    found = added(older, row(call="new", counted=False), said=unscored)
+    assert (found.verdict, found.score, found.calls, found.discarded_calls) == (
+        "unscored",
+        None,
+        1,
+        1,
+    )
+
+
+def test_a_question_that_only_a_journal_knows_is_a_row_without_a_verdict() -> None:
+    found = added(killed(counted=False), said=None)
+    assert (found.verdict, found.sample, found.n_unknown) == ("unscored", None, 1)
+    assert "no log" in found.reason
+
+
+def test_a_question_without_calls_is_a_row_too() -> None:
+    found = added(said=answer(score=0.0, reason="malformed"))
+    assert (found.calls, found.verdict, found.usd_list) == (0, "wrong", Decimal(0))
+
+
+def test_training_and_serving_belong_to_no_question() -> None:
+    assert query_rows([row(scope="training", question="")], []) == []
+
+
+def test_a_local_cache_read_is_priced_and_paid_nothing() -> None:
+    found = added(row(cache="read", billable="no", usd=Decimal(0)))
+    assert (found.usd, found.usd_list, found.cached_calls) == (
+        Decimal(0),
+        Decimal("0.000065"),
+        1,
+    )
+
+
+def test_gpu_time_is_null_where_no_call_has_any() -> None:
+    assert added(row()).gpu_s is None
+    assert added(row(), row(call="b", gpu_s=Decimal("0.5"))).gpu_s == Decimal("0.5")
+
+
+def test_replayed_replies_have_no_latency() -> None:
+    for replayed in ({"usage_source": "recorded"}, {"model": "recorded/sage"}):
+        found = added(row(**replayed))
+        assert (found.latency_s, found.critical_path_s) == (None, None)
+
+
+def step(number: int, seconds: float, **changes: Any) -> Call:
+    return row(call=f"c{number}", step=f"step {number}: sage", latency_s=seconds, **changes)
+
+
+def plan(*reads: Any) -> str:
+    import json
+
+    return json.dumps([{"worker": "sage", "reads": one} for one in reads])
+
+
+def test_the_critical_path_is_the_longest_chain_of_reads() -> None:
+    rows = [step(1, 3.0), step(2, 1.0), step(3, 2.0)]
+    assert critical_path(rows, plan([], [], [])) == 3.0
+    assert critical_path(rows, plan([], [], [1])) == 3.0
+    assert critical_path(rows, plan([], [], "all")) == 5.0
+
+
+def test_planning_comes_before_every_step() -> None:
+    planned = row(call="p", role=CONDUCTOR, step="conductor: plan", latency_s=4.0)
+    assert critical_path([planned, step(1, 3.0), step(2, 1.0)], plan([], [])) == 7.0
+
+
+def test_the_time_between_attempts_is_on_the_critical_path() -> None:
+    first = step(1, 1.0)
+    second = step(1, 2.0, attempt=2, started="2026-01-01T00:00:05.000+00:00")
+    assert critical_path([first, second], plan([])) == 7.0
+
+
+def test_without_a_plan_or_a_latency_the_critical_path_is_unknown() -> None:
+    assert critical_path([step(1, 1.0), step(2, 1.0)], "malformed: no list") is None
+    assert critical_path([row(latency_s=None)], plan([])) is None
+    assert critical_path([], plan([])) is None
+
+
+@pytest.fixture(scope="module")
+def conducted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the logs of a system that plans, and of one whose grader fails once."""
+    folder = tmp_path_factory.mktemp("logs")
+
+    async def system(question: Question, pool: Pool) -> Answer:
+        request = [ChatMessageUser(content=question.text)]
+        await pool.ask(CONDUCTOR, request, "conductor: plan")
+        return await steps("sage", "clerk")(question, pool)
+
+    sit(folder, "conductor-prompted", system, Crew(planner=lambda heard: "one\x1b[31m two"))
+    crew = Crew(sage=lambda heard: "broken" if number(heard) == "2" else number(heard))
+    sit(folder, "single:sage", crew=crew)
+    return folder
+
+
+def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path) -> None:
+    (found,) = details(conducted, QuestionFilter("q1", "conductor-prompted"))
+    assert [one.name for one in found.conductor] == ["conductor: plan"]
+    assert [one.name for one in found.steps] == ["step 1: sage", "step 2: clerk"]
+    assert [len(one.rows) for one in found.steps] == [1, 1]
+    assert found.row.verdict == "right"
+    assert found.row.usd_list == Decimal("0.0000196")
+    text = query_text(conducted, QuestionFilter("numbers/q1", "conductor-prompted"))
+    for said in ("✓ right", "answer 1; target 1", "list price $0.0000196", "step 2: clerk"):
+        assert said in text
+    assert "reply: one [31m two\n" in text
+
+
+def test_a_reply_that_is_cut_ends_in_a_mark(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "x" * 101))
+    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, QuestionFilter("q1"))
+    sit(tmp_path / "short", "single:sage", crew=Crew(sage=lambda heard: "y" * 100))
+    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", QuestionFilter("q1"))
+
+
+def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
+    text = query_text(conducted, QuestionFilter("q2"))
+    assert text.count("numbers/q2, epoch 1: ") == 2
+    assert "? unscored" in text
+    assert "BoxDown" in text
+
+
+def test_an_unknown_question_names_near_ones(conducted: Path) -> None:
+    with pytest.raises(UserError, match=r"no question 'q9' here \(near: q"):
+        details(conducted, QuestionFilter("q9"))
+    with pytest.raises(UserError, match="Nobody was asked"):
+        details(conducted, QuestionFilter("q1", "oracle"))
+    with pytest.raises(UserError, match="Nobody was asked"):
+        details(conducted, QuestionFilter("q1", epoch=7))
+
+
+def test_a_failed_attempt_that_was_made_again_is_shown_apart(tmp_path: Path) -> None:
+    sit(tmp_path, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
+    sit(tmp_path, "pair", steps("sage", "clerk"))
+    (found,) = details(tmp_path, QuestionFilter("q2"))
+    assert (found.row.verdict, found.row.calls, found.row.discarded_calls) == ("right", 2, 2)
+    assert len(found.discarded) == 2
+    assert "not graded (in no figure above)" in query_text(tmp_path, QuestionFilter("q2"))
+
+
+class Private(Toy):
+    """A toy whose questions may not be published."""
+
+    name = "private"
+    publishable = False
+
+
+def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    toy_pool(logs)
+    toy_run(logs, Private(), limit=1, systems=("moa-lite",))
+    text = query_text(logs, QuestionFilter("eval-0"))
+    assert "Question eval-0 is what" not in text
+    assert "synthesize" not in text
+    assert "reply:" not in text
+    assert "answer withheld; target withheld" in text
+    assert "reply sha256" in text
+    assert "step 2: bob" in text
+
+
+def test_the_command_shows_a_question_in_full(
+    conducted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", str(conducted), "--query", "q1", "--epoch", "1"]) == 0
+    assert "numbers/q1, epoch 1: single:sage" in capsys.readouterr().out
+    assert main(["audit", str(conducted), "--query", "q1", "--strict"]) == 2
+    assert main(["audit", str(conducted), "--epoch", "1"]) == 2
+    assert main(["audit", str(conducted), "--query", "nope"]) == 2
+    assert "There is no question 'nope'" in capsys.readouterr().err
+
+
+def test_an_exam_of_another_name_with_the_same_ids_is_told_apart(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", exam=Exam(name="one", size=1))
+    sit(tmp_path, "single:sage", exam=Exam(name="two", size=1))
+    assert [one.row.suite for one in details(tmp_path, QuestionFilter("q1"))] == ["one", "two"]
+    assert [one.row.suite for one in details(tmp_path, QuestionFilter("two/q1"))] == ["two"]
+
+
+def test_the_reports_figures_are_the_means_of_the_queries(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    sit(logs, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
+    sit(logs, "pair", steps("sage", "clerk"))
+    (files,) = system_runs_below(logs)
+    gathered = gather(files, answers=True)
+    found = query_rows(merged(gathered).rows, answers_of(gathered))
+    shown = row_of(report_rows(tmp_path), "pair")
+    assert len(found) == 4
+    dollars = [one.usd_list for one in found if one.usd_list is not None]
+    assert shown.usd_per_query == sum(dollars) / len(found)
+    assert shown.worker_tokens_out == sum(one.worker_out or 0 for one in found) / len(found)

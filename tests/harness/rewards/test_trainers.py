@@ -1,0 +1,193 @@
+"""The adapters as the real libraries call them, each in an environment of its own.
+
+PODIUM_TRAINERS=1 runs these (`make trainers`): they download 1.7 GB. The rewards come from a
+service in this process, as where a trainer's pins are not ours; podium is a folder on the path.
+The tests of TRINITY's hidden state, which skip where there is no torch, run here too.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.records import Grade, Question
+from harness.rewards.outcome import Status
+from harness.rewards.reward import Reward, RewardSettings
+from tests import ROOT
+from tests.harness.rewards.small_suites import Graded, exams, same, served
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("PODIUM_TRAINERS"),
+    reason="downloads 1.7 GB of trainers; make trainers, or PODIUM_TRAINERS=1, runs it",
+)
+
+SCRIPTS = Path(__file__).parent / "trainers"
+
+BORROWING = """\
+import sys
+sys.path.append(sys.argv.pop(1))
+import pytest
+sys.exit(pytest.main())
+"""
+"""Runs tests with an environment's own packages first and those of a folder for what it lacks."""
+
+WANTED = [1.0, 0.0, None, 0.0]
+"""What the four replies of every script come to: right, wrong, not graded, no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trainers:
+    """An environment and the service that it asks."""
+
+    python: Path
+    url: str
+
+    def run(self, script: str, *words: str | Path) -> Any:
+        """Run a script and return the JSON of its last line."""
+        done = subprocess.run(
+            [self.python, SCRIPTS / script, self.url, *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def service() -> Generator[str]:
+    """A reward service whose grader fails on one reply."""
+
+    def judge(question: Question, reply: str) -> Grade:
+        if reply == "broken":
+            raise OSError("the disk is full")
+        return same(question, reply)
+
+    asked = exams(Graded(judge))
+    reward = Reward(asked, settings=RewardSettings(max_masked=1.0))
+    with served(reward, asked) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def torched(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
+    """TRL and, without what it trains with, verl; torch in its build for CPUs."""
+    python = made(tmp_path_factory.mktemp("torched"), "torch==2.13.0+cpu")
+    installed(python, "trl==1.16.0", "peft", "tensorboard")
+    installed(python, "--no-deps", "verl==0.9.1")
+    needed = "ray omegaconf hydra-core codetiming tensordict pyvers cloudpickle aiohttp orjson"
+    installed(python, *needed.split())
+    return Trainers(python, service)
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
+    """The verifiers package and, without what it trains with, OpenRLHF."""
+    python = made(tmp_path_factory.mktemp("light"), "verifiers==0.4.0")
+    installed(python, "--no-deps", "openrlhf==0.11.2")
+    return Trainers(python, service)
+
+
+def made(folder: Path, *words: str) -> Path:
+    """Make an environment; skip where the package index does not have these."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    done = _pip(python, *words)
+    if done.returncode:
+        pytest.skip(f"pip cannot install {' '.join(words)}: {done.stderr.splitlines()[-1]}")
+    return python
+
+
+def installed(python: Path, *words: str) -> None:
+    done = _pip(python, *words)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def _pip(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [python, "-m", "pip", "install", "--quiet", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_trl_makes_the_same_of_texts_and_of_chats_and_leaves_out_what_has_no_value(
+    torched: Trainers, tmp_path: Path
+) -> None:
+    said = torched.run("trl_step.py", tmp_path)
+    assert said["plain"] == WANTED
+    assert said["chat"] == WANTED
+    logged: dict[str, float] = said["logged"]
+    for key in (*(status.value for status in Status), "masked", "usd"):
+        assert f"podium/{key}" in logged
+    assert logged["podium/scorer_error"] == pytest.approx(1 / 6)
+    assert logged["step"] == 1
+
+
+def test_verl_loads_the_file_and_fails_or_counts_0_as_it_was_told(torched: Trainers) -> None:
+    raised = torched.run("verl_manager.py", "raise")
+    assert raised[2] == "NoValue"
+    zeros = torched.run("verl_manager.py", "zero")
+    assert [one["reward_score"] for one in zeros] == [1.0, 0.0, 0.0, 0.0]
+    assert [one["reward_extra_info"]["unscored"] for one in zeros] == [0.0, 0.0, 1.0, 0.0]
+    keys = [list(one["reward_extra_info"]) for one in zeros]
+    assert keys == [["score", "acc", "unscored", "status", "usd"]] * 4
+
+
+def test_verifiers_records_an_error_on_the_trace_of_what_has_no_value(light: Trainers) -> None:
+    traces = light.run("verifiers_task.py")
+    assert [trace["reward"] for trace in traces] == WANTED
+    assert [trace["ok"] for trace in traces] == [True, True, False, True]
+    assert traces[2]["errors"] == ["TaskError"]
+
+
+def test_openrlhf_finds_the_reply_in_its_query_and_is_told_as_it_asked(light: Trainers) -> None:
+    raised = light.run("openrlhf_agent.py", "raise")
+    assert [one["reward"] for one in raised] == WANTED
+    zeros = light.run("openrlhf_agent.py", "zero")
+    assert [one["reward"] for one in zeros] == [1.0, 0.0, 0.0, 0.0]
+    assert [one["extra_logs"] for one in zeros] == [{"unscored": x} for x in (0.0, 0.0, 1.0, 0.0)]
+
+
+def test_trinity_reads_the_hidden_state_of_a_model_where_there_is_torch(torched: Trainers) -> None:
+    ours = sysconfig.get_path("purelib")
+    words = ["-q", "-p", "no:cacheprovider", "tests/baselines/test_hidden_state.py"]
+    done = subprocess.run(
+        [torched.python, "-c", BORROWING, ours, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "skipped" not in done.stdout
+
+
+def test_conductors_are_trained_where_there_is_torch(torched: Trainers, tmp_path: Path) -> None:
+    ours = sysconfig.get_path("purelib")
+    later = f"import sys\nsys.path += {[ours, str(ROOT)]!r}\n"
+    (tmp_path / "sitecustomize.py").write_text(later)
+    done = subprocess.run(
+        [
+            torched.python,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/conductor/training",
+        ],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "skipped" not in done.stdout

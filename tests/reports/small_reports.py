@@ -1,0 +1,33 @@
+"""Reports of real logs, for the tests of tables and of files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.ledger.system_runs import load_runs
+from reports.derived import compare
+from reports.report import Report, write_report
+from reports.row import TableRow
+from tests.harness.runs import Exam, number, wrong
+from tests.providers.scripted import ReplyFunction
+
+EXAM = Exam(size=6)
+
+
+def right_up_to(last: int) -> ReplyFunction:
+    """Return a worker that knows the first few answers."""
+    return lambda heard: number(heard) if int(number(heard)) <= last else wrong(heard)
+
+
+def report(tmp_path: Path, *dirs: Path) -> Report:
+    return write_report(dirs or [tmp_path / "logs"], tmp_path / "report")
+
+
+def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
+    """Return the rows without writing files: drawing the plot takes a while."""
+    system_runs, _ = load_runs([tmp_path / "logs"])
+    return compare(system_runs).rows
+
+
+def row_of(rows: Sequence[TableRow], system: str) -> TableRow:
+    (row,) = [row for row in rows if row.system == system]
+    return row

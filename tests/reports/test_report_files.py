@@ -1,0 +1,98 @@
+"""The files of a report: the terminal table, what is never overwritten, the plot."""
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from inspect_ai import Task, eval_set
+from inspect_ai.dataset import Sample
+from inspect_ai.model import get_model
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from harness.errors import UserError
+from harness.ledger.system_runs import load_runs
+from reports.derived import compare
+from reports.plot import figure_of
+from reports.report import Report
+from tests.harness.runs import BOOK, Exam, number, sit, steps
+from tests.providers.scripted import script
+from tests.reports.small_reports import report
+
+
+def test_the_terminal_table_fits_120_columns(made: Report) -> None:
+    assert "best-single" in made.text
+    assert "oracle*" in made.text
+    assert "best-single*" not in made.text
+    tables = made.text.split("\n\n")[0].splitlines()
+    assert max(map(len, tables)) <= 120
+
+
+def test_foreign_files_are_never_overwritten(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage")
+    out = tmp_path / "report"
+    out.mkdir()
+    (out / "table.csv").write_text("my,own,table\n")
+    with pytest.raises(UserError, match=r"table\.csv was not written by podium"):
+        report(tmp_path)
+    assert (out / "table.csv").read_text() == "my,own,table\n"
+    assert [path.name for path in out.iterdir()] == ["table.csv"]
+
+
+def test_a_report_replaces_its_own_files(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage")
+    first = report(tmp_path)
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"))
+    second = report(tmp_path)
+    assert (len(first.rows), len(second.rows)) == (1, 2)
+    assert "single:clerk" in second.files[1].read_text()
+
+
+def test_a_foreign_log_is_passed_over_with_a_line(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage")
+    task = Task(dataset=[Sample(input="Say 1")], name="stranger")
+    model = get_model(script("stranger", number), memoize=False)
+    log_dir = str(tmp_path / "logs" / "other")
+    copy_context().run(
+        eval_set, [task], log_dir=log_dir, model=model, display="none", score_display=False
+    )
+    found = report(tmp_path)
+    (line,) = found.skipped
+    assert "passed over, `podium run` did not write it" in line
+    assert line in found.text
+    assert line in found.files[0].read_text()
+
+
+def test_the_plot_is_a_picture_of_ours(made: Report) -> None:
+    content = made.files[3].read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert b"podium" in content[:400]
+
+
+def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
+    sit(tmp_path / "more", "single:sage", exam=Exam(name="letters"), label="rehearsal")
+    unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
+    sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
+    sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
+    system_runs, _ = load_runs([logs, tmp_path / "more"])
+    figure = figure_of(compare(system_runs).rows)
+    boxes = texts_of(figure)
+    assert len(boxes) > 10
+    labels = " ".join(text for text, _ in boxes)
+    assert "not drawn (no grade or no price): oracle" in labels
+    assert "output tokens per query (no worker here has a price)" in labels
+    for (left, one), (right, two) in combinations(boxes, 2):
+        assert not Bbox.intersection(one, two), f"{left!r} and {right!r} overlap"
+
+
+def texts_of(figure: Figure) -> Sequence[tuple[str, Bbox]]:
+    """Return titles, axis labels and key entries with the room they take."""
+    figure.draw_without_rendering()
+    found: list[tuple[str, Bbox]] = []
+    for axes in figure.axes:
+        key = axes.get_legend()
+        labels = [axes.title, axes.xaxis.label, axes.yaxis.label, *(key.get_texts() if key else [])]
+        found += [(text.get_text(), text.get_window_extent()) for text in labels]
+    return found
