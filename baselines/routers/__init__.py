@@ -158,11 +158,6 @@ def rank_scores(preference: Floats, usd: Floats) -> Floats:
     return found
 
 
-def for_every_question(usd: Floats, score: Floats) -> Floats:
-    """Return each worker's dollars (workers,) for every question of `score`, as its shape is."""
-    return np.broadcast_to(usd, score.shape).copy()
-
-
 TERMS = 1024  # that TF-IDF keeps, the most frequent: a choice of ours, to keep fits short
 
 

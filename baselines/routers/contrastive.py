@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import Estimates, Examples, for_every_question, unit_rows
+from baselines.routers import Estimates, Examples, unit_rows
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
@@ -180,4 +180,4 @@ class ContrastiveRouter:
         """Return cosines as chances to be right, in the same order, and mean dollars."""
         near = calibrate(cosines(fitted, embeddings), fitted["calibration"])
         score = np.where(fitted["known"], near, np.nan)
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))

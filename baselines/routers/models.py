@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from baselines.routers import Estimates, Examples, Votes, for_every_question
+from baselines.routers import Estimates, Examples, Votes
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
@@ -178,14 +178,14 @@ class LogisticRouter:
         known = ~np.isnan(scores)
         for worker in np.flatnonzero(known.any(axis=0)):
             rows = known[:, worker]
-            head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c)
+            head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c, tol=1e-8)
             weights[:, worker], bias[worker] = head.coef_[0], head.intercept_[0]
         return {"weights": weights, "bias": bias, "usd": mean_known(examples.usd)}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(embeddings @ fitted["weights"] + fitted["bias"])
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
@@ -235,7 +235,7 @@ class MlpRouter:
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return the network's outputs, which may leave 0 to 1, and mean dollars."""
         score = _outputs(fitted, embeddings)
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 def _outputs(params: Arrays, inputs: Floats) -> Floats:
@@ -310,7 +310,7 @@ class FactorsRouter:
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(_logits(fitted, embeddings))
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 def _logits(params: Arrays, inputs: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""A hundred thousand hostile texts through every reader of plans: none raises, none is executed.
+"""Ten thousand hostile texts through every reader of plans: none raises, none is executed.
 
 `make fuzz` reads a million; the fuzzer is tests/conductor/fuzz_readers.py.
 """
@@ -14,15 +14,15 @@ from tests import ROOT
 from tests.conductor.fuzz_readers import FORMS, SEEDS, WORKERS, fuzz, read_by_all
 
 
-def test_a_hundred_thousand_mutated_plans_are_read_or_refused_with_a_reason() -> None:
-    tally = fuzz(100_000)
-    assert sum(tally.values()) == 100_000 * len(FORMS)
-    assert min(tally[kind] for kind in ("plan", "forgiven", "keep", "malformed")) > 1_000
+def test_ten_thousand_mutated_plans_are_read_or_refused_with_a_reason() -> None:
+    tally = fuzz(10_000)
+    assert sum(tally.values()) == 10_000 * len(FORMS)
+    assert min(tally[kind] for kind in ("plan", "forgiven", "keep", "malformed")) > 100
 
 
 def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_audits() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.conductor.watched_reading", "5000"],
+        [sys.executable, "-W", "error", "-m", "tests.conductor.watched_reading", "1000"],
         capture_output=True,
         text=True,
         env={"PYTHONPATH": str(ROOT)},
@@ -31,13 +31,13 @@ def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_aud
     assert (done.returncode, done.stdout) == (0, "a literal"), done.stderr or done.stdout
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
 def test_any_text_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
     read_by_all("".join(parts))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
 def test_a_lenient_reader_reads_what_is_strictly_right_as_the_strict_one_does(
     parts: list[str],
