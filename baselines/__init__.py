@@ -2,7 +2,7 @@
 
 Belongs here: systems whose plan a rule of a person's, a router, a search or a framework makes, each
 a `System` and an Inspect solver. Does not: plans written by a model (conductor/), suites (suites/).
-To add one, read `single.py`, name its card in `SYSTEMS` and its solver in `_registry.py`.
+To add one, read `single.py` and `voting.py`, and name its card in `SYSTEMS`.
 """
 
 from collections.abc import Mapping

@@ -1,50 +1,18 @@
-"""The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`."""
+"""The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`.
 
-from baselines.ab_mcts import ab_mcts as ab_mcts
-from baselines.by_tests import best_of_n_tests as best_of_n_tests
-from baselines.by_tests import escalation as escalation
-from baselines.by_tests import retry as retry
-from baselines.by_tests import warming as warming
-from baselines.cascade import cascade as cascade
-from baselines.cascade import cascade_automix as cascade_automix
-from baselines.cascade import cascade_frugal as cascade_frugal
-from baselines.cascade import try_cascade as try_cascade
-from baselines.controls import compute_matched as compute_matched
-from baselines.controls import random_worker as random_worker
-from baselines.controls import random_workflow as random_workflow
-from baselines.debate import debate as debate
-from baselines.frameworks import ag2 as ag2
-from baselines.frameworks import agent_framework as agent_framework
-from baselines.frameworks import autogen as autogen
-from baselines.frameworks import crewai as crewai
-from baselines.frameworks import langchain as langchain
-from baselines.frameworks import langgraph as langgraph
-from baselines.frameworks import openai_agents as openai_agents
-from baselines.llm_router import router_llm as router_llm
-from baselines.mas_router import mas_sample as mas_sample
-from baselines.mas_router import router_mas as router_mas
-from baselines.mixture import moa_3 as moa_3
-from baselines.mixture import moa_lite as moa_lite
-from baselines.mixture import moa_paper as moa_paper
-from baselines.mixture import self_moa as self_moa
-from baselines.oracle import oracle as oracle
-from baselines.reflection import long_context as long_context
-from baselines.reflection import self_reflection as self_reflection
-from baselines.roles import planner_executor_verifier as planner_executor_verifier
-from baselines.routers.systems import router_cluster as router_cluster
-from baselines.routers.systems import router_contrastive as router_contrastive
-from baselines.routers.systems import router_knn as router_knn
-from baselines.routers.systems import router_logistic as router_logistic
-from baselines.routers.systems import router_mf as router_mf
-from baselines.routers.systems import router_mlp as router_mlp
-from baselines.single import best_single as best_single
-from baselines.single import single as single
-from baselines.smoothie import smoothie_global as smoothie_global
-from baselines.smoothie import smoothie_local as smoothie_local
-from baselines.template_router import template_router as template_router
-from baselines.template_router import try_templates as try_templates
-from baselines.trinity import random_trinity as random_trinity
-from baselines.trinity import trinity as trinity
-from baselines.trinity import try_trinity as try_trinity
-from baselines.voting import best_of_n as best_of_n
-from baselines.voting import self_consistency as self_consistency
+Each is registered where it is written, as `baselines` imports every module.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import baselines
+
+
+def __getattr__(name: str) -> Any:
+    """Return a solver by its name, from whichever module of `baselines` has it."""
+    modules = (one for one in vars(baselines).values() if isinstance(one, ModuleType))
+    found = next((vars(one)[name] for one in modules if callable(vars(one).get(name))), None)
+    if found is None:
+        raise AttributeError(f"baselines has no solver {name!r}")
+    return found

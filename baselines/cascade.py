@@ -342,16 +342,6 @@ FRUGAL = SystemCard(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """Who is asked in turn, and from which confidence on an answer stands."""
-
-    workers: tuple[str, ...]
-    thresholds: tuple[float, ...]  # one less than workers: the last answer stands
-    weights: Mapping[str, Floats]
-    """Of the logistic scorer, by worker; empty when it has learnt nothing."""
-
-
 def cascade_system(
     scoring: Scoring,
     learned: Artifact | None = None,
@@ -372,18 +362,18 @@ def cascade_system(
             refuse_unfit(learned, pool, question)
             arrays, names = learned.arrays, learned.about.workers
             order = tuple(names[int(at)] for at in arrays[ORDER])
+            thresholds = tuple(float(one) for one in arrays[THRESHOLDS])
             weights = dict(zip(names, arrays[WEIGHTS], strict=False))
-            stages = Stages(order, tuple(float(one) for one in arrays[THRESHOLDS]), weights)
         else:
-            named = tuple(known(pool, one) for one in workers)
-            stages = Stages(named, (threshold,) * (len(named) - 1), {})
+            order = tuple(known(pool, one) for one in workers)
+            thresholds, weights = (threshold,) * (len(order) - 1), dict[str, Floats]()
         session, sure = Session(question, pool), list[float]()
-        for worker, needed in zip(stages.workers, stages.thresholds, strict=False):
-            found = await score_answer(session, worker, scoring, stages.weights.get(worker))
+        for worker, needed in zip(order, thresholds, strict=False):
+            found = await score_answer(session, worker, scoring, weights.get(worker))
             sure.append(round(found.confidence, 6))
             if found.confidence >= needed:
                 return session.answer(found.text, {"stage": worker, "confidences": sure})
-        final = stages.workers[-1]  # as it is scored elsewhere, without a score
+        final = order[-1]  # as it is scored elsewhere, without a score
         replies = await session.ask_all([Step(final)] * scoring.last_calls)
         text = vote(question.kind, [reply.text for reply in replies])
         return session.answer(text, {"stage": final, "confidences": sure})

@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
@@ -84,11 +84,9 @@ def import_extra(module: str, extra: str) -> Any:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which linear algebra runs on one thread, so that sums are the same."""
-    try:
-        control: Any = import_module("threadpoolctl")
-    except ImportError:
-        return nullcontext()
-    return control.threadpool_limits(limits=1)
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
+    return threadpool_limits(limits=1)
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +21,21 @@ from baselines.routers import (
     Router,
     best_workers,
     choose_workers,
+    load_embedder,
     training_examples,
 )
-from harness.errors import UserError
-from harness.learning.matrix import Floats, Matrix, MatrixQuestion
+from baselines.routers.systems import ROUTERS
+from harness.errors import UserError, no_such
+from harness.learning.matrix import (
+    MEASURED,
+    Floats,
+    FrontierPoint,
+    Matrix,
+    MatrixQuestion,
+    RouteComparison,
+    RoutedSystem,
+    RouteKind,
+)
 from harness.rewards.splits import question_digest
 from harness.text import pluralise
 
@@ -180,27 +190,6 @@ def _share(text: str, how: str) -> float:
     return share
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenFigures:
-    """One system on some questions, (questions,) each; NaN is unknown."""
-
-    scores: Floats
-    usd: Floats
-    tokens_out: Floats
-
-
-def chosen_figures(matrix: Matrix, chosen: Choices) -> ChosenFigures:
-    """Return the entries of the chosen workers."""
-    rows, parts = np.arange(len(chosen)), (matrix.scores, matrix.usd, matrix.tokens_out)
-    return ChosenFigures(*(part[rows, chosen] for part in parts))
-
-
-def random_figures(matrix: Matrix) -> ChosenFigures:
-    """Return what asking a random worker comes to, exactly: each row's mean, no draw."""
-    parts = (matrix.scores, matrix.usd, matrix.tokens_out)
-    return ChosenFigures(*(part.mean(axis=1) for part in parts))
-
-
 def best_single_worker(train: Matrix) -> int:
     """Return the worker with the highest accuracy; a tie goes to the first."""
     return int(np.argmax(train.mean_scores()))
@@ -227,38 +216,6 @@ SEVERAL = (
 )
 STEPS = 25
 """Willingnesses in a sweep, from a tenth of the cheapest query to a thousand times the dearest."""
-RowKind = Literal["router", "anchor", "single"]
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatedSystem:
-    """One system on all judged questions, in the order of `RouterEvaluation.questions`."""
-
-    system: str
-    kind: RowKind
-    figures: ChosenFigures
-    chosen: Choices | None  # None for a mixture of workers
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SweepPoint:
-    """What a router comes to at one willingness, in US dollars per right answer; None: no limit."""
-
-    willingness: float | None
-    score: float
-    usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class RouterEvaluation:
-    """All systems on one split."""
-
-    questions: tuple[str, ...]
-    rows: tuple[EvaluatedSystem, ...]
-    frontiers: Mapping[str, tuple[SweepPoint, ...]]  # by router; empty where dollars are unknown
-    refits: int  # how often something was fitted: routers times folds
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +227,29 @@ class RouterField:
     seed: int = 0
 
 
-def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouterEvaluation:
+def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: int) -> RouterField:
+    """Return the routers of these names, by default all; none where a question has no text.
+
+    UserError for a name that is no router's, and for named ones where there is nothing to read.
+    """
+    if unknown := [name for name in names if name not in ROUTERS]:
+        raise no_such("router", unknown[0], ROUTERS, "there are: ")
+    if not _has_texts(matrix):
+        if names:
+            raise UserError(
+                f"{matrix.name}: some questions have no text, and routers read nothing else; "
+                "leave --router out to see the anchors."
+            )
+        return RouterField((), None, seed)
+    routers = [ROUTERS[name]() for name in dict.fromkeys(names or ROUTERS)]
+    return RouterField(routers, load_embedder(embedder), seed)
+
+
+def _has_texts(matrix: Matrix) -> bool:
+    return all(asked.text.strip() for asked in matrix.questions)
+
+
+def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
     """Judge routers and anchors on a matrix without gaps; UserError where one cannot be fitted."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
@@ -297,16 +276,28 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> Router
     chosen = {key: whole[judged] for key, whole in asks.items()}
     at = {system: one for (system, willingness), one in chosen.items() if willingness is None}
     names = [router.name for router in field.routers]
-    return RouterEvaluation(
+    return RouteComparison(
+        name=matrix.name,
+        source=matrix.source,
+        label=matrix.label,
+        split=split.name,
+        workers=len(matrix.workers),
         questions=tuple(asked.id for asked in evaluated.questions),
-        rows=tuple(_rows(evaluated, at, names)),
+        draws=matrix.draws,
+        seed=field.seed,
+        embedder=field.embedder.name if field.embedder else "",
+        refits=len(names) * len(split.folds),
+        reference=BEST_SINGLE,
+        hindsight=HINDSIGHT,
+        oracle=ORACLE,
+        systems=tuple(_rows(evaluated, at, names)),
         frontiers={
             name: _frontier(evaluated, {step: chosen[name, step] for step in (*ladder, None)})
             for name in names
             if ladder
         },
-        refits=len(names) * len(split.folds),
-        notes=_notes(matrix, evaluated, at),
+        notes=(*split.notes, *_notes(matrix, evaluated, at)),
+        clusters=tuple(f"{asked.group} {asked.date}".strip() for asked in evaluated.questions),
     )
 
 
@@ -335,17 +326,23 @@ def _estimates(
 
 def _rows(
     evaluated: Matrix, at: Mapping[str, Choices], routers: Sequence[str]
-) -> Iterator[EvaluatedSystem]:
-    def row(system: str, kind: RowKind, chosen: Choices, note: str = "") -> EvaluatedSystem:
-        return EvaluatedSystem(system, kind, chosen_figures(evaluated, chosen), chosen, note)
+) -> Iterator[RoutedSystem]:
+    measured: dict[str, Floats] = {name: getattr(evaluated, name) for name in MEASURED}
+    best = at[BEST_SINGLE]
 
-    taught: list[int] = at[BEST_SINGLE].tolist()
+    def row(system: str, kind: RouteKind, chosen: Choices, note: str = "") -> RoutedSystem:
+        cell, elsewhere = (np.arange(len(chosen)), chosen), float((chosen != best).mean())
+        figures = {name: values[cell] for name, values in measured.items()}
+        return RoutedSystem(system, kind, **figures, elsewhere=elsewhere, note=note)
+
+    taught: list[int] = best.tolist()
     names = ", ".join(evaluated.workers[worker] for worker in dict.fromkeys(taught))
-    yield row(BEST_SINGLE, "anchor", at[BEST_SINGLE], f"chosen on what teaches: {names}")
+    yield row(BEST_SINGLE, "anchor", best, f"chosen on what teaches: {names}")
     for name in routers:
         yield row(name, "router", at[name])
+    means = {name: values.mean(axis=1) for name, values in measured.items()}
     note = "its expected value, no draw"
-    yield EvaluatedSystem("random-worker", "anchor", random_figures(evaluated), None, note)
+    yield RoutedSystem("random-worker", "anchor", **means, elsewhere=None, note=note)
     for name in ("cheapest-single", "priciest-single"):
         if name in at:
             yield row(name, "anchor", at[name])
@@ -356,12 +353,15 @@ def _rows(
         yield row(f"single:{name}", "single", np.full(len(evaluated.questions), worker))
 
 
-def _frontier(evaluated: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[SweepPoint, ...]:
+def _frontier(
+    evaluated: Matrix, sweep: Mapping[float | None, Choices]
+) -> tuple[FrontierPoint, ...]:
     """Return the points of a router, by rising willingness; equal neighbours are one point."""
-    points: list[SweepPoint] = []
+    points: list[FrontierPoint] = []
     for willingness, chosen in sweep.items():
-        figures = chosen_figures(evaluated, chosen)
-        point = SweepPoint(willingness, float(figures.scores.mean()), float(figures.usd.mean()))
+        cell = np.arange(len(chosen)), chosen
+        score, usd = float(evaluated.scores[cell].mean()), float(evaluated.usd[cell].mean())
+        point = FrontierPoint(willingness, score, usd)
         if points and (points[-1].score, points[-1].usd) == (point.score, point.usd):
             points.pop()
         points.append(point)
@@ -372,4 +372,6 @@ def _notes(matrix: Matrix, evaluated: Matrix, at: Mapping[str, Choices]) -> tupl
     nobody = int((evaluated.scores.max(axis=1) <= 0).sum())
     several = (SEVERAL,) if np.ptp(at[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(evaluated.questions)} questions)."
-    return (*several, *matrix.notes, rule)
+    left = f"Left out: {', '.join(ROUTERS)}; they read questions, and here some have no text."
+    unread = () if _has_texts(matrix) else (left,)
+    return (*several, *matrix.notes, *unread, rule)

@@ -292,8 +292,6 @@ TEMPLATE_ROUTER = SystemCard(
     expected=lambda n, args: (1, 5),
     prompts=(GATHER, USE, FINISH),
     needs=frozenset({"train"}),
-    extra="routers",
-    modules=("sklearn",),
     explorer=TemplateExplorer,
     deviations=(
         "its budget of worker calls is that of every system that learns, and all of it are its own "

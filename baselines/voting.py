@@ -47,18 +47,6 @@ def vote(kind: Kind, replies: Sequence[str]) -> str:
     return replies[answers.index(winner)]
 
 
-def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether the last line `VERDICT: ...` of a check approves of an answer.
-
-    A check without a verdict approves by giving the same answer again.
-    """
-    verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
-    if verdicts:
-        return str(verdicts[-1]).upper() == yes
-    found = normalised(kind, check)
-    return found is not None and found == normalised(kind, answer)
-
-
 def self_consistency_system(
     worker: str | None = None, k: int = SAMPLES, temperature: float | None = None
 ) -> System:
@@ -160,3 +148,15 @@ def best_of_n_system(
 
 
 best_of_n = registered(best_of_n_system)
+
+
+def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
+    """Return whether the last line `VERDICT: ...` of a check approves of an answer.
+
+    A check without a verdict approves by giving the same answer again.
+    """
+    verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
+    if verdicts:
+        return str(verdicts[-1]).upper() == yes
+    found = normalised(kind, check)
+    return found is not None and found == normalised(kind, answer)

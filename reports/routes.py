@@ -9,66 +9,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import median
 from textwrap import wrap
-from typing import Literal
 
 import numpy as np
 
 from harness.errors import UserError
+from harness.learning.matrix import RouteComparison, RoutedSystem, RouteKind
 from harness.text import aligned, pluralise
 from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
 from reports.render import UNKNOWN, Columns, interval, percent, points, shortened, usd_about
 from reports.stats import Floats, clustered_error, standard_error
-
-RouteKind = Literal["router", "anchor", "single"]
-
-
-@dataclass(frozen=True, slots=True)
-class RoutedSystem:
-    """One system on all judged questions; arrays are (questions,), NaN is unknown."""
-
-    system: str
-    kind: RouteKind
-    scores: Floats
-    usd: Floats
-    tokens_out: Floats
-    elsewhere: float | None
-    """Share of questions sent elsewhere than the reference does; None for a mix."""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierPoint:
-    """A router at one willingness to pay, in US dollars per right answer; None: scores alone."""
-
-    willingness: float | None
-    score: float
-    usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class RouteComparison:
-    """What was judged, and how."""
-
-    name: str
-    source: str
-    label: str
-    split: str
-    workers: int
-    questions: tuple[str, ...]
-    draws: int
-    seed: int
-    embedder: str
-    refits: int
-    reference: str
-    hindsight: str  # the best single worker on the judged questions: the reference that nobody has
-    oracle: str
-    systems: tuple[RoutedSystem, ...]
-    frontiers: Mapping[str, tuple[FrontierPoint, ...]]
-    notes: tuple[str, ...]
-    clusters: tuple[str, ...] = ()
-    """Of each question its comparison or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)

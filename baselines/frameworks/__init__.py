@@ -6,7 +6,7 @@ tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,15 +101,6 @@ CREWAI = replace(
     ),
 )
 
-_ANSWERS: Mapping[str, Callable[[str, Cast], Awaitable[str]]] = {
-    "langgraph": with_frameworks.answer_with_langgraph,
-    "langchain": with_frameworks.answer_with_langchain,
-    "openai-agents": with_frameworks.answer_with_openai_agents,
-    "autogen": with_frameworks.answer_with_autogen,
-    "ag2": with_frameworks.answer_with_ag2,
-    "agent-framework": with_frameworks.answer_with_agent_framework,
-}
-
 Named = tuple[str | None, str | None, str | None]
 """The workers named as planner, executor and verifier; None leaves a role to the pool."""
 
@@ -125,8 +116,10 @@ def framework_system(name: str, named: Named) -> System:
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 
+    answer_with = getattr(with_frameworks, f"answer_with_{name.replace('-', '_')}")
+
     async def answer(question: str, pool: Pool) -> str:
-        return await _ANSWERS[name](question, models(pool, named))
+        return await answer_with(question, models(pool, named))
 
     return bridge_framework(name, answer)
 

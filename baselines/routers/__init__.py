@@ -158,11 +158,6 @@ def rank_scores(preference: Floats, usd: Floats) -> Floats:
     return found
 
 
-def for_every_question(usd: Floats, score: Floats) -> Floats:
-    """Return each worker's dollars (workers,) for every question of `score`, as its shape is."""
-    return np.broadcast_to(usd, score.shape).copy()
-
-
 TERMS = 1024  # that TF-IDF keeps, the most frequent: a choice of ours, to keep fits short
 
 
@@ -201,8 +196,9 @@ class TfIdf:
 
 
 def _vectorizer(**settings: Any) -> Any:
-    sklearn = import_extra("sklearn.feature_extraction.text", "routers")
-    return sklearn.TfidfVectorizer(sublinear_tf=True, **settings)
+    from sklearn.feature_extraction import text  # pyright: ignore[reportMissingTypeStubs]
+
+    return text.TfidfVectorizer(sublinear_tf=True, **settings)
 
 
 @dataclass(frozen=True, slots=True)

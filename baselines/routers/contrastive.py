@@ -11,48 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import Estimates, Examples, for_every_question, unit_rows
+from baselines.routers import Estimates, Examples, unit_rows
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
     Rows,
-    cross_entropy,
+    calibrate,
     descend,
+    fit_calibration,
     hold_out,
     k_means,
-    minimise,
-    sigmoid,
 )
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
-
-
-def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999).
-
-    The slope is positive, so that the order stays: only a trade against dollars needs the chance.
-    """
-    penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
-    known = (~np.isnan(scores)).astype(np.float64)
-    targets = np.where(known > 0, scores, 0.0)
-    count = max(float(known.sum()), 1.0)
-
-    def slope(point: Floats) -> tuple[float, Floats]:
-        steep = np.exp(point[1])
-        logits = point[0] + steep * near
-        gaps = (sigmoid(logits) - targets) * known / count
-        by_point = np.array([gaps.sum(), (gaps * near).sum() * steep])
-        loss = cross_entropy(logits, targets, known) + 0.5 * penalty * float(point @ point)
-        return loss, by_point + penalty * point
-
-    return minimise(slope, np.zeros(2))
-
-
-def calibrate(near: Floats, point: Floats) -> Floats:
-    """Return chances to be right, in the order of the similarities."""
-    return sigmoid(point[0] + np.exp(point[1]) * near)
-
 
 RIGHT = 0.5  # a worker with more than this is no counter-example (the released code)
 
@@ -208,4 +180,4 @@ class ContrastiveRouter:
         """Return cosines as chances to be right, in the same order, and mean dollars."""
         near = calibrate(cosines(fitted, embeddings), fitted["calibration"])
         score = np.where(fitted["known"], near, np.nan)
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))

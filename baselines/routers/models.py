@@ -5,17 +5,17 @@ from typing import cast
 
 import numpy as np
 
-from baselines.routers import Estimates, Examples, Votes, for_every_question
+from baselines.routers import Estimates, Examples, Votes
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
     Rows,
     cross_entropy,
     descend,
+    fit_logistic,
     hold_out,
     k_means,
     known_scores,
-    minimise,
     sigmoid,
 )
 from harness.errors import UserError
@@ -170,31 +170,22 @@ class LogisticRouter:
         """Return weights and biases; the solution is unique, so that the seed does not matter."""
         if not self.c > 0:
             raise UserError(f"{self.name}: c is more than 0, not {self.c}.")
-        scores, known = known_scores(examples)
-        inputs = np.hstack([examples.embeddings, np.ones((len(scores), 1))])
-        penalty = np.ones((inputs.shape[1], 1))
-        penalty[-1] = 0.0  # the bias is free
-
-        def slope(flat: Floats) -> tuple[float, Floats]:
-            weights = flat.reshape(inputs.shape[1], -1)
-            logits = inputs @ weights
-            data = cross_entropy(logits, scores, known) * known.sum()
-            gradient = inputs.T @ ((sigmoid(logits) - scores) * known)
-            loss = self.c * data + 0.5 * (penalty * weights**2).sum()
-            return float(loss), (self.c * gradient + penalty * weights).ravel()
-
-        start = np.zeros(inputs.shape[1] * scores.shape[1])
-        weights = minimise(slope, start).reshape(inputs.shape[1], -1)
-        return {
-            "weights": weights[:-1],
-            "bias": np.where(known.any(axis=0), weights[-1], np.nan),
-            "usd": mean_known(examples.usd),
-        }
+        inputs, scores = examples.embeddings, examples.scores
+        weights, bias = (
+            np.zeros((inputs.shape[1], scores.shape[1])),
+            np.full(scores.shape[1], np.nan),
+        )
+        known = ~np.isnan(scores)
+        for worker in np.flatnonzero(known.any(axis=0)):
+            rows = known[:, worker]
+            head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c, tol=1e-8)
+            weights[:, worker], bias[worker] = head.coef_[0], head.intercept_[0]
+        return {"weights": weights, "bias": bias, "usd": mean_known(examples.usd)}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(embeddings @ fitted["weights"] + fitted["bias"])
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
@@ -244,7 +235,7 @@ class MlpRouter:
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return the network's outputs, which may leave 0 to 1, and mean dollars."""
         score = _outputs(fitted, embeddings)
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 def _outputs(params: Arrays, inputs: Floats) -> Floats:
@@ -319,7 +310,7 @@ class FactorsRouter:
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(_logits(fitted, embeddings))
-        return Estimates(score, for_every_question(fitted["usd"], score))
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
 def _logits(params: Arrays, inputs: Floats) -> Floats:

@@ -1,18 +1,18 @@
-"""Fitting: Adam on minibatches, scipy's L-BFGS-B, ridge logistic regression, k-means."""
+"""Fitting: Adam on minibatches, Platt's scaling; scikit-learn's logistic regression and k-means."""
 
-# scipy ships no types.
+# scipy and scikit-learn ship no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.common import import_extra, one_thread
+from baselines.common import one_thread
 from baselines.routers import Examples
 from harness.learning.matrix import Floats
 
@@ -117,40 +117,68 @@ def cross_entropy(logits: Floats, scores: Floats, known: Floats) -> float:
     return float((losses * known).sum() / max(known.sum(), 1.0))
 
 
-def minimise(slope: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
-    """Return where a function is lowest; `slope` returns its value and its gradient there."""
+def fit_calibration(near: Floats, scores: Floats) -> Floats:
+    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999).
+
+    The slope is positive, so that the order stays: only a trade against dollars needs the chance.
+    """
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
-    limits = {"maxiter": 200}
+    penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
+    known = (~np.isnan(scores)).astype(np.float64)
+    targets = np.where(known > 0, scores, 0.0)
+    count = max(float(known.sum()), 1.0)
+
+    def slope(point: Floats) -> tuple[float, Floats]:
+        steep = np.exp(point[1])
+        logits = point[0] + steep * near
+        gaps = (sigmoid(logits) - targets) * known / count
+        by_point = np.array([gaps.sum(), (gaps * near).sum() * steep])
+        loss = cross_entropy(logits, targets, known) + 0.5 * penalty * float(point @ point)
+        return loss, by_point + penalty * point
+
     with one_thread():
-        found = minimize(slope, start, jac=True, method="L-BFGS-B", options=limits)
+        found = minimize(slope, np.zeros(2), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     return np.asarray(found.x, dtype=np.float64)
+
+
+def calibrate(near: Floats, point: Floats) -> Floats:
+    """Return chances to be right, in the order of the similarities."""
+    return sigmoid(point[0] + np.exp(point[1]) * near)
 
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
     """Return the centres (clusters, features), and the cluster of each row."""
-    means: Any = import_extra("sklearn.cluster", "routers").KMeans(
-        n_clusters=clusters, n_init=starts, random_state=seed
-    )
+    from sklearn.cluster import KMeans  # takes most of a second, which few commands need
+
+    means = KMeans(n_clusters=clusters, n_init=cast(Any, starts), random_state=seed)
     with one_thread(), catch_warnings():
         simplefilter("ignore")  # fewer different rows than clusters: some are empty
         labels = means.fit_predict(rows)
     return np.asarray(means.cluster_centers_, dtype=np.float64), np.asarray(labels, dtype=np.intp)
 
 
+def fit_logistic(rows: Floats, values: Floats, **settings: Any) -> Any:
+    """Return scikit-learn's regression on values between 0 and 1: the share of a row that is right.
+
+    `rows` are (n, features), at least one, and `values` (n,).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    labels, shares = np.repeat([1, 0], len(rows)), np.concatenate([values, 1 - values])
+    with one_thread():
+        model = LogisticRegression(max_iter=1000, **settings)
+        return model.fit(np.vstack([rows, rows]), labels, sample_weight=shares)
+
+
 def ridge_logistic(rows: Floats, values: Floats, pull: Floats) -> Floats:
     """Return the weights (features,) for rows (n, features) and values (n,) between 0 and 1.
 
-    By Newton's method, for the few rows that a train budget buys. `pull` (features,) is the ridge
-    on each weight, above 0, so that equal values cannot make it diverge.
+    For the few rows that a train budget buys. `pull` (features,) is the ridge on each weight, above
+    0, so that equal values cannot make it diverge.
     """
-    weights = np.zeros(rows.shape[1])
-    for _ in range(25):  # at the most; the ridge makes it converge in fewer
-        chance = sigmoid(rows @ weights)
-        slope = rows.T @ (values - chance) - pull * weights
-        bend = (rows * (chance * (1.0 - chance))[:, None]).T @ rows + np.diag(pull)
-        step = np.linalg.solve(bend, slope)
-        weights = weights + step
-        if float(np.abs(step).max()) < 1e-8:
-            break
-    return weights
+    if not len(rows):
+        return np.zeros(rows.shape[1])
+    scale = np.sqrt(pull)
+    how = {"fit_intercept": False, "solver": "newton-cholesky", "tol": 1e-10}
+    return np.asarray(fit_logistic(rows / scale, values, **how).coef_[0] / scale, dtype=np.float64)

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,14 @@ from baselines.routers import (
     load_embedder,
     training_examples,
 )
+from baselines.routers.contrastive import ContrastiveRouter
+from baselines.routers.models import (
+    ClusterRouter,
+    FactorsRouter,
+    KnnRouter,
+    LogisticRouter,
+    MlpRouter,
+)
 from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
 from harness.learning.fit import Artifact, ArtifactSource, read_artifact
@@ -29,23 +36,13 @@ from harness.rewards.splits import question_digest
 from harness.system import System, SystemCard, planned
 from harness.workflow import Workflow
 
-
-def _maker(home: str, kind: str) -> Callable[..., Router]:
-    """Return what makes a router; its module is imported by who trains or asks one."""
-
-    def made(**settings: Any) -> Router:
-        return getattr(import_module(f"baselines.routers.{home}"), kind)(**settings)
-
-    return made
-
-
 ROUTERS: Mapping[str, Callable[..., Router]] = {
-    "router-knn": _maker("models", "KnnRouter"),
-    "router-cluster": _maker("models", "ClusterRouter"),
-    "router-logistic": _maker("models", "LogisticRouter"),
-    "router-mlp": _maker("models", "MlpRouter"),
-    "router-mf": _maker("models", "FactorsRouter"),
-    "router-contrastive": _maker("contrastive", "ContrastiveRouter"),
+    "router-knn": KnnRouter,
+    "router-cluster": ClusterRouter,
+    "router-logistic": LogisticRouter,
+    "router-mlp": MlpRouter,
+    "router-mf": FactorsRouter,
+    "router-contrastive": ContrastiveRouter,
 }
 """By name as in tables; called without arguments for the defaults."""
 
@@ -151,8 +148,6 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
         calls="1",
         expected=ONE_CALL,
         needs=frozenset({"train"}),
-        extra="routers",
-        modules=("sklearn",),
         learn=lambda matrix, seed: train_router(ROUTERS[name](), matrix, seed),
         group="routers",
         recorded=True,

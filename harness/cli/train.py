@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from harness.cli.catalogue import controls, whole_catalogue
-from harness.errors import UserError, no_such
+from harness.errors import UserError
 from harness.files import refuse_unwritable
 from harness.text import columns, pluralise, records, say, say_listing
 
@@ -149,7 +149,7 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
     from conductor.checkpoint import read_study
     from conductor.embedded import greedy_speaker
     from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
-    from reports.routes import RoutedSystem
+    from harness.learning.matrix import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, judged, folder)
@@ -324,7 +324,12 @@ def route_command(args: argparse.Namespace) -> int:
         heads = ("source", "not in the package", "holds")
         say_listing(args, records(heads, names), columns(heads, names))
         return 0
-    from baselines.route_eval import best_single_worker, evaluate_routers, split_matrix
+    from baselines.route_eval import (
+        best_single_worker,
+        choose_routers,
+        evaluate_routers,
+        split_matrix,
+    )
     from reports.render import refuse_foreign
     from reports.routes import MARKS, route_text, write_route
 
@@ -334,11 +339,11 @@ def route_command(args: argparse.Namespace) -> int:
     sides = {asked.split for asked in matrix.questions}
     how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
     split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
-    field = _field(args, matrix)
+    field = choose_routers(matrix, args.router or (), args.embedder, args.seed)
     _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
         raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
-    routing = _routing(matrix, split, field, evaluate_routers(matrix, split, field))
+    routing = evaluate_routers(matrix, split, field)
     if args.conductor:
         fold = next(iter(split.folds))
         best = best_single_worker(matrix.rows(fold.train))
@@ -372,66 +377,6 @@ def whole_matrix(source: str, data: Path | None) -> Any:
         return whole
     note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
     return replace(whole, notes=(*whole.notes, note))
-
-
-def _field(args: argparse.Namespace, matrix: Any) -> Any:
-    """Return the routers that are asked for; none where there is no text to read."""
-    from baselines.route_eval import RouterField
-    from baselines.routers import load_embedder
-    from baselines.routers.systems import ROUTERS
-
-    for name in args.router or ():
-        if name not in ROUTERS:
-            raise no_such("router", name, ROUTERS, "there are: ")
-    if not all(asked.text.strip() for asked in matrix.questions):
-        if args.router:
-            raise UserError(
-                f"{matrix.name}: some questions have no text, and routers read nothing else; "
-                "leave --router out to see the anchors."
-            )
-        return RouterField((), None, args.seed)
-    names = dict.fromkeys(args.router or ROUTERS)
-    return RouterField([ROUTERS[name]() for name in names], load_embedder(args.embedder), args.seed)
-
-
-def _routing(matrix: Any, split: Any, field: Any, judged: Any) -> Any:
-    from baselines.route_eval import BEST_SINGLE, HINDSIGHT, ORACLE
-    from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
-
-    groups = {one.id: f"{one.group} {one.date}".strip() for one in matrix.questions}
-    best = next(row.chosen for row in judged.rows if row.system == BEST_SINGLE)
-    systems = tuple(
-        RoutedSystem(
-            system=row.system,
-            kind=row.kind,
-            **asdict(row.figures),
-            elsewhere=None if row.chosen is None else float((row.chosen != best).mean()),
-            note=row.note,
-        )
-        for row in judged.rows
-    )
-    return RouteComparison(
-        name=matrix.name,
-        source=matrix.source,
-        label=matrix.label,
-        split=split.name,
-        workers=len(matrix.workers),
-        questions=judged.questions,
-        draws=matrix.draws,
-        seed=field.seed,
-        embedder=field.embedder.name if field.embedder else "",
-        refits=judged.refits,
-        reference=BEST_SINGLE,
-        hindsight=HINDSIGHT,
-        oracle=ORACLE,
-        systems=systems,
-        frontiers={
-            name: tuple(FrontierPoint(**asdict(one)) for one in points)
-            for name, points in judged.frontiers.items()
-        },
-        notes=(*split.notes, *judged.notes),
-        clusters=tuple(groups[name] for name in judged.questions),
-    )
 
 
 def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:

@@ -3,7 +3,7 @@
 Money here is a feature to learn from, so it is a float; what is billed is Decimal, in the ledger.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -106,6 +106,57 @@ def mean_known(values: Floats) -> Floats:
     sums = np.where(known, values, 0.0).sum(axis=0)
     nothing = np.full(int(values.shape[1]), np.nan)
     return np.divide(sums, counts, out=nothing, where=counts > 0)
+
+
+RouteKind = Literal["router", "anchor", "single"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSystem:
+    """One system on all judged questions; arrays are (questions,), NaN is unknown."""
+
+    system: str
+    kind: RouteKind
+    scores: Floats
+    usd: Floats
+    tokens_out: Floats
+    elsewhere: float | None
+    """Share of questions sent elsewhere than the reference does; None for a mix."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """A router at one willingness to pay, in US dollars per right answer; None: scores alone."""
+
+    willingness: float | None
+    score: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class RouteComparison:
+    """What was judged, and how."""
+
+    name: str
+    source: str
+    label: str
+    split: str
+    workers: int
+    questions: tuple[str, ...]
+    draws: int
+    seed: int
+    embedder: str
+    refits: int
+    reference: str
+    hindsight: str
+    """The best single worker on the judged questions: the reference that nobody has."""
+    oracle: str
+    systems: tuple[RoutedSystem, ...]
+    frontiers: Mapping[str, tuple[FrontierPoint, ...]]
+    notes: tuple[str, ...]
+    clusters: tuple[str, ...] = ()
+    """Of each question its comparison or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)

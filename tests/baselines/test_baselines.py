@@ -110,13 +110,13 @@ def test_self_consistency_draws_k_different_replies_and_counts_all_of_them() -> 
 
 def test_self_consistency_gains_over_its_single_worker() -> None:
     rig = scripted_pool(abacus=unsteady("4", "5", p=0.7))
-    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="integer") for n in range(60)]
+    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="integer") for n in range(30)]
     alone, voting = single_system("abacus"), self_consistency_system("abacus", k=5)
     right = Counter[str]()
     for question in questions:
         right["alone"] += ask(alone, rig.again(), question).text == "ANSWER: 4"
         right["voting"] += ask(voting, rig.again(), question).text == "ANSWER: 4"
-    assert 30 < right["alone"] < right["voting"]
+    assert 15 < right["alone"] < right["voting"]
 
 
 def test_self_consistency_refuses_an_empty_vote() -> None:
@@ -211,15 +211,16 @@ def test_a_random_system_repeats_itself_under_a_seed_and_varies_with_the_questio
     make: Callable[[int], System],
 ) -> None:
     rig = scripted_pool(abacus="1", sage="2", scribe="3")
-    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="text") for n in range(40)]
+    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="text") for n in range(15)]
 
     def plans(seed: int, epoch: int = 1) -> list[str | None]:
         return [ask(make(seed), rig.again(epoch), question).plan for question in questions]
 
-    assert plans(7) == plans(7)
-    assert len({*plans(7)}) >= 3
-    assert plans(7) != plans(8)
-    assert plans(7) != plans(7, epoch=2)
+    drawn = plans(7)
+    assert drawn == plans(7)
+    assert len({*drawn}) >= 3
+    assert drawn != plans(8)
+    assert drawn != plans(7, epoch=2)
 
 
 def test_random_workers_are_drawn_uniformly() -> None:

@@ -58,17 +58,18 @@ def numbered(heard: Heard) -> str:
 
 def test_the_papers_mixture_draws_its_aggregator_for_each_question_and_epoch() -> None:
     rig = scripted_pool(abacus="1", sage="2", scribe="3")
-    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="text") for n in range(60)]
+    questions = [Question(id=f"q{n}", text=f"Question {n}?", kind="text") for n in range(30)]
 
     def aggregators(seed: int, epoch: int = 1) -> list[str]:
         answers = [ask(moa_paper_system(seed), rig.again(epoch), one) for one in questions]
         assert {len(answer.replies) for answer in answers} == {4}
         return [answer.replies[-1].worker for answer in answers]
 
-    assert aggregators(7) == aggregators(7)
-    assert aggregators(7) != aggregators(8)
-    assert aggregators(7) != aggregators(7, epoch=2)
-    assert all(count >= 10 for count in Counter(aggregators(7)).values())
+    drawn = aggregators(7)
+    assert drawn == aggregators(7)
+    assert drawn != aggregators(8)
+    assert drawn != aggregators(7, epoch=2)
+    assert all(count >= 5 for count in Counter(drawn).values())
 
 
 def test_self_moa_shows_a_worker_its_own_samples() -> None:

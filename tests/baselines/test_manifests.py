@@ -151,14 +151,14 @@ def test_a_dry_run_knows_that_a_longer_reply_costs_more(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the logs of every system that needs no training, on two questions each."""
+    """Return the logs of every system that needs no training, on one question each."""
     home = tmp_path_factory.mktemp("manifests")
     request = RunRequest(
         suites=("practice-integer",),
         systems=("single:sage", "self-consistency@2", *ALONE),
         pool="rehearsal",
         log_dir=home / "run",
-        limit=2,
+        limit=1,
         selection_limit=1,
         display="none",
     )

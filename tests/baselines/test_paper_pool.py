@@ -48,8 +48,8 @@ SYSTEMS = (
     "best-single",
 )  # fmt: skip
 QUESTIONS = 2
-TRAIN_CALLS = 28
-"""Four train questions for each of the seven workers."""
+TRAIN_CALLS = 14
+"""Two train questions for each of the seven workers."""
 
 PLAN = (
     "First two try, then one decides.\nmodel_id = [0, 5, 2]\n"

@@ -10,25 +10,27 @@ import numpy as np
 import pytest
 
 from baselines.route_eval import (
-    EvaluatedSystem,
     Fold,
-    RouterEvaluation,
     RouterField,
     Split,
     best_single_worker,
+    choose_routers,
     evaluate_routers,
     oracle_choices,
-    random_figures,
     split_in_folds,
 )
 from baselines.routers import Embedder, Estimates, Examples, Router
 from harness.errors import UserError
 from harness.learning.fit import Arrays
-from harness.learning.matrix import Floats, Matrix, MatrixQuestion
-from reports.routes import (
+from harness.learning.matrix import (
+    Floats,
     FrontierPoint,
+    Matrix,
+    MatrixQuestion,
     RouteComparison,
     RoutedSystem,
+)
+from reports.routes import (
     detectable_effect,
     headline,
     route_rows,
@@ -75,14 +77,14 @@ class Remembering:
         return Estimates(scores, np.tile([0.01, 0.1], (len(embeddings), 1)))
 
 
-def judged_by(matrix: Matrix, k: int = 4) -> RouterEvaluation:
+def judged_by(matrix: Matrix, k: int = 4) -> RouteComparison:
     routers: list[Router] = [Remembering()]
     embedder: Embedder = LastDigit()
     return evaluate_routers(matrix, split_in_folds(matrix, k, 0), RouterField(routers, embedder, 0))
 
 
-def row(found: RouterEvaluation, name: str) -> EvaluatedSystem:
-    (one,) = [one for one in found.rows if one.system == name]
+def row(found: RouteComparison, name: str) -> RoutedSystem:
+    (one,) = [one for one in found.systems if one.system == name]
     return one
 
 
@@ -93,8 +95,8 @@ def test_a_router_is_never_judged_on_a_question_that_it_saw() -> None:
     found = judged_by(ONLY_SECOND)
     assert len(found.questions) == 8
     assert found.refits == 4
-    assert row(found, "router-remembering").figures.scores.tolist() == [0.0] * 8
-    assert row(found, "best-single").figures.scores.tolist() == [1.0] * 8
+    assert row(found, "router-remembering").scores.tolist() == [0.0] * 8
+    assert row(found, "best-single").scores.tolist() == [1.0] * 8
 
 
 def test_the_oracle_asks_the_cheapest_of_the_best_and_the_cheapest_where_nobody_scores() -> None:
@@ -106,21 +108,37 @@ def test_the_oracle_asks_the_cheapest_of_the_best_and_the_cheapest_where_nobody_
         matrix, Split("s", (Fold(np.array([0]), np.array([1, 2])),)), RouterField((), None)
     )
     assert "so on 1 of 2 questions" in found.notes[-1]
-    assert row(found, "oracle-router").figures.usd.tolist() == [0.2, 1.0]
+    assert row(found, "oracle-router").usd.tolist() == [0.2, 1.0]
 
 
 def test_unknown_prices_leave_the_oracles_scores_and_take_its_dollars() -> None:
     matrix = matrix_of([[0, 1], [1, 0]], [[0.1, np.nan], [0.1, 0.2]])
     assert oracle_choices(matrix).tolist() == [1, 0]
     found = evaluate_routers(matrix, split_in_folds(matrix, 2, 0), RouterField((), None))
-    assert np.isnan(row(found, "oracle-router").figures.usd).any()
-    assert not [one for one in found.rows if one.system == "cheapest-single"]
+    assert np.isnan(row(found, "oracle-router").usd).any()
+    assert not [one for one in found.systems if one.system == "cheapest-single"]
 
 
 def test_a_random_worker_is_its_expected_value() -> None:
-    figures = random_figures(matrix_of([[1, 0, 0], [1, 1, 0]], [[1, 2, 3], [3, 3, 3]]))
-    assert figures.scores.tolist() == [1 / 3, 2 / 3]
-    assert figures.usd.tolist() == [2, 3]
+    matrix = matrix_of([[1, 0, 0], [1, 1, 0]], [[1, 2, 3], [3, 3, 3]])
+    found = evaluate_routers(matrix, split_in_folds(matrix, 2, 0), RouterField((), None))
+    assert row(found, "random-worker").scores.tolist() == [1 / 3, 2 / 3]
+    assert row(found, "random-worker").usd.tolist() == [2, 3]
+
+
+def test_without_texts_the_anchors_are_judged_and_who_reads_is_named_as_left_out() -> None:
+    silent = replace(
+        ONLY_SECOND, questions=tuple(replace(one, text="") for one in ONLY_SECOND.questions)
+    )
+    field = choose_routers(silent, (), "tfidf", 0)
+    found = evaluate_routers(silent, split_in_folds(silent, 4, 0), field)
+    assert [one.system for one in found.systems if one.kind == "router"] == []
+    assert row(found, "best-single").scores.tolist() == [1.0] * 8
+    assert row(found, "oracle-router").scores.tolist() == [1.0] * 8
+    assert any(note.startswith("Left out: router-knn, ") for note in found.notes)
+    assert not any("Left out" in note for note in judged_by(ONLY_SECOND).notes)
+    with pytest.raises(UserError, match="some questions have no text"):
+        choose_routers(silent, ["router-knn"], "tfidf", 0)
 
 
 def test_the_best_single_worker_is_chosen_on_what_teaches_and_hindsight_is_flagged() -> None:
@@ -128,9 +146,9 @@ def test_the_best_single_worker_is_chosen_on_what_teaches_and_hindsight_is_flagg
     assert best_single_worker(matrix.rows([0, 1])) == 0
     fold = Fold(np.array([0, 1]), np.array([2, 3]))
     found = evaluate_routers(matrix, Split("s", (fold,)), RouterField((), None))
-    assert row(found, "best-single").figures.scores.tolist() == [0, 0]
+    assert row(found, "best-single").scores.tolist() == [0, 0]
     hindsight = row(found, "best-single (hindsight)")
-    assert hindsight.figures.scores.tolist() == [1, 1]
+    assert hindsight.scores.tolist() == [1, 1]
     assert "it is judged on" in hindsight.note
 
 

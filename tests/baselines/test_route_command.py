@@ -34,7 +34,6 @@ def test_without_a_source_and_without_data_the_leaderboard_of_the_package_is_jud
 def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("sklearn")
     learned, out = tmp_path / "knn.npz", tmp_path / "out"
     asked = ["route", "aime25", "--router", "router-knn", "--save", str(learned), "--out", str(out)]
     assert main(asked) == 0

@@ -172,7 +172,7 @@ def lesson(calls: int) -> tuple[TrainingBudget, dict[str, str]]:
 
 @pytest.mark.slow
 def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_path: Path) -> None:
-    task, targets = lesson(calls=2500)
+    task, targets = lesson(calls=1300)
     rig = scripted_pool(bad="ANSWER: 77", good="ANSWER: right")
     explorer = TrinityExplorer()
     done = explored(explorer, task, targets, rig.again)

@@ -170,7 +170,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES | st.text(st.characters(), max_size=5), max_size=25).map("".join))
 def test_any_text_is_a_workflow_that_can_run_or_malformed_with_a_reason(text: str) -> None:
     plan = parse_lists(text, WORKERS)

@@ -216,7 +216,7 @@ def test_every_plan_on_pools_of_2_to_12_workers_can_be_run(model: Model) -> None
     for number in (*range(2, 44, 4), *range(3, 44, 8)):
         _, cards = drawn_cards(number)
         sizes.add(len(cards))
-        asked, pool = questions(6, number), pool_of(cards, model)
+        asked, pool = questions(6 if number < 7 else 2, number), pool_of(cards, model)
         assert not anyio.run(ask, pool, asked, FORM, NOW).wrong
         if number < 7:
             before += anyio.run(ask, pool, asked, FORM, WHOLE_POOL).wrong.total()

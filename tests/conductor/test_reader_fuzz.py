@@ -1,4 +1,4 @@
-"""A hundred thousand hostile texts through every reader of plans: none raises, none is executed.
+"""Ten thousand hostile texts through every reader of plans: none raises, none is executed.
 
 `make fuzz` reads a million; the fuzzer is tests/conductor/fuzz_readers.py.
 """
@@ -25,7 +25,7 @@ def test_mutated_plans_are_read_or_refused_with_a_reason(texts: int) -> None:
 @pytest.mark.slow
 def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_audits() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.conductor.watched_reading", "5000"],
+        [sys.executable, "-W", "error", "-m", "tests.conductor.watched_reading", "1000"],
         capture_output=True,
         text=True,
         env={"PYTHONPATH": str(ROOT)},
@@ -34,13 +34,13 @@ def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_aud
     assert (done.returncode, done.stdout) == (0, "a literal"), done.stderr or done.stdout
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
 def test_any_text_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
     read_by_all("".join(parts))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
 def test_a_lenient_reader_reads_what_is_strictly_right_as_the_strict_one_does(
     parts: list[str],

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from harness.cli import main
+from harness.learning.matrix import RouteComparison, RoutedSystem
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.derived import compare
 from reports.published import averages, figures, published_text
-from reports.routes import RouteComparison, RoutedSystem, route_rows, route_text
+from reports.routes import route_rows, route_text
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
 from tests.providers.scripted import ReplyFunction
 from tests.reports.small_reports import EXAM, report, right_up_to
