@@ -248,7 +248,7 @@ def _train(trial: AblationRun, others: list[Path]) -> None:
     words += [part for one in trial.row.settings for part in ("--set", one)]
     if (trial.run / "manifest.json").exists():
         words.append("--resume")
-    code = _waited([sys.executable, "-m", "harness.cli", "train", *words])
+    code = _waited([sys.executable, "-m", "podium", "train", *words])
     if code or not training_finished(trial.training.config, trial.run):
         raise UserError(f"Training {trial.name} has not ended; the same command goes on with it.")
 
