@@ -10,13 +10,11 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, cast
 
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import BaseModel, TypeAdapter
 
 from harness.api_keys import without_keys
-from harness.errors import did_you_mean
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -154,40 +152,6 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
     """Print what a command lists: the facts where `--json` asks for them, else the text."""
     if args.json:
-        text = to_json(facts, indent=2, inf_nan_mode="null").decode()
+        text = TypeAdapter(Any).dump_json(facts, indent=2).decode()
     if args.json or text:
         say(text)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
-
-    near = ""  # what was meant, perhaps
-
-    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
-        self, args: Any = None, namespace: Any = None
-    ) -> Any:
-        """Read what was typed; what nobody knows is refused by the command that it was typed to."""
-        typed = sys.argv[1:] if args is None else [*args]
-        known = [one for action in self._actions for one in action.option_strings]
-        for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
-            if not any(option.startswith(word) for option in known):
-                self.near = self.near or did_you_mean(word, known)
-        found, strange = super().parse_known_args(typed, namespace)
-        if strange:
-            self.error(f"unrecognized arguments: {' '.join(strange)}")
-        return found, strange
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        choices = [*map(str, action.choices or ())]
-        if choices and value not in choices:
-            self.near = did_you_mean(str(value), choices)
-        super()._check_value(action, value)
-
-    def error(self, message: str) -> NoReturn:
-        """End with exit code 2 and one sentence, in place of the whole usage."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.{self.near}\n")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        if message:
-            say(message, file=file or sys.stderr, end="")

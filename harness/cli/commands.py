@@ -6,22 +6,38 @@ A module is imported only when one of its commands runs, so that help is fast an
 import argparse
 import os
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import date
 from decimal import Decimal
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from harness.cli.arguments import (
+    EPOCHS,
+    MOST,
+    SANDBOXES,
+    Arguments,
+    Parser,
+    Version,
+    counts,
+    day,
+    dollars,
+    finite,
+    launch,
+    percentage_points,
+    renamed,
+    seed,
+    share,
+    tokens,
+    up_to,
+)
 from harness.errors import PodiumError
-from harness.files import decimal_of
 from harness.records import SEED
-from harness.text import Parser, say
+from harness.text import say
 
 Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
-Reader = Callable[[str], Any]
+SHELLS = ("bash", "zsh", "fish")
 SLOW = {
     "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
     "demo": ("harness.run.demo", "suites._registry", "baselines._registry", "conductor._registry"),
@@ -81,157 +97,10 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class Version(argparse.Action):
-    """`--version`, which alone needs to know what is installed."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and end."""
-        say(f"podium {metadata.version('podium')}")
-        parser.exit()
-
-
 def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
     """Return a record with each field from the argument of its name, where there is one."""
     named = {one.name for one in fields(record)} & vars(args).keys()
     return record(**{name: getattr(args, name) for name in named} | more)
-
-
-class Arguments:
-    """Adds what a command takes, in a line or two each."""
-
-    def __init__(self, parser: Any) -> None:
-        """Take a parser, or a group of one."""
-        self.parser = parser
-
-    def __call__(self, name: str, text: str, read: Reader | None = None, **more: Any) -> None:
-        """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it."""
-        flag, _, metavar = name.partition(" ")
-        shown = {"metavar": metavar} if metavar else {}
-        self.parser.add_argument(flag, help=text, type=read, **shown, **more)
-
-    def flag(self, name: str, text: str) -> None:
-        """Add what is said or not."""
-        self.parser.add_argument(name, help=text, action="store_true")
-
-    def repeated(self, name: str, text: str, read: Reader | None = None) -> None:
-        """Add what may be said several times; nothing is an empty list."""
-        self(name, text, read, action="append", default=[])
-
-    def example(self, words: str) -> None:
-        """Let help end with a command that works as it stands."""
-        self.parser.epilog = f"for example: podium {words}"
-
-    def listing(self) -> None:
-        """Add what every command that lists something takes."""
-        self.flag("--json", "print the same facts as JSON")
-
-    def actions(self) -> "Callable[[str, str], Arguments]":
-        """Return what makes the arguments of an action from its name and its help."""
-        made = self.parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-        return lambda name, text: Arguments(made.add_parser(name, help=text))
-
-
-MOST = 1_000_000_000  # of anything that is counted, and of dollars
-EPOCHS = SANDBOXES = 10_000
-DIGITS = 30
-SHELLS = ("bash", "zsh", "fish")
-SEEDS = 2**32
-
-
-def dollars(text: str) -> Decimal:
-    """Return a positive amount of US dollars."""
-    try:
-        value = decimal_of(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text[:40]!r} is not an amount in US dollars") from None
-    if not 0 < value <= MOST:
-        said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
-        raise ArgumentTypeError(said)
-    return value
-
-
-def up_to(most: int) -> Callable[[str], int]:
-    """Return what reads a whole number of at most `most`; what is too small others refuse.
-
-    Beyond is a slip of the hand, and lists as long as that fill any memory.
-    """
-
-    def whole(text: str) -> int:
-        if len(text) > DIGITS or abs(value := int(text)) > most:
-            raise ArgumentTypeError(f"{text[:40]!r} is too large: {most:,} is the most")
-        return value
-
-    return whole
-
-
-def finite(text: str) -> float:
-    """Return a number from 0 up to a billion; NaN and infinity are none."""
-    value = float(text)
-    if not 0 <= value <= MOST:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to {MOST:,}")
-    return value
-
-
-def share(text: str) -> float:
-    """Return a number from 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
-def percentage_points(text: str) -> float:
-    """Return points of 100 as a share of 1."""
-    value = float(text) / 100
-    if not 0 < value <= 1:
-        raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
-    return value
-
-
-def counts(text: str) -> tuple[int, ...]:
-    """Return whole numbers above 0, written as 1,2,4."""
-    values = tuple(up_to(MOST)(part) for part in text.split(","))
-    if min(values) < 1:
-        raise ArgumentTypeError(f"{text} has a number below 1")
-    return values
-
-
-def tokens(text: str) -> int:
-    """Return a number of tokens."""
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is not a number of tokens")
-    return int(text)
-
-
-def seed(text: str) -> int:
-    """Return a seed that every generator takes: 32 bits."""
-    if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
-    return int(text)
-
-
-def day(text: str) -> date:
-    """Return a day that is written as YEAR-MONTH-DAY."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a day such as 2025-12-04") from None
-
-
-def launch(text: str) -> tuple[str, str]:
-    """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
-    model, _, when = text.rpartition("=")
-    if not model:
-        raise ArgumentTypeError(f"{text!r} is not MODEL=YEAR-MONTH-DAY")
-    return model, day(when).isoformat()
-
-
-def renamed(text: str) -> tuple[str, str]:
-    """Return our name of a model and another one, written as OURS=THEIRS."""
-    ours, _, theirs = text.rpartition("=")
-    if not ours or not theirs:
-        raise ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
-    return ours, theirs
 
 
 def demo(add: Arguments) -> None:
