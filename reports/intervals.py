@@ -216,6 +216,6 @@ def official_columns(attempts: Sequence[QuestionResult]) -> tuple[dict[str, Any]
     differ = "1 verdict differs" if len(other) == 1 else f"{len(other)} verdicts differ"
     faulty = f", {errata} with an erratum" if errata else ""
     note = f"published evaluator: {shown}, {differ} ({ours} right only here{faulty})"
-    names = ("official_accuracy", "n_official_differ", "n_official_errata")
-    columns = dict(zip(names, (rate, len(other), errata), strict=True))
+    columns: dict[str, Any] = {"official_accuracy": rate, "n_official_differ": len(other)}
+    columns["n_official_errata"] = errata
     return columns, [note] if other else []
