@@ -174,6 +174,7 @@ def rows(sat: Path) -> dict[str, TableRow]:
     return {row.system: row for row in compare(system_runs).rows}
 
 
+@pytest.mark.slow
 def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
     assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
     for name, row in rows.items():

@@ -151,6 +151,7 @@ def _set(body: Any, way: list[int], value: Any) -> Any:
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turns=CHANGES)
 @settings(

@@ -80,6 +80,7 @@ def chat_pool(folder: Path, server: Server) -> str:
 SETTINGS = "max_tokens = 64, max_retries = 0, attempt_timeout = 20"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "keys"),
     [

@@ -145,6 +145,7 @@ def test_a_favourite_letter_is_right_once_in_four_epochs_of_every_question(tmp_p
     assert right == {question.id: 1 for question in SUITE.load()}
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_regrade_of_every_sample_changes_no_verdict(tmp_path: Path, alone: bool) -> None:
     for number, reply in enumerate((knowing, stubborn)):

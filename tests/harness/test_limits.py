@@ -260,6 +260,7 @@ def pool_file(folder: Path, *workers: str) -> str:
     return str(folder / "pool.toml")
 
 
+@pytest.mark.slow
 def test_doctor_says_of_each_worker_that_is_asked_one_call_at_a_time_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -195,6 +195,7 @@ def test_long_integers_are_printed_and_returned(any_box: Box) -> None:
     assert len(outcome.result) > 9_000
 
 
+@pytest.mark.slow
 def test_what_other_processes_use_is_not_counted(any_box: Box) -> None:
     others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(3)]
     try:

@@ -49,6 +49,7 @@ def test_gold_answers_grade_right_and_empty_replies_wrong(suite: Suite[Box]) -> 
             assert (grade.value, grade.extracted) == (0.0, None), (question.id, reply)
 
 
+@pytest.mark.slow
 @named
 def test_no_question_is_in_two_splits(suite: PracticeSuite) -> None:
     texts = {

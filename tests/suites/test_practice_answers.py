@@ -129,6 +129,7 @@ SOLUTIONS = {
 """A phrase of the statement, and a program written from the statement alone, by another method."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phrase", SOLUTIONS)
 def test_a_program_written_from_the_statement_passes_the_hidden_tests(phrase: str) -> None:
     questions = [q for split in SPLITS for q in replace(CODE, sizes=sizes_of(CODE)).load(split)]

@@ -138,6 +138,7 @@ async def test_a_reply_is_given_to_either_prompt_of_the_suite_once() -> None:
     assert len(replies) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worker", RIGHT, ids=list(RIGHT))
 def test_a_replayed_eval_gives_the_recorded_accuracy_and_tokens(
     worker: str, tmp_path: Path
