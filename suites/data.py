@@ -57,11 +57,11 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 def parquet_rows(path: Path) -> Rows:
     """Return the rows of a parquet file; UserError when it is none."""
-    from pyarrow import ArrowException, parquet  # pyright: ignore[reportMissingTypeStubs]
+    from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
     try:
         return cast(Any, parquet).read_table(path).to_pylist()
-    except (ArrowException, OSError) as error:
+    except (ValueError, NotImplementedError, OSError) as error:  # Arrow's own are below these
         reason = first_line(error)[:160]
         raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
 
