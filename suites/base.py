@@ -4,7 +4,6 @@ A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its 
 __init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
 """
 
-import hashlib
 import tomllib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from pydantic import BaseModel, Field, PositiveInt, StringConstraints, Validatio
 from harness.errors import UserError
 from harness.extract import extract_choice
 from harness.records import Grade, Question
-from harness.suite import NONE_PUBLISHED, OFFICIAL, Card, Prompt, Split, TaskRefusal
+from harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
 from sandbox import Box
 from suites.data import Rows, data_revision, fetch_rows
 
@@ -92,48 +91,6 @@ class PromptedSuite(DatasetSuite):
             known = ", ".join(self.prompts)
             raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {known}.")
         return replace(self, prompt=prompt)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnSuite:
-    """A suite in a file of one's own: `podium run --suite FILE.py@NAME_OF_THIS_OBJECT`."""
-
-    name: str
-    questions: Callable[[], Sequence[Question]]
-    """Its questions, in a fixed order: all are of the split `eval`."""
-    grading: Callable[[Question, str], Grade]
-    """What a reply to an unsealed question is worth, e.g. `grade_choice`."""
-    about: str = "A suite of one's own."
-    licence: str = "not stated"
-    version: str = "1-A"
-    """Raise the number whenever scores would differ."""
-    dates: str = "unknown"
-    splits: tuple[Split, ...] = ("eval",)
-    publishable: bool = True
-    needs_box: bool = False
-    image: str = ""
-
-    @property
-    def card(self) -> Card:
-        """What `podium suites FILE.py@NAME` prints."""
-        sizes: dict[Split, int] = {"eval": len(self.questions())}
-        changes = (f"{self.version}: this file",)
-        return Card(self.name, "none", sizes, self.licence, NONE_PUBLISHED, self.about, changes)
-
-    @property
-    def data_revision(self) -> str:
-        """The digest of its questions with their targets."""
-        said = repr([(one.id, one.text, one.kind, one.target) for one in self.questions()])
-        return f"{self.name}@sha256:{hashlib.sha256(said.encode()).hexdigest()[:12]}"
-
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions; UserError for another split than `eval`."""
-        refuse_unknown_split(self.name, split, self.splits)
-        return self.questions()
-
-    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade one reply to an unsealed question."""
-        return self.grading(question, reply)
 
 
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:

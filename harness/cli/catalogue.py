@@ -10,7 +10,6 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from harness.cli import own
 from harness.errors import UserError
 from harness.text import say
 
@@ -25,14 +24,12 @@ def whole_catalogue() -> Any:
     from suites import SUITES
 
     def factory(registry_name: str) -> Callable[..., Any]:
-        if registry_name in own.SOLVERS:
-            return own.SOLVERS[registry_name]
         package, _, name = registry_name.partition("/")
         return getattr(import_module(f"{package}._registry"), name)
 
     return Catalogue(
-        suites=own.with_own(SUITES, own.SUITES),
-        systems={**BASELINES, **CONDUCTORS, **own.SYSTEMS},
+        suites=SUITES,
+        systems={**BASELINES, **CONDUCTORS},
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
         boxes=boxes(),

@@ -15,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from harness.cli.own import load_own_parts
 from harness.errors import PodiumError
 from harness.files import decimal_of
 from harness.records import SEED
@@ -40,7 +39,6 @@ def load(name: str) -> Command:
 def carry_out(command: Command, args: argparse.Namespace) -> int:
     """Run the command that was read; what it raises becomes a sentence and an exit code."""
     try:
-        load_own_parts(args)
         return command(args)
     except PodiumError as error:
         say(f"podium: {error}", file=sys.stderr)
