@@ -119,8 +119,8 @@ class MathVerifyPool:
 
     def __init__(self, most: int) -> None:
         """Start none yet; `most` bounds how many there will be."""
-        self._most, self._running, self._free = most, 0, list[MathVerifyProcess]()
-        self._changed = threading.Condition()
+        self._most, self._places = most, threading.BoundedSemaphore(most)
+        self._free = list[MathVerifyProcess]()
 
     def ask(self, line: bytes) -> dict[str, Any]:
         """Return the answer of any process; one that broke is replaced, once."""
@@ -130,23 +130,18 @@ class MathVerifyPool:
             return self._ask(line)
 
     def _ask(self, line: bytes) -> dict[str, Any]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._free or self._running < self._most)
-            self._running += 1
-            worker = self._free.pop() if self._free else None
-        try:
-            worker = worker or MathVerifyProcess()
-            return worker.ask(line)
-        except BaseException:
-            if worker:
+        with self._places:
+            try:
+                worker = self._free.pop()
+            except IndexError:
+                worker = MathVerifyProcess()
+            try:
+                said = worker.ask(line)
+            except BaseException:
                 worker.end()
-            worker = None
-            raise
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._free += [worker] if worker else []
-                self._changed.notify()
+                raise
+            self._free.append(worker)
+            return said
 
     def pids(self) -> list[int]:
         """Return the processes that are waiting for work."""
@@ -154,9 +149,8 @@ class MathVerifyPool:
 
     def end(self) -> None:
         """End the processes that nobody is using."""
-        with self._changed:
-            while self._free:
-                self._free.pop().end()
+        while self._free:
+            self._free.pop().end()
 
     def forget(self) -> None:
         """Forget the processes of the parent after a fork; they are its own."""

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from harness.errors import UserError
 from harness.files import parse_json
 from harness.text import escape_controls
-from suites.data import DataSource, Original
+from suites.data import DataSource, Original, parquet_rows
 
 MIRROR = "PODIUM_MIRROR"
 """Names another address of the same files: ADDRESS/OWNER/NAME/COMMIT/PATH."""
@@ -193,15 +193,12 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
     """Yield the replies in Lighteval's details, with the numbers of tokens in place of tokens."""
-    from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
-
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
     for name, copy in details.items():
         model, task = name.split("/")[3], name.rpartition("details_custom_")[2].partition("_0_")[0]
-        rows = cast(Any, parquet).read_table(copy).to_pylist()
-        for at, row in enumerate(cast(list[dict[str, Any]], rows)):
+        for at, row in enumerate(parquet_rows(copy)):
             yield {
                 "task": task,
                 "model": model,

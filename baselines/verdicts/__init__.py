@@ -1,11 +1,8 @@
 """Figures that come with the package: ids, scores, dollars and tokens, and nobody's text.
 
-Whence they are stands in PROVENANCE.toml; `python -m baselines.verdict_packing DATA` makes them.
+Whence they are stands in PROVENANCE.toml; tests/baselines/pack_verdicts.py makes them.
 """
 
-import csv
-import io
-from collections.abc import Sequence
 from pathlib import Path
 
 from harness.files import read_rows
@@ -34,21 +31,3 @@ def packed_verdicts(name: str) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
                 figures = [float(figure) if figure else None for figure in found]
                 cells.append(MatrixCell(one.id, model, *figures))
     return asked, cells
-
-
-def pack_verdicts(asked: Sequence[MatrixQuestion], cells: Sequence[MatrixCell]) -> bytes:
-    """Return the figures alone as CSV: a row a question, and a column a model and figure."""
-    models = dict.fromkeys(cell.worker for cell in cells)
-    known = {
-        what: {(cell.question, cell.worker): getattr(cell, name) for cell in cells}
-        for what, name in FIGURES
-        if any(getattr(cell, name) is not None for cell in cells)
-    }
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*ABOUT, *(model + what for model in models for what in known)])
-    for one in asked:
-        found = (figures.get((one.id, model)) for model in models for figures in known.values())
-        row = ("" if one is None else repr(one).removesuffix(".0") for one in found)
-        writer.writerow([*(getattr(one, name) for name in ABOUT), *row])
-    return out.getvalue().encode()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, read_matrix
-from baselines.verdict_packing import PACKED
-from baselines.verdicts import pack_verdicts, packed_path
+from baselines.verdicts import packed_path
 from harness.errors import UserError
 from harness.learning.matrix import (
     Matrix,
@@ -21,6 +20,7 @@ from harness.learning.matrix import (
 )
 from suites.data import data_folder
 from suites.gpqa_diamond import GpqaDiamond
+from tests.baselines.pack_verdicts import PACKED, pack_verdicts
 
 
 def recorded(named: str) -> Matrix:

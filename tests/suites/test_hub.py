@@ -161,15 +161,6 @@ def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(h
     assert done.out.splitlines()[-1] == f"OtherRevision {said}"
 
 
-def test_offline_the_sentence_names_both_ways_out(tmp_path: Path) -> None:
-    words = ("data", "fetch", "aime25", "--data", str(tmp_path))
-    done = podium(*words, home=tmp_path, HF_HUB_OFFLINE="1")
-    assert done.code == 2
-    wanted = f"go online once, or put the file at {tmp_path}/aime25_problems/aime25.jsonl"
-    assert "podium: math-ai/aime25 cannot be loaded (" in done.err
-    assert wanted in done.err
-
-
 def test_a_hub_that_is_left_alone_is_not_asked() -> None:
     with hub_left_alone(), pytest.raises(Exception, match="it is not in the hub's cache"):
         hub_rows("math-ai/aime25", None, None, "test")

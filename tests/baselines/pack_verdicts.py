@@ -1,12 +1,14 @@
 """Make baselines/verdicts, the figures that come with the package, of files in the data folder.
 
 podium data fetch lcb-leaderboard lcb-qwen recorded-aime25 routerbench
-python -m baselines.verdict_packing DATA
+python -m tests.baselines.pack_verdicts DATA
 """
 
+import csv
 import gzip
+import io
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -19,7 +21,7 @@ from baselines.verdict_data import (
     livecodebench_problems,
     routerbench_rows,
 )
-from baselines.verdicts import pack_verdicts, packed_path
+from baselines.verdicts import ABOUT, FIGURES, packed_path
 from harness.errors import UserError
 from harness.files import plain_or_packed
 from harness.learning.matrix import MatrixCell, MatrixQuestion
@@ -88,6 +90,24 @@ PACKED: Mapping[str, Callable[[Path], Verdicts]] = {
     "aime25": aime,
     "routerbench": routerbench,
 }
+
+
+def pack_verdicts(asked: Sequence[MatrixQuestion], cells: Sequence[MatrixCell]) -> bytes:
+    """Return the figures alone as CSV: a row a question, and a column a model and figure."""
+    models = dict.fromkeys(cell.worker for cell in cells)
+    known = {
+        what: {(cell.question, cell.worker): getattr(cell, name) for cell in cells}
+        for what, name in FIGURES
+        if any(getattr(cell, name) is not None for cell in cells)
+    }
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*ABOUT, *(model + what for model in models for what in known)])
+    for one in asked:
+        found = (figures.get((one.id, model)) for model in models for figures in known.values())
+        row = ("" if one is None else repr(one).removesuffix(".0") for one in found)
+        writer.writerow([*(getattr(one, name) for name in ABOUT), *row])
+    return out.getvalue().encode()
 
 
 def main() -> None:
