@@ -113,7 +113,7 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
         for name, one in zip(item.sources, found, strict=True):
             if one.state == "ok" and local_file(sources()[name], data).is_file():
                 yield _count_rows(name, data)
-    elif item.suite is not None and all(one.state != "wrong" for one in found):
+    elif all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
 
 
