@@ -98,7 +98,7 @@ def _item(name: str) -> DataItem:
     if parts := [one for one in sources() if name in (one, one.partition(":")[0])]:
         needed = (need for part in parts for need in sources()[part].needs)
         return DataItem(name, (*dict.fromkeys(needed), *parts))
-    raise no_such("suite or source", name, (item.name for item in data_items(())))
+    raise no_such("suite or source", name, (one.name for one in data_items(())), "there are: ")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:

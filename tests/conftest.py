@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -53,6 +54,23 @@ __all__ = [
     "subprocess_box",
     "unanswered",
 ]
+
+
+def pytest_collection() -> None:
+    """Look for no garbage while everything is imported: there is none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for it only in what tests make, and less often."""
+    gc.enable()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter end as it would."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -80,7 +80,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["prices", "list", "pap"], {"paper-2025-12-04"}),
         (["train", "small"], {"small-gpu"}),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(sorted(words)),
 )
 def test_bash_completes_commands_options_and_names(
     typed: list[str], offered: set[str], capsys: pytest.CaptureFixture[str]

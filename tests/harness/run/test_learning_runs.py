@@ -174,7 +174,7 @@ def test_a_question_of_the_exam_teaches_nothing_under_another_id(tmp_path: Path)
         ),
         ({"systems": ROUTER, "train_calls": 1}, "--train-calls 1 does not ask each of 2 workers"),
         ({"systems": ROUTER, "train_calls": -1}, "--train-calls must be at least 1"),
-        ({"systems": ROUTER, "train_on": ("olympus",)}, "there is no suite 'olympus'"),
+        ({"systems": ROUTER, "train_on": ("olympus",)}, "There is no suite 'olympus'"),
         ({"systems": ROUTER, "split": "train"}, "template-router must learn before"),
     ],
 )
