@@ -104,7 +104,7 @@ def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
 
 
 def demo(add: Arguments) -> None:
-    """Run every system on the practice suites and on recorded AIME25, then report."""
+    """Run every kind of system on two practice suites and on recorded AIME25, then report."""
     add("--out", "directory to write (demo)", Path, default=Path("demo"))
     add("--limit", "questions per suite", up_to(MOST), default=20)
 

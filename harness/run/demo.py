@@ -1,4 +1,4 @@
-"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
+"""The demo: every kind of system on two practice suites, and recorded AIME25, in one table.
 
 No key, no GPU, no network: our own programs answer, or recorded replies of real models.
 """
@@ -15,7 +15,8 @@ from harness.run.run import run
 from harness.run.systems import default_systems, moved_graders, why_unfit
 from harness.text import say
 
-PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
+PRACTICE = ("practice-choice", "practice-composed")
+"""One that a single worker can answer, and one for which a worker knows and another computes."""
 SYSTEMS = (
     "single",
     "best-single",
@@ -33,7 +34,7 @@ CHECKPOINTS = ("conductor", "conductor-untrained")
 """The trained conductor and where its training began: in NumPy, no torch is loaded."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
-"""Train questions per worker and suite; `podium run` takes more, the demo has two minutes."""
+"""Train questions per worker and suite; `podium run` takes more, the demo has a minute."""
 
 
 def demo(
@@ -78,10 +79,12 @@ def demo(
 def not_run(systems: Sequence[str], catalogue: Catalogue) -> str:
     """Return, in a sentence, what the demo leaves out."""
     more = len([name for name in catalogue.systems if name not in systems])
+    suites = [one for one in catalogue.suites if one.startswith("practice") and one not in PRACTICE]
     able = [name for name in default_systems(catalogue, read_pool(RECORDED)) if ":" not in name]
     return (
-        f"Not run: {more} further systems (`podium systems` lists them); on AIME25 all but single "
-        f"workers, {', '.join(able)}, because a recorded reply answers no other request."
+        f"Not run: {', '.join(suites)} and the public suites (`podium suites`); {more} further "
+        "systems (`podium systems`); on AIME25 all but single workers, "
+        f"{', '.join(able)}, because a recorded reply answers no other request."
     )
 
 
