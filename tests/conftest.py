@@ -62,10 +62,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for it only in what tests make, and less often."""
+    """Look for it only in what tests make."""
     gc.enable()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
 
 
 def pytest_unconfigure() -> None:
