@@ -163,6 +163,11 @@ def markdown_file(content: str, mark: str) -> Writer:
     return text_file(mark + escape_markdown(content.removeprefix(mark)))
 
 
+def report_folder(first: Path) -> Path:
+    """Return where a report is written unless told otherwise: in or beside its first logs."""
+    return (first.parent if first.is_file() else first) / "report"
+
+
 def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
     """Write all files beside their places, then put them there; UserError names what failed."""
     path = out

@@ -35,7 +35,7 @@ LONGEST = (
     "tests/suites/test_mbpp.py",
     "tests/harness/run/test_kill.py",
     "tests/harness/rehearsal/test_regimes.py",
-    "tests/test_readme.py",
+    "tests/test_pages.py",
     "tests/test_registry.py",
     "tests/harness/run/test_learning_resumed.py",
     "tests/sandbox",

@@ -14,6 +14,7 @@ from harness.run.evaluate import RunOutcome
 from harness.suite import Prompt, Split, Suite
 from harness.system import SystemCard
 from reports.blocks import ReportOptions
+from reports.render import report_folder
 from reports.report import Report, write_report
 from suites import SUITES
 
@@ -88,9 +89,8 @@ def report(
     Every system is held against `vs`; what was written stands in `files`, the tables in `text`.
     """
     places = [Path(one) for one in _several(dirs)]
-    first = places[0].parent if places[0].is_file() else places[0]
     options = ReportOptions(vs=vs, epochs=epochs, maj=maj)
-    return write_report(places, Path(out) if out else first / "report", options)
+    return write_report(places, Path(out) if out else report_folder(places[0]), options)
 
 
 def grade(

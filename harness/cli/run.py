@@ -38,8 +38,9 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
-    first = args.dirs[0]
-    out = args.out or (first.parent if first.is_file() else first) / "report"
+    from reports.render import report_folder
+
+    out = args.out or report_folder(args.dirs[0])
     if args.targets:
         from reports.targets import write_targets
 
