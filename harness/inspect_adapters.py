@@ -29,7 +29,7 @@ from harness.ledger.recorder import recording
 from harness.parallel import cores
 from harness.pool import active_pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
-from harness.records import EMPTY, PODIUM, SECONDS, Answer, Grade, Question
+from harness.records import ANSWER, EMPTY, PODIUM, SECONDS, Answer, Grade, Question
 from harness.suite import (
     ModelGraded,
     PubliclyTested,
@@ -74,7 +74,9 @@ def as_solver(
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
-        state.metadata[PODIUM] = shape = {**_answer_shape(answer), SECONDS: took}
+        # Of a killed process Inspect keeps the metadata, and makes the output of the calls.
+        kept = {SECONDS: took, ANSWER: answer.text}
+        state.metadata[PODIUM] = shape = {**_answer_shape(answer), **kept}
         if journal:
             facts = {
                 "sample": asdict(sample_ref(state)),

@@ -35,6 +35,7 @@ from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.hooks import last_event
 from harness.ledger.journal import Head
+from harness.ledger.logs import answer_in
 from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_call
 from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
 from harness.parallel import map_concurrently
@@ -296,7 +297,8 @@ def _graded_anew(
 ) -> Iterator[tuple[EvalSample, Score]]:
     def grade(sample: EvalSample) -> tuple[EvalSample, Score]:
         try:
-            question, reply = question_in(sample, suite), sample.output.completion
+            reply = answer_in(sample.model_dump(include={"output", "metadata"}))
+            question = question_in(sample, suite)
             return sample, as_score(suite.grade(question, reply, box.box if box else None))
         except Exception as error:
             return sample, unscored(error)

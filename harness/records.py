@@ -21,6 +21,8 @@ PODIUM = "podium"
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
+ANSWER = "answer"
+"""Key in a sample's facts: what its system answered."""
 CONDUCTOR = "conductor"
 GRADER = "grader"
 """The two roles that are not workers."""

@@ -26,7 +26,15 @@ from inspect_ai.model import ModelOutput
 from harness.context import current
 from harness.errors import SpendLimit
 from harness.ledger.journal import CallOutcome
-from harness.ledger.logs import NOTHING, Json, attached, responses, score_in, shape_in
+from harness.ledger.logs import (
+    NOTHING,
+    Json,
+    answer_in,
+    attached,
+    responses,
+    score_in,
+    shape_in,
+)
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
@@ -240,9 +248,12 @@ class SampleDigests:
             for event in events
             if event["event"] == "model"
         }
-        answer = texts.told((sample.get("output") or NOTHING).get("completion") or "")
+        said = texts.told((sample.get("output") or NOTHING).get("completion") or "")
+        answer = texts.told(answer_in(sample))
         self.answer = text_digest(answer)
-        self.elsewhere = tuple(_elsewhere(sample, answer, texts.told))
+        replies = {one.said for one in self.calls.values()}
+        shown = said if text_digest(said) in replies else answer  # a reply, where Inspect chose one
+        self.elsewhere = tuple(_elsewhere(sample, shown, texts.told))
         self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 

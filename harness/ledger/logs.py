@@ -27,7 +27,7 @@ from harness.files import (
     regular_size,
 )
 from harness.ledger.call import Cache
-from harness.records import PODIUM, SECONDS, Usage
+from harness.records import ANSWER, PODIUM, SECONDS, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 HEADERS = ("header.json", "_journal/start.json")
@@ -320,6 +320,13 @@ def score_value(sample: Json) -> float | None:
 def shape_in(sample: Json) -> Json:
     """Return the shape of the work as podium's solver wrote it: steps, depth, plan."""
     return (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+
+
+def answer_in(sample: Json) -> str:
+    """Return a sample's answer, also where Inspect made its output of a killed process's calls."""
+    output: Json = sample.get("output") or NOTHING
+    said = output.get("completion") or ""
+    return said if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, said)
 
 
 def solver_seconds(sample: Json) -> float | None:

@@ -205,7 +205,7 @@ def sit(
     )
     if ask_grader:
         task.scorer = [asking_scorer(exam)]
-    extra: dict[str, Any] = settings or {}
+    extra: dict[str, Any] = {"log_buffer": 1, **(settings or {})}
     roles = {"sage": "sage", "clerk": "clerk", "conductor": "planner"}
     copy_context().run(  # Inspect leaves a set's roles behind in its caller's context
         eval_set,
@@ -221,7 +221,6 @@ def sit(
         retry_immediate=False,
         continue_on_fail=True,
         retry_cleanup=False,
-        log_buffer=1,
         log_dir_allow_dirty=True,
         ctl_server=False,
         score_display=False,
