@@ -61,10 +61,12 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
-    """Look for it only in what tests make."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for it only in what tests make, and seldom where none leaves sockets of an engine."""
     gc.enable()
     gc.freeze()
+    if not any(item.get_closest_marker("slow") for item in session.items):
+        gc.set_threshold(10_000, 20, 50)  # a quarter of the processor's time otherwise
 
 
 def pytest_unconfigure() -> None:

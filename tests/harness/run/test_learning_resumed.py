@@ -24,6 +24,8 @@ from reports.report import write_report
 from tests import ROOT
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "tests.harness.toy_run"]
 LEARNERS = ("template-router", "router-knn", "cascade-frugal")
 TRAIN_CALLS = 24
@@ -51,7 +53,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log_dir
 
 
-@pytest.mark.slow
 def test_killed_while_it_tries_and_while_it_answers_a_system_learns_what_it_would_have(
     whole: Path, tmp_path: Path
 ) -> None:
@@ -84,7 +85,6 @@ def test_killed_while_it_tries_and_while_it_answers_a_system_learns_what_it_woul
     assert rows[0] == rows[1]
 
 
-@pytest.mark.slow
 def test_a_limit_in_dollars_holds_over_learning_and_more_money_goes_on(
     whole: Path, tmp_path: Path
 ) -> None:
