@@ -42,6 +42,9 @@ LONGEST = (
 )
 """What takes longest, begun first, so that no process is left with it alone at the end."""
 
+LONG_RUNS = {"unanswered", "worded"}
+"""Fixtures: replies that never come, and all systems on exams in words."""
+
 __all__ = [
     "any_box",
     "clean",
@@ -76,13 +79,14 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs a box that isolates, and begin with what takes longest."""
+    """Mark as slow what needs a box that isolates or a long run; begin with what takes longest."""
 
     def place(item: pytest.Item) -> int:
         return next((n for n, at in enumerate(LONGEST) if item.nodeid.startswith(at)), len(LONGEST))
 
     for item in items:
-        if item.get_closest_marker("docker") or "bwrap" in item.nodeid:
+        runs = LONG_RUNS.intersection(getattr(item, "fixturenames", ()))
+        if runs or item.get_closest_marker("docker") or "bwrap" in item.nodeid:
             item.add_marker("slow")
     items.sort(key=place)
 

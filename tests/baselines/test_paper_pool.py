@@ -199,12 +199,10 @@ def is_priced_by_the_book(found: Sat) -> None:
     assert len(found.bill.lines) == sum(not one.model.startswith("embedded/") for one in found.rows)
 
 
-@pytest.mark.slow
 def test_every_row_stands_on_exams_in_words(worded: Sat) -> None:
     stands(worded, ("aime25", "gpqa-diamond"))
 
 
-@pytest.mark.slow
 def test_the_audit_of_exams_in_words_is_clean(worded: Sat) -> None:
     is_clean(worded)
 

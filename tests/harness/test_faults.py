@@ -82,7 +82,6 @@ def test_a_second_try_is_a_row_of_its_own_and_the_first_costs_nothing(retried: L
     assert usage(retried.rows).output == retried.bill.usage().output
 
 
-@pytest.mark.slow
 def test_what_no_reply_came_for_passes_and_a_strict_audit_does_not_accept_it(
     unanswered: Left,
 ) -> None:

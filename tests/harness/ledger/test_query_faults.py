@@ -45,7 +45,6 @@ def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Pa
     assert (calls, Decimal(usd)) == (4, found.row.usd)
 
 
-@pytest.mark.slow
 def test_a_reply_that_never_came_leaves_a_range_and_no_verdict(unanswered: Left) -> None:
     (stalled,) = [row for row in unanswered.of("olive") if row.error == "AttemptTimeoutError"]
     wanted = QuestionFilter(stalled.question, stalled.system)
