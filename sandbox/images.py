@@ -391,12 +391,14 @@ def _run_build(api: Any, image: str, context: BinaryIO, made_of: dict[str, str],
             decode=True,
             timeout=1800,
         )
-        for line in lines:
-            if "error" in line:
-                raise OSError(str(line["error"]).strip().rstrip("."))
+        faults: list[str] = []
+        for line in lines:  # to their end: the client's connection is not given back before
+            faults += [str(line["error"]).strip().rstrip(".")] if "error" in line else []
             text = str(line.get("stream", "")).strip()
             if text.startswith("Step ") and "LABEL" not in text:
                 say(f"{image}: {text[:76]}")
+        if faults:
+            raise OSError(faults[0])
 
 
 MAKE = {name: f"podium sandbox build --image {name}" for name in RECIPES}

@@ -1,4 +1,5 @@
-"""Proof that the tests of the boxes ran: how many passed in each, told after every session.
+"""Proof that the tests of the boxes ran: how many passed in each, told after every session; and why
+tests were skipped, each reason once.
 
 Where PODIUM_REQUIRE_DOCKER is set, as in CI, skipping one is failing it.
 """
@@ -32,6 +33,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    told_once = Counter(
+        report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        for report in terminalreporter.getreports("skipped")
+    )
+    for reason, skipped in told_once.most_common():
+        terminalreporter.write_line(f"{skipped} x {reason}")
     counts: dict[str, Counter[str]] = {"docker": Counter(), "docker:runsc": Counter()}
     counts["bwrap"] = Counter()
     for outcome in COUNTED:
