@@ -1,7 +1,6 @@
-"""Proof that the tests of the boxes ran: how many passed in each, told after every session; and why
-tests were skipped, each reason once.
+"""What a session did not run, each reason once; and how many tests passed in each box.
 
-Where PODIUM_REQUIRE_DOCKER is set, as in CI, skipping one is failing it.
+Where PODIUM_REQUIRE_DOCKER is set, as in CI, skipping a test of a box is failing it.
 """
 
 import os
