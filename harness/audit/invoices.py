@@ -1,12 +1,13 @@
-"""Lines of invoices, as OpenAI, Anthropic, Google Cloud, OpenRouter and a plain CSV write them.
+"""Invoices: which kind of export a file is, and its lines, whoever wrote it.
 
 Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, whatever convention
-the export follows. None is "the export does not say".
+the export follows. None is "the export does not say". JSON exports are read whole (they are
+aggregates); CSV and JSON lines are streamed.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError, first_fault
-from harness.files import decimal_of
+from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
 
 HOUR = timedelta(hours=1)
 
@@ -231,14 +232,13 @@ class _OpenAIBucket(_Foreign):
 
     @property
     def span(self) -> Span:
-        return _second(self.start_time), _second(self.end_time)
-
-
-def _second(unix: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(unix, UTC)
-    except (OverflowError, OSError) as error:
-        raise ValueError(f"{unix} is no time in Unix seconds") from error
+        try:
+            start, end = (
+                datetime.fromtimestamp(one, UTC) for one in (self.start_time, self.end_time)
+            )
+        except (OverflowError, OSError) as error:
+            raise ValueError(f"{self.start_time} is no time in Unix seconds") from error
+        return start, end
 
 
 def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
@@ -341,20 +341,7 @@ TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
 )
-GROUPED = re.compile(r"(service|sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
-
-
-class _Described(_Foreign):
-    description: Name
-
-
-class _Project(_Foreign):
-    id: Name
-
-
-class _Used(_Foreign):
-    amount: OptionalMoney
-    unit: Name
+GROUPED = re.compile(r"(sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
 
 
 class _Credit(_Foreign):
@@ -362,60 +349,54 @@ class _Credit(_Foreign):
     amount: Money
 
 
-class _GoogleRow(_Foreign):
-    service: _Described = _Described(description=None)
-    sku: _Described
-    project: _Project = _Project(id=None)
-    usage: _Used = _Used(amount=None, unit=None)
+class _GoogleRow(_Result):
+    item: Annotated[str | None, BeforeValidator(_text), Field(alias="sku.description")]
+    project: Annotated[Name, Field(alias="project.id")]
+    amount: Annotated[OptionalMoney, Field(alias="usage.amount")]
+    unit: Annotated[Name, Field(alias="usage.unit")]
     usage_start_time: Time
     usage_end_time: Annotated[datetime | None, BeforeValidator(_time)] = None
-    cost: Money
-    currency: Name
+    usd: Annotated[Money, Field(alias="cost")]
     cost_type: Name
     credits: list[_Credit] = Field(default_factory=list[_Credit])
 
+    def _worked_out(self) -> dict[str, Any]:
+        credit = self.usd < 0 or (self.cost_type or "regular") != "regular"
+        said = {"model": model_of(self.item or ""), "credit": credit}
+        kind, amount = kind_of(self.item or ""), self.amount
+        if self.usd < 0 or amount is None or kind is None:
+            return said
+        if (self.unit or "").lower() not in TOKEN_UNITS:
+            return said
+        if amount < 0 or amount != amount.to_integral_value():
+            raise ValueError(f"{amount} is no count of tokens")
+        return {**said, "input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
 
-def _nested(raw: Any) -> Any:
-    """Return a flat row as the export nests it: `sku.description` and `sku_description` alike."""
-    if not isinstance(raw, dict):
-        return raw
-    found: dict[str, Any] = {}
-    for name, value in cast(Mapping[str, Any], raw).items():
-        if part := GROUPED.fullmatch(name):
-            found.setdefault(part[1], {})[part[2]] = value
-        elif name != "credits" or isinstance(value, list):
-            found[name] = value
-    return found
 
-
-def google_row(raw: Any) -> Iterator[InvoiceLine]:
-    """Yield the lines of a billing row, nested (JSON) or flat (CSV)."""
-    row = _GoogleRow.model_validate(_nested(raw))
-    _dollars_only(row.currency)
-    sku = row.sku.description or ""
-    line = InvoiceLine(
-        row.usage_start_time,
-        row.usage_end_time or row.usage_start_time + HOUR,
-        model=model_of(sku),
-        project=row.project.id,
-        usd=row.cost,
-        item=sku,
-        credit=row.cost < 0 or (row.cost_type or "regular") != "regular",
-    )
-    yield line if row.cost < 0 else replace(line, **_tokens(row, sku))
+def _google_row(raw: Any) -> Iterator[InvoiceLine]:
+    row = _GoogleRow.model_validate(_flat(raw))
+    span = row.usage_start_time, row.usage_end_time or row.usage_start_time + HOUR
+    line = row.line(span)
+    yield line
     for credit in row.credits:
         item = credit.name or "credit"
-        yield replace(line, usd=credit.amount, item=item, credit=True)
+        yield InvoiceLine(
+            *span, line.model, line.project, usd=credit.amount, item=item, credit=True
+        )
 
 
-def _tokens(row: _GoogleRow, sku: str) -> dict[str, Any]:
-    amount = row.usage.amount
-    kind = kind_of(sku)
-    if amount is None or kind is None or (row.usage.unit or "").lower() not in TOKEN_UNITS:
-        return {}
-    if amount < 0 or amount != amount.to_integral_value():
-        raise ValueError(f"{amount} is no count of tokens")
-    return {"input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
+def _flat(raw: Any) -> Any:
+    """Return a row with `sku.description` for what is nested (JSON) or `sku_description` (CSV)."""
+    found: dict[str, Any] = {}
+    for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
+        if isinstance(value, dict):
+            parts = cast(Mapping[str, Any], value)
+            found |= {f"{name}.{part}": one for part, one in parts.items()}
+        elif part := GROUPED.fullmatch(name):
+            found[f"{part[1]}.{part[2]}"] = value
+        elif name != "credits" or isinstance(value, list):
+            found[name] = value
+    return found if isinstance(raw, dict) else raw
 
 
 def kind_of(sku: str) -> str | None:
@@ -452,7 +433,7 @@ CSV: tuple[tuple[str, Format], ...] = (
         ("openrouter-csv", ("openrouter",), _openrouter_row),
     ),
     ("start_time end_time", ("openai-usage-csv", OPENAI, _openai_row)),
-    ("usage_start_time cost", ("google-billing", GOOGLE, google_row)),
+    ("usage_start_time cost", ("google-billing", GOOGLE, _google_row)),
     ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
 """Columns that an export has at least, and its format."""
@@ -469,7 +450,7 @@ def _buckets(
     return read
 
 
-def bucketed(result: Mapping[str, Any]) -> Format | None:
+def _bucketed(result: Mapping[str, Any]) -> Format | None:
     """Return the format of an export in JSON by the first result that it bills."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
@@ -482,3 +463,131 @@ def bucketed(result: Mapping[str, Any]) -> Format | None:
             return "anthropic-costs", ANTHROPIC, _buckets(_AnthropicBucket, _AnthropicCost)
         case _:
             return None
+
+
+FORMATS = (
+    "OpenAI usage (JSON, CSV) or costs, Anthropic usage or cost report, Google Cloud billing rows "
+    "(JSON lines, CSV), OpenRouter activity CSV, or a CSV with model, time, input_tokens, "
+    "output_tokens"
+)
+
+
+def read_invoice(path: Path) -> Invoice:
+    """Return an export with its format; UserError for no such file, or one page of several."""
+    # Lines that are malformed are refused when they are read.
+    try:
+        first = _first_line(path)
+        names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
+    except ValueError as error:
+        raise _unknown(path) from error
+    if first.startswith(("{", "[")):
+        return _json_invoice(path)
+    columns = {name.strip() for name in names}
+    for needed, format in CSV:
+        if columns.issuperset(needed.split()):
+            return Invoice(path, *format, _csv)
+    raise _unknown(path)
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        return next((line.strip() for line in lines_of(file) if line.strip()), "")
+
+
+def _unknown(path: Path) -> UserError:
+    return UserError(f"{path} is no export that is known here: {FORMATS}.")
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = ((number, row) for number, row in rows_of_csv(lines_of(file)) if row)
+            names = [name.strip() for name in next(rows, (0, list[str]()))[1]]
+            for number, row in rows:
+                if len(row) != len(names):
+                    raise UserError(
+                        f"{path}, line {number}: {len(row)} fields where the header has "
+                        f"{len(names)}; export it again."
+                    )
+                yield number, dict(zip(names, row, strict=True))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
+
+
+def _json_invoice(path: Path) -> Invoice:
+    first, last = _object(next(_values(path), (1, None))[1]), None
+    if "usage_start_time" in first:
+        return Invoice(path, "google-billing", GOOGLE, _google_row, _values)
+    for _, last in _values(path):  # noqa: B007 - the last one is wanted
+        pass
+    if _object(last).get("has_more"):
+        raise UserError(
+            f"{path} is not the whole export (its last page says has_more): follow next_page, and "
+            "put all pages into one file, one per line."
+        )
+    format = _bucketed(_first_result(path))
+    if format is None:
+        raise _unknown(path)
+    return Invoice(path, *format, lambda path: enumerate(_pages(path), 1), "bucket")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _first_result(path: Path) -> Mapping[str, Any]:
+    for bucket in _pages(path):
+        results: Any = _object(bucket).get("results")
+        if not isinstance(results, list):
+            raise _unknown(path)
+        for result in cast(list[Any], results):
+            if isinstance(result, dict):
+                return cast(Mapping[str, Any], result)
+    raise UserError(f"{path} bills nothing: its buckets are empty; export the days of the run.")
+
+
+def _pages(path: Path) -> Iterator[Any]:
+    """Yield the buckets of a file's pages, or its values where they are the buckets."""
+    for number, value in _values(path):
+        data: Any = _object(value).get("data")
+        if data is not None and not isinstance(data, list):
+            raise UserError(f"{path}, page {number}: its data is no list; export it again.")
+        yield from [value] if data is None else cast(list[Any], data)
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
+    try:
+        head = _first_line(path)
+        if head.startswith("[") or not _is_json(head):
+            whole = _parsed(_decoded(path), path, 1)
+            yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(lines_of(file), 1):
+                if line.strip():
+                    yield number, _parsed(line, path, number)
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+
+
+def _is_json(line: str) -> bool:
+    try:
+        parse_json(line, decimal_of)
+    except ValueError:
+        return False
+    return True
+
+
+def _decoded(path: Path) -> str:
+    try:
+        return read_limited(path, DOCUMENT).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
+
+
+def _parsed(text: str, path: Path, number: int) -> Any:
+    try:
+        return parse_json(text, decimal_of)
+    except ValueError as error:
+        raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error
