@@ -17,8 +17,17 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from harness.errors import UserError
-from harness.rewards.client import NoValue, RewardClient, completion_of, item_of
-from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
+from harness.rewards.outcome import (
+    VALUED,
+    NoValue,
+    RewardClient,
+    RewardItem,
+    RewardOutcome,
+    RewardScorer,
+    Status,
+    completion_of,
+    item_of,
+)
 
 if TYPE_CHECKING:
     from harness.rewards.splits import SuiteSplit
