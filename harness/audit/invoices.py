@@ -515,28 +515,33 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def _json_invoice(path: Path) -> Invoice:
-    first, last = _object(next(_values(path), (1, None))[1]), None
-    if "usage_start_time" in first:
+    if "usage_start_time" in _object(next(_values(path), (1, None))[1]):
         return Invoice(path, "google-billing", GOOGLE, _google_row, _values)
-    for _, last in _values(path):  # noqa: B007 - the last one is wanted
-        pass
-    if _object(last).get("has_more"):
+    buckets: list[Any] = []
+    page: Mapping[str, Any] = {}
+    for number, value in _values(path):
+        page = _object(value)
+        data: Any = page.get("data")
+        if data is not None and not isinstance(data, list):
+            raise UserError(f"{path}, page {number}: its data is no list; export it again.")
+        buckets += [value] if data is None else cast(list[Any], data)
+    if page.get("has_more"):
         raise UserError(
             f"{path} is not the whole export (its last page says has_more): follow next_page, and "
             "put all pages into one file, one per line."
         )
-    format = _bucketed(_first_result(path))
+    format = _bucketed(_first_result(buckets, path))
     if format is None:
         raise _unknown(path)
-    return Invoice(path, *format, lambda path: enumerate(_pages(path), 1), "bucket")
+    return Invoice(path, *format, lambda _: enumerate(buckets, 1), "bucket")
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
 
 
-def _first_result(path: Path) -> Mapping[str, Any]:
-    for bucket in _pages(path):
+def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
+    for bucket in buckets:
         results: Any = _object(bucket).get("results")
         if not isinstance(results, list):
             raise _unknown(path)
@@ -546,27 +551,21 @@ def _first_result(path: Path) -> Mapping[str, Any]:
     raise UserError(f"{path} bills nothing: its buckets are empty; export the days of the run.")
 
 
-def _pages(path: Path) -> Iterator[Any]:
-    """Yield the buckets of a file's pages, or its values where they are the buckets."""
-    for number, value in _values(path):
-        data: Any = _object(value).get("data")
-        if data is not None and not isinstance(data, list):
-            raise UserError(f"{path}, page {number}: its data is no list; export it again.")
-        yield from [value] if data is None else cast(list[Any], data)
-
-
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
     try:
         head = _first_line(path)
         if head.startswith("[") or not _is_json(head):
-            whole = _parsed(_decoded(path), path, 1)
+            text = read_limited(path, DOCUMENT).decode("utf-8-sig")
+            whole = _parsed(text, path, 1)
             yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
             return
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file), 1):
                 if line.strip():
                     yield number, _parsed(line, path, number)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}; export it again.") from error
 
@@ -577,13 +576,6 @@ def _is_json(line: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _decoded(path: Path) -> str:
-    try:
-        return read_limited(path, DOCUMENT).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
 
 
 def _parsed(text: str, path: Path, number: int) -> Any:
