@@ -164,7 +164,7 @@ def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
             _, others = explain(totals, groups, adder)
             counts = [count for tokens in others.values() for count in tokens]
             # Attempts were made of which only Inspect's totals know: no journal had them.
-            if counts and again and not evidence.has_journal and min(counts) >= 0:
+            if counts and again and not evidence.journals and min(counts) >= 0:
                 found.weak["tokens of failed attempts that no record has"] += 1
                 continue
             for name, rest in others.items():
@@ -271,7 +271,7 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
 
 
 def _no_dollars(evidence: Evidence, found: InvariantCheck) -> None:
-    if not evidence.has_journal:
+    if not evidence.journals:
         found.gaps["no journal, so no dollars were written down"] += 1
     elif any(record.outcome for record in evidence.calls.values()):
         found.gaps["the journal has no dollars"] += 1

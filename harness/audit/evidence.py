@@ -107,11 +107,6 @@ class Evidence(Merged):
         """What the newest log says about the run; None where podium did not write it."""
         return self.logs[0].facts if self.logs else None
 
-    @property
-    def has_journal(self) -> bool:
-        """Say whether anything was written down before the calls."""
-        return bool(self.journals)
-
     def why_no_journal(self) -> str:
         """Return why no journal is here, as far as the newest log tells."""
         if self.facts is None:

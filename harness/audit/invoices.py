@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
@@ -78,12 +78,6 @@ class Invoice:
                 raise UserError(f"{where}: {said}; export it again.") from error
             except ValueError as error:
                 raise UserError(f"{where}: {error}; export it again.") from error
-
-
-class _Foreign(BaseModel):
-    """A piece of an export: fields that nobody asked for are left alone."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 def _count(value: object) -> object:
@@ -166,7 +160,7 @@ Time = Annotated[datetime, BeforeValidator(_time)]
 Span = tuple[datetime, datetime]
 
 
-class _Result(_Foreign):
+class _Result(BaseModel):
     """One result of an export: fields of `InvoiceLine`, by the names that a provider gives them."""
 
     currency: Name
@@ -208,7 +202,7 @@ def _uncached(whole: int, cached: int) -> int:
     return whole - cached
 
 
-class _Amount(_Foreign):
+class _Amount(BaseModel):
     value: Money
     currency: str
 
@@ -225,7 +219,7 @@ class _OpenAICost(_Result):
         return {"model": model, "usd": usd, "credit": usd < 0}  # an item begins with the model
 
 
-class _OpenAIBucket(_Foreign):
+class _OpenAIBucket(BaseModel):
     start_time: Count
     end_time: Count
     results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
@@ -250,7 +244,7 @@ def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
 # Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
 # Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
 # string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
-class _Writes(_Foreign):
+class _Writes(BaseModel):
     ephemeral_5m_input_tokens: NoCount
     ephemeral_1h_input_tokens: NoCount
 
@@ -279,7 +273,7 @@ class _AnthropicCost(_Result):
         return {"usd": self.amount / 100, "credit": self.amount < 0}
 
 
-class _AnthropicBucket(_Foreign):
+class _AnthropicBucket(BaseModel):
     starting_at: Time
     ending_at: Time
     results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
@@ -344,7 +338,7 @@ MODEL = re.compile(
 GROUPED = re.compile(r"(sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
 
 
-class _Credit(_Foreign):
+class _Credit(BaseModel):
     name: Name
     amount: Money
 

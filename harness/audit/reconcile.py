@@ -31,17 +31,8 @@ from harness.audit.invoices import Invoice, InvoiceLine, Span, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
 
-InvoiceFaultKind = Literal[
-    "difference",
-    "not in the ledger",
-    "not in the invoice",
-    "request differs",
-    "repeated request id",
-    "unmatched model",
-    "nothing compared",
-]
 Number = int | Decimal
-Verdict = tuple[tuple[str, ...], tuple[str, ...], InvoiceFaultKind]
+Verdict = tuple[tuple[str, ...], tuple[str, ...], str]
 """What is explained, what is wrong, and of what kind that is."""
 
 
@@ -56,14 +47,14 @@ class ReconciledBucket:
     explained_by: tuple[str, ...]
     """Why the sides may differ, each with its range; empty when they are equal."""
     wrong: tuple[str, ...]
-    kind: InvoiceFaultKind
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceFault:
     """One thing that does not add up."""
 
-    kind: InvoiceFaultKind
+    kind: str
     where: str
     said: str
 
@@ -167,8 +158,8 @@ class Count:
     sides: defaultdict[Key, Side] = field(default_factory=lambda: defaultdict[Key, Side](Side))
     left_out: Counter[str] = field(default_factory=Counter[str])
     unmatched: Counter[str] = field(default_factory=Counter[str])
-    faults: dict[InvoiceFaultKind, list[InvoiceFault]] = field(
-        default_factory=lambda: defaultdict[InvoiceFaultKind, list[InvoiceFault]](list)
+    faults: dict[str, list[InvoiceFault]] = field(
+        default_factory=lambda: defaultdict[str, list[InvoiceFault]](list)
     )
     seen: set[str] = field(default_factory=set[str])
     resolved: int = 0
@@ -230,7 +221,7 @@ class Count:
         self.whole = min(first, start), max(last, end)
         return start, end
 
-    def _fault(self, kind: InvoiceFaultKind, where: str, said: str) -> None:
+    def _fault(self, kind: str, where: str, said: str) -> None:
         self.faults[kind].append(InvoiceFault(kind, where, said))
 
     def is_during(self, span: Span) -> bool:

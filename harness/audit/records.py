@@ -46,7 +46,7 @@ def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.copies]
     twice += [("journals", said) for said in evidence.twice]
     yield from twice
-    if evidence.has_journal:
+    if evidence.journals:
         yield from _escaped(evidence, found)
         yield from _lost(evidence)
         yield from _disagree(evidence)
@@ -206,7 +206,7 @@ LACKING = "answers that no journal has, though it has their calls"
 
 def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Requests, replies and answers in a log are those whose digests the journal holds."""
-    if not evidence.has_journal:
+    if not evidence.journals:
         found.gaps[evidence.why_no_journal()] += 1
         return
     for call, record in evidence.calls.items():

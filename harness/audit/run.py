@@ -31,7 +31,7 @@ from harness.audit.evidence import (
     tokens_of,
     told,
 )
-from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled, table_again
+from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.hooks import SampleDigests
@@ -196,7 +196,8 @@ def audit(
     _check_whole(folder, system_runs, whole, bills)
     if anew is not None:
         grades = whole.findings["I16"]
-        grades.weak = settled(grades.weak, anew)
+        if not anew.faults and set(anew.notes) <= {SAME}:
+            del grades.weak[AGAIN]  # verdicts were changed since, and all came out the same
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
@@ -368,17 +369,12 @@ def _verdicts(audit: Audit) -> Iterator[str]:
         for reason, often in verdict.reasons:
             yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
     yield ""
-    yield _summary(audit)
-
-
-def _summary(audit: Audit) -> str:
-    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
-    weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
+    weak, failed = (
+        sum(one.status == status for one in audit.verdicts) for status in ("weak", "fail")
+    )
     said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
-    if not weak:
-        return f"{said}."
     them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
-    return f"{said}; {weak} {them}."
+    yield f"{said}; {weak} {them}." if weak else f"{said}."
 
 
 def _faults(audit: Audit) -> Iterator[str]:
@@ -398,11 +394,17 @@ SCHEMA = "podium-audit-1"
 
 def as_json(audit: Audit) -> bytes:
     """Return the whole audit, every fault included; the same files give the same bytes."""
+    table = audit.table
     data = {
         "schema": SCHEMA,
         "strict": audit.strict,
         "ok": audit.ok,
-        "reconciliation": _table(audit.table),
+        "reconciliation": {
+            "counts": dict(table.counts),
+            "tokens": _tokens(table.tokens),
+            "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
+            "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
+        },
         "invariants": [asdict(verdict) for verdict in audit.verdicts],
     }
     return canonical(data) + b"\n"
@@ -415,15 +417,6 @@ def is_audit(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
-
-
-def _table(table: Reconciled) -> dict[str, Any]:
-    return {
-        "counts": dict(table.counts),
-        "tokens": _tokens(table.tokens),
-        "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
-        "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
-    }
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:

@@ -19,7 +19,7 @@ from decimal import Decimal
 from enum import StrEnum
 from http.client import HTTPException
 from threading import Lock
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 from harness.errors import PodiumError, TooManyMasked, UserError
 from harness.records import EMPTY, Question, Usage
@@ -173,18 +173,10 @@ class Rollout:
             raise ValueError(f"an answer that is {self.status} has text {self.text is not None}")
 
 
-@runtime_checkable
-class ItemCheck(Protocol):
-    """A sampler that can tell beforehand which items it could never answer."""
-
-    def check(self, item: RewardItem) -> None:
-        """Raise UserError for an item that names what is not there, before anything is done."""
-        ...
-
-
 Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
 """Makes an item's completion into an answer; the question comes sealed. WorkerError is a worker's
-failure, SpendLimit the money's; a malformed completion is a status, never an exception."""
+failure, SpendLimit the money's; a malformed completion is a status, never an exception. A sampler
+may have a method `check`, which raises UserError for an item that names what is not there."""
 
 
 async def as_reply(item: RewardItem, question: Question) -> Rollout:
@@ -349,7 +341,8 @@ class RewardClient:
             outcomes = await self._tried(json.dumps(items_json(items)).encode())
         except _Unreachable as error:
             reason = f"The reward service at {self.url} gave no rewards: {error}"
-            lost = RewardOutcome(None, Status.SCORER_ERROR, _UNKNOWN, reason=reason)
+            unknown = {"correct": None, "parsed": None}
+            lost = RewardOutcome(None, Status.SCORER_ERROR, unknown, reason=reason)
             for _ in items:
                 self._counter.note(lost)
             self._counter.refuse()
@@ -383,9 +376,6 @@ class RewardClient:
             raise _Unreachable(f"{type(error).__name__}: {error}.") from None
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise _Unreachable(f"its reply cannot be read ({type(error).__name__}).") from None
-
-
-_UNKNOWN: Mapping[str, float | None] = {"correct": None, "parsed": None}
 
 
 def _status_error(code: int, body: bytes) -> PodiumError:

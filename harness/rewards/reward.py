@@ -22,7 +22,6 @@ from harness.rewards.outcome import (
     PLAIN,
     VALUED,
     Effort,
-    ItemCheck,
     RewardCounter,
     RewardCounts,
     RewardItem,
@@ -425,8 +424,8 @@ class Reward:
         if question is None or item.epoch < 1:
             what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
             raise UserError(f"The suite {item.suite!r} has no {what} to reward.")
-        if isinstance(self._answer, ItemCheck):
-            self._answer.check(item)
+        if check := getattr(self._answer, "check", None):
+            check(item)
         asked = (item.suite, item.question, item.epoch)
         return question if item.epoch == 1 else self._form(*asked)
 
@@ -446,7 +445,9 @@ class Reward:
         await self._graders.grade(tasks, on_done)
 
     async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
-        async with self._limiter():
+        if self._turns.get(None) is None:
+            self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
+        async with self._turns.get():
             started = monotonic()
             most = self._settings.max_usd
             if most is not None and self._counter.usd >= most:
@@ -511,11 +512,6 @@ class Reward:
             reason=result.reason,
             work=answered.work,
         )
-
-    def _limiter(self) -> anyio.CapacityLimiter:
-        if self._turns.get(None) is None:
-            self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
-        return self._turns.get()
 
 
 Note = Callable[[int, RewardOutcome], None]
