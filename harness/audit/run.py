@@ -40,7 +40,7 @@ from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
-from harness.ledger.totals import CallSum, sums_by
+from harness.ledger.totals import CallSum, add_up, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
@@ -146,8 +146,9 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
     groups = run_groups(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
     included, _ = explain(theirs, groups, spent)
-    left = {f"{one[0]} {one[1]}": tokens_of(groups[one]) for one in groups if one not in included}
-    return sum_tokens(theirs.values()), left
+    left = {group: rows for group, rows in groups.items() if group not in included}
+    causes = {f"{kind} {log}": tokens_of(add_up(rows)) for (kind, log, _), rows in left.items()}
+    return sum_tokens(theirs.values()), causes
 
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -47,11 +47,7 @@ ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class _Item(_Frozen, extra="forbid", strict=True):
+class _Item(BaseModel, extra="forbid", strict=True):
     suite: str
     question: str
     completion: str
@@ -67,7 +63,7 @@ class _Item(_Frozen, extra="forbid", strict=True):
         return self
 
 
-class ScoreBody(_Frozen, extra="forbid", strict=True):
+class ScoreBody(BaseModel, extra="forbid", strict=True):
     """`POST /score`, our own shape."""
 
     entries: list[_Item] = Field(alias="items", min_length=1)
@@ -77,7 +73,7 @@ class ScoreBody(_Frozen, extra="forbid", strict=True):
         return [RewardItem(**item.model_dump()) for item in self.entries]
 
 
-class _GetRewardBody(_Frozen):
+class _GetRewardBody(BaseModel):
     """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py."""
 
     query: list[str] = Field(min_length=1)  # prompt and action, with special tokens
@@ -95,7 +91,7 @@ class _GetRewardBody(_Frozen):
         return [item_of(label, completion_of(query, prompt)) for query, prompt, label in rows]
 
 
-class _RmBody(_Frozen):
+class _RmBody(BaseModel):
     """`POST /rm`: slime, `remote_rm` in slime/rollout/rm_hub/__init__.py at 0b420f1e."""
 
     response: str
@@ -105,22 +101,22 @@ class _RmBody(_Frozen):
         return [item_of(self.label, self.response)]
 
 
-class _Content(_Frozen):
+class _Content(BaseModel):
     type: str = ""
     text: str = ""
 
 
-class _Output(_Frozen):
+class _Output(BaseModel):
     type: str = "message"
     role: str = "assistant"
     content: list[_Content] | None = None
 
 
-class _Response(_Frozen):
+class _Response(BaseModel):
     output: list[_Output]
 
 
-class _VerifyBody(_Frozen):
+class _VerifyBody(BaseModel):
     """`POST /verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
 
     `response` is an OpenAI Responses object. What else a data set's row has comes along, so the
