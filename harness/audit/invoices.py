@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 
 from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
@@ -160,10 +160,17 @@ Time = Annotated[datetime, BeforeValidator(_time)]
 Span = tuple[datetime, datetime]
 
 
+PROJECT = AliasChoices("project_id", "workspace_id", "project.id", "project")
+KEY = AliasChoices("api_key_id", "api_key")
+
+
 class _Result(BaseModel):
     """One result of an export: fields of `InvoiceLine`, by the names that a provider gives them."""
 
     currency: Name
+    model: Name
+    project: Annotated[Name, Field(validation_alias=PROJECT)]
+    key: Annotated[Name, Field(validation_alias=KEY)]
 
     def line(self, span: Span) -> InvoiceLine:
         _dollars_only(self.currency)
@@ -187,9 +194,6 @@ class _OpenAIUsage(_Result):
     cache_read: Annotated[NoCount, Field(alias="input_cached_tokens")]
     cache_write: Annotated[OptionalCount, Field(alias="input_cache_write_tokens")]
     requests: Annotated[OptionalCount, Field(alias="num_model_requests")]
-    project: Annotated[Name, Field(alias="project_id")]
-    key: Annotated[Name, Field(alias="api_key_id")]
-    model: Name
 
     def _worked_out(self) -> dict[str, Any]:
         cached = self.cache_read + (self.cache_write or 0)
@@ -210,8 +214,6 @@ class _Amount(BaseModel):
 class _OpenAICost(_Result):
     amount: _Amount
     item: Annotated[Name, Field(alias="line_item")]
-    project: Annotated[Name, Field(alias="project_id")]
-    key: Annotated[Name, Field(alias="api_key_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         _dollars_only(self.amount.currency)
@@ -219,20 +221,24 @@ class _OpenAICost(_Result):
         return {"model": model, "usd": usd, "credit": usd < 0}  # an item begins with the model
 
 
-class _OpenAIBucket(BaseModel):
+class _Bucket(BaseModel):
+    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+
+
+class _OpenAIBucket(_Bucket):
     start_time: Count
     end_time: Count
-    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
     @property
     def span(self) -> Span:
-        try:
-            start, end = (
-                datetime.fromtimestamp(one, UTC) for one in (self.start_time, self.end_time)
-            )
-        except (OverflowError, OSError) as error:
-            raise ValueError(f"{self.start_time} is no time in Unix seconds") from error
-        return start, end
+        return _second(self.start_time), _second(self.end_time)
+
+
+def _second(unix: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(unix, UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError(f"{unix} is no time in Unix seconds") from error
 
 
 def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
@@ -254,9 +260,6 @@ class _AnthropicUsage(_Result):
     cache_read: Annotated[NoCount, Field(alias="cache_read_input_tokens")]
     cache_creation: _Writes = _Writes.model_validate({})
     output: Annotated[NoCount, Field(alias="output_tokens")]
-    model: Name
-    key: Annotated[Name, Field(alias="api_key_id")]
-    project: Annotated[Name, Field(alias="workspace_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         return {"cache_write": sum(written for _, written in self.cache_creation)}
@@ -266,17 +269,14 @@ class _AnthropicCost(_Result):
     amount: Money
     currency: str = "USD"  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
     item: Annotated[Name, Field(alias="description")]
-    model: Name
-    project: Annotated[Name, Field(alias="workspace_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         return {"usd": self.amount / 100, "credit": self.amount < 0}
 
 
-class _AnthropicBucket(BaseModel):
+class _AnthropicBucket(_Bucket):
     starting_at: Time
     ending_at: Time
-    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
     @property
     def span(self) -> Span:
@@ -300,14 +300,12 @@ OPENROUTER: Mapping[str, str] = {
 
 class _OwnRow(_Result):
     request_id: Name
-    model: str
+    model: str  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
     time: str
     input_tokens: OptionalCount
     cached_tokens: NoCount
     output: Annotated[OptionalCount, Field(alias="output_tokens")]
     usd: OptionalMoney
-    project: Name
-    key: Annotated[Name, Field(alias="api_key")]
 
     def _worked_out(self) -> dict[str, Any]:
         said: dict[str, Any] = {"model": self.model.strip(), "requests": 1}
@@ -345,7 +343,6 @@ class _Credit(BaseModel):
 
 class _GoogleRow(_Result):
     item: Annotated[str | None, BeforeValidator(_text), Field(alias="sku.description")]
-    project: Annotated[Name, Field(alias="project.id")]
     amount: Annotated[OptionalMoney, Field(alias="usage.amount")]
     unit: Annotated[Name, Field(alias="usage.unit")]
     usage_start_time: Time
