@@ -38,7 +38,6 @@ from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
 from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 
-NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
 
@@ -54,7 +53,7 @@ def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none
             for said in _unlike(evidence, row, usage, found):
                 yield f"call {row.call}", said
-        found.weak[NO_TOTAL] += usage.total_reported is None
+        found.weak["calls whose provider states no total"] += usage.total_reported is None
 
 
 def _wrong(usage: Usage) -> Iterator[str]:

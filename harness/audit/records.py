@@ -194,14 +194,9 @@ def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
             yield f"it names {name} {ours}, the log {theirs}"
 
 
-REDACTED = "not comparable: calls whose texts were taken out of the log"
-NO_EVENT = "not comparable: calls that no log has"
 OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
 MERGED = "not comparable: requests whose turns the provider's adapter put together (older journal)"
 OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
-UNTOLD = "replies in the log of which the journal holds no digest"
-UNANSWERED = "not comparable: answers that no journal has"
-LACKING = "answers that no journal has, though it has their calls"
 
 
 def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -224,10 +219,10 @@ def _call(
     record: CallRecord, events: Sequence[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
     if not events:
-        found.notes[NO_EVENT] += 1
+        found.notes["not comparable: calls that no log has"] += 1
         return
     if events[-1].log.facts is not None and events[-1].log.facts.redacted:
-        found.notes[REDACTED] += 1
+        found.notes["not comparable: calls whose texts were taken out of the log"] += 1
         return
     digests = ((seen.sample.digests, seen.event.id) for seen in events)
     known = [one.calls.get(event) if one else None for one, event in digests]
@@ -251,7 +246,9 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
         if ours not in (None, text_digest("")):
             yield "the journal holds the digest of a reply, and the log has none"
     elif ours is None:
-        found.weak[UNTOLD] += bool(outcome.get("event"))
+        found.weak["replies in the log of which the journal holds no digest"] += bool(
+            outcome.get("event")
+        )
     elif texts.said != ours:
         yield "the log's reply is not the one whose digest the journal holds"
     elif "reply_sha256" not in outcome:
@@ -269,9 +266,9 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
     lines = evidence.answer_lines.get(sample.uuid)
     if lines is None:
         if sample.uuid in evidence.written_down:
-            found.weak[LACKING] += 1
+            found.weak["answers that no journal has, though it has their calls"] += 1
         else:
-            found.notes[UNANSWERED] += 1
+            found.notes["not comparable: answers that no journal has"] += 1
         return
     if all(line.get("answer_sha256") != digests.answer for line in lines):
         yield "its answer is not the one whose digest the journal holds"
