@@ -144,11 +144,12 @@ class _Task:
     told: anyio.Event | None = None
     """Made by the first who waits: an event for each task would cost as much as its grade."""
 
-    @property
-    def key(self) -> bytes:
-        """A digest that equal tasks share; long replies are not kept in memory."""
+    key: bytes = b""
+    """A digest that equal tasks share; long replies are not kept in memory."""
+
+    def __post_init__(self) -> None:
         said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
-        return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        self.key = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     async def waited_for(self) -> "GradingResult | None":
         """Return what comes of it, once that is known."""
@@ -201,20 +202,19 @@ class Graders:
         """Tell the verdict of every task, as it comes; whatever goes wrong is a verdict too."""
         here = self._run()
         while tasks:
-            mine, others = dict[bytes, _Task](), list[tuple[_Task, _Task]]()
+            mine, others = list[_Task](), list[tuple[_Task, _Task]]()
             for task in tasks:
-                key = task.key
-                if (known := self._remembered(key)) is not None:
+                if (known := self._remembered(task.key)) is not None:
                     on_done(task.at, replace(known, shared=True))
-                elif (first := here.under_way.setdefault(key, task)) is task:
-                    mine[key] = task
+                elif (first := here.under_way.setdefault(task.key, task)) is task:
+                    mine.append(task)
                 else:
                     others.append((task, first))
             try:
                 await self._grade_all(mine, on_done)
             finally:
-                for key, task in mine.items():  # what a cancellation left: who waits does it
-                    self._settle(key, task)
+                for task in mine:  # what a cancellation left: who waits does it
+                    self._settle(task)
             tasks = list[_Task]()
             for task, first in others:
                 if (result := await first.waited_for()) is None:
@@ -222,24 +222,24 @@ class Graders:
                 else:
                     on_done(task.at, replace(result, shared=True))
 
-    async def _grade_all(self, mine: Mapping[bytes, _Task], on_done: OnDone) -> None:
+    async def _grade_all(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
         """Grade programs one by one and all else in batches, which the threads share evenly."""
-        boxed = [one for one in mine.items() if one[1].suite.needs_box]
-        plain = [one for one in mine.items() if not one[1].suite.needs_box]
+        boxed = [task for task in tasks if task.suite.needs_box]
+        plain = [task for task in tasks if not task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
         async with anyio.create_task_group() as group:
-            for one in boxed:
-                group.start_soon(self._grade_batch, [one], on_done)
+            for task in boxed:
+                group.start_soon(self._grade_batch, [task], on_done)
             for at in range(0, len(plain), size):
                 group.start_soon(self._grade_batch, plain[at : at + size], on_done)
 
-    async def _grade_batch(self, batch: Sequence[tuple[bytes, _Task]], on_done: OnDone) -> None:
+    async def _grade_batch(self, batch: Sequence[_Task], on_done: OnDone) -> None:
         here = self._run()
         while batch:
             async with here.turns:
-                results = await self._grade_slice([task for _, task in batch], here)
-            for (key, task), result in zip(batch, results, strict=False):
-                self._settle(key, task, result)
+                results = await self._grade_slice(batch, here)
+            for task, result in zip(batch, results, strict=False):
+                self._settle(task, result)
                 on_done(task.at, result)
             batch = batch[len(results) :]
 
@@ -274,16 +274,16 @@ class Graders:
         self.abandoned += 1
         return [*done, GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")]
 
-    def _settle(self, key: bytes, task: _Task, result: GradingResult | None = None) -> None:
+    def _settle(self, task: _Task, result: GradingResult | None = None) -> None:
         if task.settled:
             return
-        self._run().under_way.pop(key, None)
+        self._run().under_way.pop(task.key, None)
         task.result, task.settled = result, True
         if task.told:
             task.told.set()
         if result is not None and result.status is Status.SCORED:
             with self._lock:
-                self._known[key] = result
+                self._known[task.key] = result
                 if len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
 
