@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from harness.pool import Pool
     from harness.pool_config import PoolSpec, read_pool
     from harness.records import Answer, Grade, Question, Reply, Usage
-    from harness.rewards.client import RewardClient
-    from harness.rewards.outcome import RewardItem, RewardOutcome
+    from harness.rewards.outcome import RewardClient, RewardItem, RewardOutcome
     from harness.rewards.reward import Reward, RewardSettings
     from harness.rewards.splits import SuiteSplit, load_training_split
     from harness.rewards.trainers import (

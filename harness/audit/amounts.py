@@ -6,11 +6,12 @@ logs as a whole. So a run's total must be what this log asked plus some whole gr
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from decimal import Decimal
 from functools import cache
 from itertools import combinations
+from operator import itemgetter
 from typing import cast
 
 import orjson
@@ -37,7 +38,6 @@ from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
 from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 
-NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
 
@@ -53,7 +53,7 @@ def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none
             for said in _unlike(evidence, row, usage, found):
                 yield f"call {row.call}", said
-        found.weak[NO_TOTAL] += usage.total_reported is None
+        found.weak["calls whose provider states no total"] += usage.total_reported is None
 
 
 def _wrong(usage: Usage) -> Iterator[str]:
@@ -72,24 +72,20 @@ def _wrong(usage: Usage) -> Iterator[str]:
         yield f"unexplained tokens: {rest:+,} of the {total:,} that are reported"
 
 
-def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> list[str]:
+def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> Iterator[str]:
     told: object = orjson.loads(row.raw_usage or "{}")
     raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
     theirs = usage_from_raw(dialect, raw) if dialect else None
-    several = dialect == "anthropic" and _of_several(evidence, row)
-    if dialect is None or theirs is None or several:
+    if theirs is None or (dialect == "anthropic" and _of_several(evidence, row)):
         found.weak[UNREADABLE] += 1
-        return []
+        return
     if dialect == "google":  # Inspect takes its input for none where more was cached than asked
         theirs = replace(theirs, input=max(theirs.input, 0))
-    sides = zip(asdict(theirs).items(), asdict(usage).values(), strict=True)
-    pairs = ((name, own, ours or 0) for (name, own), ours in sides)
-    return [
-        f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
-        for name, own, ours in pairs
-        if own is not None and own != ours
-    ]
+    for (name, own), ours in zip(asdict(theirs).items(), asdict(usage).values(), strict=True):
+        if own is not None and own != (ours or 0):
+            said = f"the provider's own usage says {own:,} {name.replace('_', ' ')}"
+            yield f"{said}, the ledger {ours or 0:,}"
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
@@ -150,30 +146,9 @@ def _cut_off(sample: SampleRecord) -> bool:
     return sample.failed and not ended
 
 
-@dataclass(frozen=True, slots=True)
-class CauseGroup:
-    """Calls that a run's total has as a whole or not at all."""
-
-    kind: str
-    run: str
-    rows: tuple[Call, ...]
-    later: bool
-    """True for calls of a later run, which no total can have."""
-
-    @property
-    def cause(self) -> str:
-        """What the group is called."""
-        return f"{self.kind} {self.run}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunParts:
-    """What a run's total is made of."""
-
-    own: tuple[Call, ...]
-    groups: tuple[CauseGroup, ...]
-    forgetful: bool
-    """True when attempts were made of which only Inspect's totals know: no journal had them."""
+Group = tuple[str, str, bool]
+"""What some calls are to a run's total: a kind, a log, and whether a later run made them."""
+OWN: Group = ("", "", False)
 
 
 def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -182,10 +157,15 @@ def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
     found.skipped[reason] += not logs
     for log in logs:
-        parts = run_parts(evidence, log)
+        groups = run_groups(evidence, log)
+        again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
         for kind, totals, adder in _both(log):
-            _, others, guessed = explain(totals, parts, adder)
-            found.weak["tokens of failed attempts that no record has"] += guessed
+            _, others = explain(totals, groups, adder)
+            counts = [count for tokens in others.values() for count in tokens]
+            # Attempts were made of which only Inspect's totals know: no journal had them.
+            if counts and again and not evidence.journals and min(counts) >= 0:
+                found.weak["tokens of failed attempts that no record has"] += 1
+                continue
             for name, rest in others.items():
                 said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
                 yield f"log {log.name}", said
@@ -196,13 +176,16 @@ def has_totals(log: LogRecord) -> bool:
     return log.status != "started" or bool(log.model_usage)
 
 
-def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
-    """Return the rows that a log's totals must have, and the groups that they may have."""
+def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
+    """Return calls by what they are to a log's total, which has each group as a whole or not.
+
+    It must have `OWN`, and can have no calls of a later run.
+    """
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
 
-    def group(row: Call) -> tuple[str, str, bool] | None:
+    def group(row: Call) -> Group:
         if row.call in late:
             return "calls that judged again", log.name, False
         if row.event in cut:
@@ -210,21 +193,15 @@ def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
         run = _run_of(evidence, row)
         if row.event in here:
             earlier = run.created < log.created
-            return ("carried over from", run.name, False) if earlier else None
+            return ("carried over from", run.name, False) if earlier else OWN
         kind = "calls that no log has, of" if row.event is None else "failed attempts of"
         return kind, f"the run that wrote {run.name}", run.created > log.created
 
-    groups: dict[tuple[str, str, bool] | None, list[Call]] = defaultdict(list)
+    groups: dict[Group, list[Call]] = defaultdict(list)
     for row in evidence.counted:
         if row.cache != "read" and row.input_uncached is not None:
             groups[group(row)].append(row)
-    named = sorted((name, rows) for name, rows in groups.items() if name)
-    again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
-    return RunParts(
-        tuple(groups[None]),
-        tuple(CauseGroup(*name[:2], tuple(rows), name[2]) for name, rows in named),
-        forgetful=again and not evidence.has_journal,
-    )
+    return dict(sorted(groups.items(), key=itemgetter(0)))
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
@@ -236,33 +213,27 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
     return made or next(by_time, evidence.logs[-1])
 
 
-def explain(theirs: Sums, parts: RunParts, adder: Adder) -> tuple[set[str], Sums, bool]:
-    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left.
-
-    The last is true where what is left is taken for attempts that no record has.
-    """
-    rest = dict(differences(theirs, adder(parts.own)))
-    sums = [(group, adder(group.rows)) for group in parts.groups if not group.later]
-    for chosen in _choices([(group, tokens) for group, tokens in sums if tokens]):
-        if join_tokens(tokens for _, tokens in chosen) == rest:
-            return {group.cause for group, _ in chosen}, {}, False
-    if parts.forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
-        return set(), {}, True
-    return set(), rest, False
+def explain(
+    theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
+) -> tuple[set[Group], Sums]:
+    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left."""
+    rest = dict(differences(theirs, adder(groups.get(OWN, ()))))
+    sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
+    for chosen in _choices([group for group, tokens in sums.items() if tokens]):
+        if join_tokens(sums[group] for group in chosen) == rest:
+            return {OWN, *chosen}, {}
+    return {OWN}, rest
 
 
-Part = tuple[CauseGroup, Sums]
-
-
-def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    if len(parts) <= MOST:
-        for size in range(len(parts) + 1):
-            yield from combinations(parts, size)
+def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
+    if len(groups) <= MOST:
+        for size in range(len(groups) + 1):
+            yield from combinations(groups, size)
         return
-    kinds = sorted({group.kind for group, _ in parts})
+    kinds = sorted({group[0] for group in groups})
     for size in range(len(kinds) + 1):
         for chosen in combinations(kinds, size):
-            yield [part for part in parts if part[0].kind in chosen]
+            yield [group for group in groups if group[0] in chosen]
 
 
 def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -299,7 +270,7 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
 
 
 def _no_dollars(evidence: Evidence, found: InvariantCheck) -> None:
-    if not evidence.has_journal:
+    if not evidence.journals:
         found.gaps["no journal, so no dollars were written down"] += 1
     elif any(record.outcome for record in evidence.calls.values()):
         found.gaps["the journal has no dollars"] += 1
@@ -352,14 +323,10 @@ def _shipped(name: str) -> Book | None:
 def _parts(row: Call) -> Iterator[str]:
     if row.usd is None or row.billable != "yes":
         return
-    total = ZERO
-    for name in PARTS:
-        part: Decimal | None = getattr(row, name)
-        if part is None:
-            yield f"it has a price and no {name}"
-            return
-        total += part
-    if total != row.usd:
+    parts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
+    if lost := next((name for name, part in parts.items() if part is None), None):
+        yield f"it has a price and no {lost}"
+    elif (total := sum((part or ZERO for part in parts.values()), ZERO)) != row.usd:
         yield f"its parts come to {plain(total)}, not {plain(row.usd)}"
 
 

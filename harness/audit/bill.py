@@ -1,31 +1,21 @@
-"""An invoice added up, for the account that is the run's, and what a comparison says.
+"""An invoice added up, for the account that is the run's, and which of its models is which.
 
 A run can only be compared where nobody else asked: a project or key of its own is named, or it is
 the only one in the export. Requests are kept one by one only where lines have ids.
 """
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Literal
 
-from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
+from harness.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span_text
 from harness.errors import UserError
-from harness.ledger.call import Call
-
-InvoiceFaultKind = Literal[
-    "difference",
-    "not in the ledger",
-    "not in the invoice",
-    "request differs",
-    "repeated request id",
-    "unmatched model",
-    "nothing compared",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +36,6 @@ class InvoiceOptions:
     """The same in dollars, beside the rounding of the invoice's own amounts."""
 
 
-NOTHING = (0, 0, 0, 0, 0, Decimal(0))
 MEASURES = {
     "requests": "requests",
     "input": "input tokens",
@@ -55,6 +44,7 @@ MEASURES = {
     "output": "output tokens",
     "usd": "dollars",
 }
+CENT_HALF = Decimal("0.005")
 
 
 @dataclass(slots=True)
@@ -74,107 +64,6 @@ class Amounts:
             value = getattr(more, measure)
             if value is not None:
                 setattr(self, measure, (getattr(self, measure) or 0) + value)
-
-
-def call_amounts(row: Call) -> Amounts:
-    """Return what a call whose tokens are known comes to."""
-    tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
-    return Amounts(1, *tokens, row.usd or Decimal(0))
-
-
-@dataclass(frozen=True, slots=True)
-class ReconciledBucket:
-    """One bucket and model, both sides."""
-
-    bucket: str
-    model: str
-    ledger: Amounts
-    invoice: Amounts
-    explained_by: tuple[str, ...]
-    """Why the sides may differ, each with its range; empty when they are equal."""
-    wrong: tuple[str, ...]
-    kind: InvoiceFaultKind
-
-    @property
-    def ok(self) -> bool:
-        """Say whether every difference is explained."""
-        return not self.wrong
-
-
-@dataclass(frozen=True, slots=True)
-class InvoiceFault:
-    """One thing that does not add up."""
-
-    kind: InvoiceFaultKind
-    where: str
-    said: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciliation:
-    """A ledger held against one invoice."""
-
-    file: str
-    format: str
-    account: str
-    by: Literal["request id", "bucket and model"]
-    rows: tuple[ReconciledBucket, ...]
-    faults: tuple[InvoiceFault, ...]
-    mapping: tuple[tuple[str, str, str], ...]
-    """Model of the ledger, model of the invoice, why they are one."""
-    foreign: tuple[str, ...]
-    """Lines of other projects, keys and times: left out."""
-    credits: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Say whether the ledger and the invoice agree, or every difference is explained."""
-        return not self.faults
-
-
-CENT_HALF = Decimal("0.005")
-
-
-@dataclass(slots=True)
-class Side:
-    """What the ledger has of one bucket and model."""
-
-    known: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
-    unpriced: int = 0
-    refused: int = 0
-    """Attempts that the provider refused: no tokens, but it may count them as requests."""
-    open: int = 0
-    """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
-    silent: int = 0
-    """Those of them that were answered."""
-    most: dict[str, int | Decimal | None] = field(
-        default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
-    )
-    """What the open calls can have come to; None is no bound."""
-    began_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
-    """Calls that ended in a later bucket: a provider may count them there."""
-    ended_here: Amounts = field(default_factory=lambda: Amounts(*NOTHING))
-
-    def add(self, row: Call) -> None:
-        """Add one attempt."""
-        if row.billable == "no":
-            self.refused += 1
-        elif row.billable == "yes" and row.input_total is not None and row.output is not None:
-            self.known.add(call_amounts(row))
-            self.unpriced += row.usd is None
-        else:
-            self.open += 1
-            self.silent += row.billable == "yes"
-            bounds = {"input": row.prompt_bytes, "output": row.max_tokens, "usd": row.usd_high}
-            for measure, bound in bounds.items():
-                most = self.most[measure]
-                self.most[measure] = None if most is None or bound is None else most + bound
-
-    @property
-    def amounts(self) -> Amounts:
-        """What is known of it; dollars are None when a call has no price."""
-        return replace(self.known, usd=None if self.unpriced else self.known.usd)
 
 
 @dataclass(slots=True)
@@ -217,21 +106,128 @@ def last_place(amount: Decimal) -> Decimal:
     return min(CENT_HALF, Decimal(5).scaleb(int(exponent) - 1))
 
 
+LISTED = 20
+
+Key = tuple[Span, str]
 Account = tuple[str | None, str | None]
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def chosen(
+def listed(said: list[str], what: str = "") -> tuple[str, ...]:
+    """Return the first sentences, and how many more there are."""
+    more = [f"and {len(said) - LISTED} more{what}"] if said[LISTED:] else []
+    return (*said[:LISTED], *more)
+
+
+@dataclass(slots=True)
+class Bill:
+    """What an invoice bills some accounts: one, or all that are the run's."""
+
+    buckets: defaultdict[Key, Billed] = field(
+        default_factory=lambda: defaultdict[Key, Billed](Billed)
+    )
+    requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
+    """Lines by request id; they are in `buckets` as well."""
+    nameless: int = 0
+    """Lines without a request id."""
+    account: str = ""
+    repeated: dict[str, int] = field(default_factory=dict[str, int])
+    """Request ids that the export has several times, with how often."""
+    foreign: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()
+
+    def add(self, line: InvoiceLine) -> None:
+        """Add one line."""
+        self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
+        if line.request_id:
+            self.requests.setdefault(line.request_id, line)
+        else:
+            self.nameless += 1
+
+    def join(self, other: "Bill") -> None:
+        """Add the lines of another account."""
+        for key, billed in other.buckets.items():
+            self.buckets[key].join(billed)
+        self.requests.update(other.requests)
+        self.nameless += other.nameless
+
+    def layers(self) -> list[Callable[[datetime], Span]]:
+        """Return what finds the bucket of a time, for each width of buckets that there are.
+
+        A bucket that the export lacks is where it would be.
+        """
+        found: dict[timedelta, set[datetime]] = defaultdict(set)
+        for (start, end), _ in self.buckets:
+            found[end - start].add(start)
+        return [_layer(width, sorted(found[width])) for width in sorted(found) or [HOUR]]
+
+
+def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Span]:
+    def span(time: datetime) -> Span:
+        at = bisect_right(starts, time) - 1
+        if at >= 0 and time < starts[at] + width:
+            return starts[at], starts[at] + width
+        start = EPOCH + (time - EPOCH) // width * width
+        return start, start + width
+
+    return span
+
+
+def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
+    """Add up an invoice; UserError when it is malformed or not clearly the run's."""
+    bills: dict[Account, Bill] = defaultdict(Bill)
+    credits: dict[str, Decimal] = defaultdict(Decimal)
+    mine = Bill()
+    for line in invoice.lines():
+        if line.credit:
+            said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
+            credits[said] += line.usd or 0
+            continue
+        bill = bills[line.project, line.key]
+        if line.request_id and line.request_id in bill.requests:
+            mine.repeated[line.request_id] = mine.repeated.get(line.request_id, 1) + 1
+        bill.add(line)
+    ours, mine.account = _chosen(bills.keys(), options, invoice.path)
+    for account in ours:
+        mine.join(bills[account])
+    mine.credits = listed([f"{name}: ${usd:f}" for name, usd in sorted(credits.items())])
+    others = sorted(
+        (one for one in bills.items() if one[0] not in ours), key=lambda one: str(one[0])
+    )
+    mine.foreign = tuple(_foreign(*account, bill) for account, bill in others)
+    return mine
+
+
+def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
+    whole = Billed()
+    for billed in bill.buckets.values():
+        whole.join(billed)
+    counts = [count for count in (whole.input, whole.output) if count is not None]
+    tokens = f", {sum(counts)} tokens" if counts else ""
+    usd = "" if whole.usd is None else f", ${whole.usd:f}"
+    whose = f"project {project or 'none'}, key {key or 'none'}"
+    return f"{whose}: {len(bill.buckets)} buckets{tokens}{usd}"
+
+
+def _chosen(
     accounts: Collection[Account], options: InvoiceOptions, path: Path
 ) -> tuple[Collection[Account], str]:
     """Return which accounts are the run's, and their name; UserError when that is not clear."""
-    projects = sorted({project for project, _ in accounts if project})
-    keys = sorted({key for _, key in accounts if key})
-    _refuse_absent(options.project, projects, "--project", path)
-    _refuse_absent(options.key, keys, "--key", path)
+    projects, keys = (sorted({one[at] for one in accounts if one[at]}, key=str) for at in (0, 1))
+    for named, known, flag in (
+        (options.project, projects, "--project"),
+        (options.key, keys, "--key"),
+    ):
+        if named and named not in known:
+            has = ", ".join(map(str, known[:8])) or "none"
+            raise UserError(f"{path} has no {flag} {named!r}; it has: {has}.")
     if options.project or options.key:
         wanted = options.project, options.key
-        pairs = ((one, zip(wanted, one, strict=True)) for one in accounts)
-        fits = [one for one, pair in pairs if all(said in (None, has) for said, has in pair)]
+        fits = [
+            (project, key)
+            for project, key in accounts
+            if options.project in (None, project) and options.key in (None, key)
+        ]
         return fits, _title(*wanted)
     if options.whole_account:
         return accounts, "the whole account, said to be this run's alone"
@@ -241,10 +237,9 @@ def chosen(
             "it grouped by project or key, or say --whole-account if only this run used it."
         )
     if len(accounts) > 1:
-        listed = ", ".join([*projects, *keys][:8])
         raise UserError(
-            f"{path} has several projects or keys ({listed}): name the run's own with --project "
-            "or --key."
+            f"{path} has several projects or keys ({', '.join(map(str, [*projects, *keys][:8]))}): "
+            "name the run's own with --project or --key."
         )
     return accounts, f"{_title(*next(iter(accounts)))}, the only one in the export"
 
@@ -254,134 +249,60 @@ def _title(project: str | None, key: str | None) -> str:
     return ", ".join(f"{name} {value}" for name, value in named if value)
 
 
-def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -> None:
-    if named and named not in known:
-        listed = ", ".join(known[:8]) or "none"
-        raise UserError(f"{path} has no {flag} {named!r}; it has: {listed}.")
+DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
+"""A date at the end of a model's id (`-2024-08-06`, `-20250514`, `@20250514`), `-latest`, or a
+variant of OpenRouter's (`:free`)."""
 
 
-LISTED = 20
+def undated(name: str) -> str:
+    """Return a model's name without provider, date and case.
 
-Span = tuple[datetime, datetime]
-Key = tuple[Span, str]
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-
-
-@dataclass(slots=True)
-class Bill:
-    """What an invoice bills the run's account."""
-
-    account: str
-    buckets: dict[Key, Billed]
-    requests: dict[str, InvoiceLine]
-    """Lines by request id; they are in `buckets` as well."""
-    repeated: tuple[InvoiceFault, ...]
-    foreign: tuple[str, ...]
-    credits: tuple[str, ...]
-    nameless: int = 0
-    """Lines of an export with ids that have none."""
-    layers: tuple["BucketLayer", ...] = ()
-
-    @property
-    def models(self) -> frozenset[str]:
-        """The models it names."""
-        return frozenset(model for _, model in self.buckets)
+    >>> undated("openai/gpt-4o-2024-08-06"), undated("Gemini 2.5 Flash")
+    ('gpt-4o', 'gemini-2.5-flash')
+    """
+    return DATE.sub("", name.rsplit("/", 1)[-1].lower().replace(" ", "-"))
 
 
-@dataclass(frozen=True, slots=True)
-class BucketLayer:
-    """Buckets of one width: an export of days beside one of hours has two layers."""
+class Names:
+    """The models of one invoice, and the matches that were made."""
 
-    width: timedelta
-    starts: tuple[datetime, ...]
+    def __init__(self, models: Collection[str], said: Mapping[str, str]) -> None:
+        """Index an invoice's models; `said` is what the user says of some."""
+        self.made: dict[str, tuple[str, str]] = {}
+        """Ledger's model -> the invoice's, and why."""
+        self.unmatched: dict[str, str] = {}
+        """Ledger's model -> why it has none."""
+        self.match = cache(self._match)
+        self._models, self._said = set(models), said
 
-    def span(self, time: datetime) -> Span:
-        """Return the bucket of a time; one that the export lacks is where it would be."""
-        at = bisect_right(self.starts, time) - 1
-        if at >= 0 and time < self.starts[at] + self.width:
-            return self.starts[at], self.starts[at] + self.width
-        start = EPOCH + (time - EPOCH) // self.width * self.width
-        return start, start + self.width
+    def _match(self, model: str, served: str | None) -> str | None:
+        """Return the invoice's name of a call's model; None when it has none, or several."""
+        shown = f"{model} (served as {served})" if served and served != model else model
+        named = [one for one in self._candidates(model, served) if one[0] in self._models]
+        if self._models == {""}:
+            named = [("", "the export does not tell models apart")]
+        close = self._close(served or model) or self._close(model)
+        if not named and len(close) == 1:
+            named = [(close[0], "same name but for provider, date or case")]
+        if named:
+            self.made[shown] = named[0]
+            return named[0][0]
+        several = f"the invoice has several of that name ({', '.join(close)}): say which with "
+        several += f"--model {model}=NAME"
+        self.unmatched[shown] = several if close else "the invoice has no such model"
+        return None
 
+    def _close(self, name: str) -> list[str]:
+        return [model for model in sorted(self._models) if undated(model) == undated(name)]
 
-@dataclass(slots=True)
-class _Pile:
-    buckets: defaultdict[Key, Billed] = field(
-        default_factory=lambda: defaultdict[Key, Billed](Billed)
-    )
-    requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
-    nameless: int = 0
-
-    def add(self, line: InvoiceLine) -> None:
-        self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
-        if line.request_id:
-            self.requests.setdefault(line.request_id, line)
-        else:
-            self.nameless += 1
-
-    def join(self, other: "_Pile") -> None:
-        for key, billed in other.buckets.items():
-            self.buckets[key].join(billed)
-        self.requests.update(other.requests)
-        self.nameless += other.nameless
-
-
-def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
-    """Add up an invoice; UserError when it is malformed or not clearly the run's."""
-    piles: dict[Account, _Pile] = defaultdict(_Pile)
-    credits: dict[str, list[Decimal]] = defaultdict(list)
-    repeated: dict[str, int] = {}
-    for line in invoice.lines():
-        if line.credit:
-            said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
-            credits[said].append(line.usd or Decimal(0))
-            continue
-        pile = piles[line.project, line.key]
-        if line.request_id and line.request_id in pile.requests:
-            repeated[line.request_id] = repeated.get(line.request_id, 1) + 1
-        pile.add(line)
-    ours, title = chosen(piles.keys(), options, invoice.path)
-    mine = _Pile()
-    for account in ours:
-        mine.join(piles[account])
-    return Bill(
-        account=title,
-        buckets=dict(mine.buckets),
-        requests=mine.requests,
-        repeated=tuple(
-            InvoiceFault("repeated request id", one, f"the export bills it {count} times")
-            for one, count in repeated.items()
-        ),
-        foreign=_foreign({one: pile for one, pile in piles.items() if one not in ours}),
-        credits=_credits(credits),
-        nameless=mine.nameless,
-        layers=_layers(mine.buckets),
-    )
-
-
-def _layers(buckets: dict[Key, Billed]) -> tuple[BucketLayer, ...]:
-    starts: dict[timedelta, set[datetime]] = defaultdict(set)
-    for (start, end), _ in buckets:
-        starts[end - start].add(start)
-    found = (BucketLayer(width, tuple(sorted(begun))) for width, begun in sorted(starts.items()))
-    return tuple(found) or (BucketLayer(HOUR, ()),)
-
-
-def _foreign(piles: dict[Account, _Pile]) -> tuple[str, ...]:
-    said: list[str] = []
-    for (project, key), pile in sorted(piles.items(), key=lambda one: str(one[0])):
-        whole = Billed()
-        for billed in pile.buckets.values():
-            whole.join(billed)
-        counts = [count for count in (whole.input, whole.output) if count is not None]
-        tokens = f", {sum(counts)} tokens" if counts else ""
-        usd = "" if whole.usd is None else f", ${whole.usd:f}"
-        whose = f"project {project or 'none'}, key {key or 'none'}"
-        said.append(f"{whose}: {len(pile.buckets)} buckets{tokens}{usd}")
-    return tuple(said)
-
-
-def _credits(found: dict[str, list[Decimal]]) -> tuple[str, ...]:
-    said = [f"{name}: ${sum(amounts, Decimal(0)):f}" for name, amounts in sorted(found.items())]
-    more = [f"and {len(said) - LISTED} more"] if said[LISTED:] else []
-    return (*said[:LISTED], *more)
+    def _candidates(self, model: str, served: str | None) -> Iterator[tuple[str, str]]:
+        for name in (model, served):
+            if name and name in self._said:
+                yield self._said[name], "as the user says"
+        if served:
+            yield served, "as served"
+            yield served.rsplit("/", 1)[-1], "as served, without provider"
+        yield model, "same name"
+        parts = model.split("/")
+        for at in range(1, len(parts)):
+            yield "/".join(parts[at:]), "same name without provider"

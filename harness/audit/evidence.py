@@ -15,7 +15,7 @@ from harness.ledger.hooks import FIELDS
 from harness.ledger.join import Merged
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
-from harness.ledger.totals import CallSum, add_up, sums_by
+from harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
 """Where an invariant does not hold, and how: an `AuditFault` without what all of a check share."""
@@ -107,11 +107,6 @@ class Evidence(Merged):
         """What the newest log says about the run; None where podium did not write it."""
         return self.logs[0].facts if self.logs else None
 
-    @property
-    def has_journal(self) -> bool:
-        """Say whether anything was written down before the calls."""
-        return bool(self.journals)
-
     def why_no_journal(self) -> str:
         """Return why no journal is here, as far as the newest log tells."""
         if self.facts is None:
@@ -163,12 +158,8 @@ class Evidence(Merged):
         return frozenset(str(one.get("uuid", "")) for one in samples)
 
 
-def tokens_of(rows: Iterable[Call]) -> Tokens:
-    """Return the tokens of some rows; 0 for what nobody counted, as in Inspect's totals."""
-    return _known(add_up(rows))
-
-
-def _known(found: CallSum) -> Tokens:
+def tokens_of(found: CallSum) -> Tokens:
+    """Return the tokens of some calls; 0 for what nobody counted, as in Inspect's totals."""
     return cast(Tokens, tuple(getattr(found, name) for name in NAMES))
 
 
@@ -207,7 +198,7 @@ def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
 def spent_by(rows: Iterable[Call], name: Callable[[Call], str]) -> Sums:
     """Return what providers counted, by name: reads from a local cache are not spent."""
     sums = sums_by((row for row in rows if row.cache != "read"), name)
-    found = ((one, _known(calls)) for one, calls in sums.items())
+    found = ((one, tokens_of(calls)) for one, calls in sums.items())
     return {one: tokens for one, tokens in found if tokens != NO_TOKENS}
 
 

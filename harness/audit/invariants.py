@@ -4,8 +4,8 @@ I16 asks whether verdicts are those that were written down; whether they are rig
 """
 
 import zipfile
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import getdoc
@@ -36,8 +36,8 @@ from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import read_manifest
-from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
-from harness.run.experiment import FILE, Experiment, read_experiment
+from harness.ledger.runs import RunFiles, SampleRecord
+from harness.run.experiment import FILE, read_experiment
 
 if TYPE_CHECKING:  # who grades again asks models, and an audit does not
     from harness.judge import Remade
@@ -51,7 +51,7 @@ UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them an
 def grades_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A log's verdicts are those that were written down, or (--regrade) those given anew."""
     facts = evidence.facts
-    if facts is None or facts.redacted or not evidence.has_journal:
+    if facts is None or facts.redacted or not evidence.journals:
         found.skipped["no journal has its verdicts"] += 1
         return
     samples = [(log, sample) for log in evidence.logs for sample in log.samples]
@@ -81,13 +81,6 @@ def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
             found.notes[f"not given anew: {why}"] += count
     found.notes = +found.notes
     return found
-
-
-def settled(weak: Counter[str], anew: InvariantCheck) -> Counter[str]:
-    """Return what stays weak: not that verdicts were changed since, where all came out the same."""
-    if anew.faults or any(note != SAME for note in anew.notes):
-        return weak
-    return Counter({said: count for said, count in weak.items() if said != AGAIN})
 
 
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
@@ -149,7 +142,7 @@ def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Journals are unbroken chains with all their lines, logs are as Inspect writes them, and
     the files are those of the run's experiment and manifest.
     """  # noqa: D205
-    if not evidence.has_journal:
+    if not evidence.journals:
         found.gaps[evidence.why_no_journal()] += 1
     yield from _journals(evidence, found)
     yield from _archives(evidence, found)
@@ -195,28 +188,23 @@ def _in_experiment(evidence: Evidence) -> Faults:
         yield FILE, str(error)
         return
     assert experiment is not None, "the file has just been seen"
-    for said in _unlike(experiment, evidence.logs[0], facts):
-        yield f"log {evidence.logs[0].name}", said
-
-
-def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator[str]:
-    name = log.task.removesuffix(f" ({facts.purpose})")
+    log = evidence.logs[0]
+    where, name = f"log {log.name}", log.task.removesuffix(f" ({facts.purpose})")
     entry = next((one for one in experiment.entries if one.name == name), None)
     if entry is None:
-        yield f"{FILE} names no system {log.task!r}: the log was put in"
+        yield where, f"{FILE} names no system {log.task!r}: the log was put in"
         return
-    known = {
-        "arguments": (dict(entry.args), dict(facts.args)),
-        "pool": (experiment.pool_sha256, facts.pool_sha256),
-        "seed": (experiment.seed, facts.seed),
-        "split": (experiment.split, facts.split),
-        "price book": (experiment.book_sha256, facts.prices.get("sha256")),
-        "data": (experiment.data_revisions.get(facts.suite), facts.data_revision),
-        "prompt": (experiment.prompts.get(facts.suite, facts.prompt), facts.prompt),
-    }
-    for name, (recorded, logged) in known.items():
+    for name, recorded, logged in (
+        ("arguments", dict(entry.args), dict(facts.args)),
+        ("pool", experiment.pool_sha256, facts.pool_sha256),
+        ("seed", experiment.seed, facts.seed),
+        ("split", experiment.split, facts.split),
+        ("price book", experiment.book_sha256, facts.prices.get("sha256")),
+        ("data", experiment.data_revisions.get(facts.suite), facts.data_revision),
+        ("prompt", experiment.prompts.get(facts.suite, facts.prompt), facts.prompt),
+    ):
         if recorded != logged:
-            yield f"{FILE} says {name} {recorded!r}, the log {logged!r}"
+            yield where, f"{FILE} says {name} {recorded!r}, the log {logged!r}"
 
 
 def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:

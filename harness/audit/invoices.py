@@ -1,21 +1,22 @@
-"""Lines of invoices, as OpenAI, Anthropic, Google Cloud, OpenRouter and a plain CSV write them.
+"""Invoices: which kind of export a file is, and its lines, whoever wrote it.
 
 Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, whatever convention
-the export follows. None is "the export does not say".
+the export follows. None is "the export does not say". JSON exports are read whole (they are
+aggregates); CSV and JSON lines are streamed.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 
 from harness.errors import UserError, first_fault
-from harness.files import decimal_of
+from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
 
 HOUR = timedelta(hours=1)
 
@@ -77,12 +78,6 @@ class Invoice:
                 raise UserError(f"{where}: {said}; export it again.") from error
             except ValueError as error:
                 raise UserError(f"{where}: {error}; export it again.") from error
-
-
-class _Foreign(BaseModel):
-    """A piece of an export: fields that nobody asked for are left alone."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 def _count(value: object) -> object:
@@ -165,10 +160,17 @@ Time = Annotated[datetime, BeforeValidator(_time)]
 Span = tuple[datetime, datetime]
 
 
-class _Result(_Foreign):
+PROJECT = AliasChoices("project_id", "workspace_id", "project.id", "project")
+KEY = AliasChoices("api_key_id", "api_key")
+
+
+class _Result(BaseModel):
     """One result of an export: fields of `InvoiceLine`, by the names that a provider gives them."""
 
     currency: Name
+    model: Name
+    project: Annotated[Name, Field(validation_alias=PROJECT)]
+    key: Annotated[Name, Field(validation_alias=KEY)]
 
     def line(self, span: Span) -> InvoiceLine:
         _dollars_only(self.currency)
@@ -192,9 +194,6 @@ class _OpenAIUsage(_Result):
     cache_read: Annotated[NoCount, Field(alias="input_cached_tokens")]
     cache_write: Annotated[OptionalCount, Field(alias="input_cache_write_tokens")]
     requests: Annotated[OptionalCount, Field(alias="num_model_requests")]
-    project: Annotated[Name, Field(alias="project_id")]
-    key: Annotated[Name, Field(alias="api_key_id")]
-    model: Name
 
     def _worked_out(self) -> dict[str, Any]:
         cached = self.cache_read + (self.cache_write or 0)
@@ -207,7 +206,7 @@ def _uncached(whole: int, cached: int) -> int:
     return whole - cached
 
 
-class _Amount(_Foreign):
+class _Amount(BaseModel):
     value: Money
     currency: str
 
@@ -215,8 +214,6 @@ class _Amount(_Foreign):
 class _OpenAICost(_Result):
     amount: _Amount
     item: Annotated[Name, Field(alias="line_item")]
-    project: Annotated[Name, Field(alias="project_id")]
-    key: Annotated[Name, Field(alias="api_key_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         _dollars_only(self.amount.currency)
@@ -224,10 +221,13 @@ class _OpenAICost(_Result):
         return {"model": model, "usd": usd, "credit": usd < 0}  # an item begins with the model
 
 
-class _OpenAIBucket(_Foreign):
+class _Bucket(BaseModel):
+    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+
+
+class _OpenAIBucket(_Bucket):
     start_time: Count
     end_time: Count
-    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
     @property
     def span(self) -> Span:
@@ -250,7 +250,7 @@ def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
 # Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
 # Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
 # string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
-class _Writes(_Foreign):
+class _Writes(BaseModel):
     ephemeral_5m_input_tokens: NoCount
     ephemeral_1h_input_tokens: NoCount
 
@@ -260,9 +260,6 @@ class _AnthropicUsage(_Result):
     cache_read: Annotated[NoCount, Field(alias="cache_read_input_tokens")]
     cache_creation: _Writes = _Writes.model_validate({})
     output: Annotated[NoCount, Field(alias="output_tokens")]
-    model: Name
-    key: Annotated[Name, Field(alias="api_key_id")]
-    project: Annotated[Name, Field(alias="workspace_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         return {"cache_write": sum(written for _, written in self.cache_creation)}
@@ -272,17 +269,14 @@ class _AnthropicCost(_Result):
     amount: Money
     currency: str = "USD"  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
     item: Annotated[Name, Field(alias="description")]
-    model: Name
-    project: Annotated[Name, Field(alias="workspace_id")]
 
     def _worked_out(self) -> dict[str, Any]:
         return {"usd": self.amount / 100, "credit": self.amount < 0}
 
 
-class _AnthropicBucket(_Foreign):
+class _AnthropicBucket(_Bucket):
     starting_at: Time
     ending_at: Time
-    results: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
     @property
     def span(self) -> Span:
@@ -306,14 +300,12 @@ OPENROUTER: Mapping[str, str] = {
 
 class _OwnRow(_Result):
     request_id: Name
-    model: str
+    model: str  # pyright: ignore[reportIncompatibleVariableOverride] - never null here
     time: str
     input_tokens: OptionalCount
     cached_tokens: NoCount
     output: Annotated[OptionalCount, Field(alias="output_tokens")]
     usd: OptionalMoney
-    project: Name
-    key: Annotated[Name, Field(alias="api_key")]
 
     def _worked_out(self) -> dict[str, Any]:
         said: dict[str, Any] = {"model": self.model.strip(), "requests": 1}
@@ -341,81 +333,61 @@ TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
 )
-GROUPED = re.compile(r"(service|sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
+GROUPED = re.compile(r"(sku|project|usage)(?:\.|_(?!(?:start|end)_time$))(.*)")
 
 
-class _Described(_Foreign):
-    description: Name
-
-
-class _Project(_Foreign):
-    id: Name
-
-
-class _Used(_Foreign):
-    amount: OptionalMoney
-    unit: Name
-
-
-class _Credit(_Foreign):
+class _Credit(BaseModel):
     name: Name
     amount: Money
 
 
-class _GoogleRow(_Foreign):
-    service: _Described = _Described(description=None)
-    sku: _Described
-    project: _Project = _Project(id=None)
-    usage: _Used = _Used(amount=None, unit=None)
+class _GoogleRow(_Result):
+    item: Annotated[str | None, BeforeValidator(_text), Field(alias="sku.description")]
+    amount: Annotated[OptionalMoney, Field(alias="usage.amount")]
+    unit: Annotated[Name, Field(alias="usage.unit")]
     usage_start_time: Time
     usage_end_time: Annotated[datetime | None, BeforeValidator(_time)] = None
-    cost: Money
-    currency: Name
+    usd: Annotated[Money, Field(alias="cost")]
     cost_type: Name
     credits: list[_Credit] = Field(default_factory=list[_Credit])
 
+    def _worked_out(self) -> dict[str, Any]:
+        credit = self.usd < 0 or (self.cost_type or "regular") != "regular"
+        said = {"model": model_of(self.item or ""), "credit": credit}
+        kind, amount = kind_of(self.item or ""), self.amount
+        if self.usd < 0 or amount is None or kind is None:
+            return said
+        if (self.unit or "").lower() not in TOKEN_UNITS:
+            return said
+        if amount < 0 or amount != amount.to_integral_value():
+            raise ValueError(f"{amount} is no count of tokens")
+        return {**said, "input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
 
-def _nested(raw: Any) -> Any:
-    """Return a flat row as the export nests it: `sku.description` and `sku_description` alike."""
-    if not isinstance(raw, dict):
-        return raw
-    found: dict[str, Any] = {}
-    for name, value in cast(Mapping[str, Any], raw).items():
-        if part := GROUPED.fullmatch(name):
-            found.setdefault(part[1], {})[part[2]] = value
-        elif name != "credits" or isinstance(value, list):
-            found[name] = value
-    return found
 
-
-def google_row(raw: Any) -> Iterator[InvoiceLine]:
-    """Yield the lines of a billing row, nested (JSON) or flat (CSV)."""
-    row = _GoogleRow.model_validate(_nested(raw))
-    _dollars_only(row.currency)
-    sku = row.sku.description or ""
-    line = InvoiceLine(
-        row.usage_start_time,
-        row.usage_end_time or row.usage_start_time + HOUR,
-        model=model_of(sku),
-        project=row.project.id,
-        usd=row.cost,
-        item=sku,
-        credit=row.cost < 0 or (row.cost_type or "regular") != "regular",
-    )
-    yield line if row.cost < 0 else replace(line, **_tokens(row, sku))
+def _google_row(raw: Any) -> Iterator[InvoiceLine]:
+    row = _GoogleRow.model_validate(_flat(raw))
+    span = row.usage_start_time, row.usage_end_time or row.usage_start_time + HOUR
+    line = row.line(span)
+    yield line
     for credit in row.credits:
         item = credit.name or "credit"
-        yield replace(line, usd=credit.amount, item=item, credit=True)
+        yield InvoiceLine(
+            *span, line.model, line.project, usd=credit.amount, item=item, credit=True
+        )
 
 
-def _tokens(row: _GoogleRow, sku: str) -> dict[str, Any]:
-    amount = row.usage.amount
-    kind = kind_of(sku)
-    if amount is None or kind is None or (row.usage.unit or "").lower() not in TOKEN_UNITS:
-        return {}
-    if amount < 0 or amount != amount.to_integral_value():
-        raise ValueError(f"{amount} is no count of tokens")
-    return {"input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
+def _flat(raw: Any) -> Any:
+    """Return a row with `sku.description` for what is nested (JSON) or `sku_description` (CSV)."""
+    found: dict[str, Any] = {}
+    for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
+        if isinstance(value, dict):
+            parts = cast(Mapping[str, Any], value)
+            found |= {f"{name}.{part}": one for part, one in parts.items()}
+        elif part := GROUPED.fullmatch(name):
+            found[f"{part[1]}.{part[2]}"] = value
+        elif name != "credits" or isinstance(value, list):
+            found[name] = value
+    return found if isinstance(raw, dict) else raw
 
 
 def kind_of(sku: str) -> str | None:
@@ -452,7 +424,7 @@ CSV: tuple[tuple[str, Format], ...] = (
         ("openrouter-csv", ("openrouter",), _openrouter_row),
     ),
     ("start_time end_time", ("openai-usage-csv", OPENAI, _openai_row)),
-    ("usage_start_time cost", ("google-billing", GOOGLE, google_row)),
+    ("usage_start_time cost", ("google-billing", GOOGLE, _google_row)),
     ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
 """Columns that an export has at least, and its format."""
@@ -469,7 +441,7 @@ def _buckets(
     return read
 
 
-def bucketed(result: Mapping[str, Any]) -> Format | None:
+def _bucketed(result: Mapping[str, Any]) -> Format | None:
     """Return the format of an export in JSON by the first result that it bills."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
@@ -482,3 +454,123 @@ def bucketed(result: Mapping[str, Any]) -> Format | None:
             return "anthropic-costs", ANTHROPIC, _buckets(_AnthropicBucket, _AnthropicCost)
         case _:
             return None
+
+
+FORMATS = (
+    "OpenAI usage (JSON, CSV) or costs, Anthropic usage or cost report, Google Cloud billing rows "
+    "(JSON lines, CSV), OpenRouter activity CSV, or a CSV with model, time, input_tokens, "
+    "output_tokens"
+)
+
+
+def read_invoice(path: Path) -> Invoice:
+    """Return an export with its format; UserError for no such file, or one page of several."""
+    # Lines that are malformed are refused when they are read.
+    try:
+        first = _first_line(path)
+        names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
+    except ValueError as error:
+        raise _unknown(path) from error
+    if first.startswith(("{", "[")):
+        return _json_invoice(path)
+    columns = {name.strip() for name in names}
+    for needed, format in CSV:
+        if columns.issuperset(needed.split()):
+            return Invoice(path, *format, _csv)
+    raise _unknown(path)
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        return next((line.strip() for line in lines_of(file) if line.strip()), "")
+
+
+def _unknown(path: Path) -> UserError:
+    return UserError(f"{path} is no export that is known here: {FORMATS}.")
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = ((number, row) for number, row in rows_of_csv(lines_of(file)) if row)
+            names = [name.strip() for name in next(rows, (0, list[str]()))[1]]
+            for number, row in rows:
+                if len(row) != len(names):
+                    raise UserError(
+                        f"{path}, line {number}: {len(row)} fields where the header has "
+                        f"{len(names)}; export it again."
+                    )
+                yield number, dict(zip(names, row, strict=True))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
+
+
+def _json_invoice(path: Path) -> Invoice:
+    if "usage_start_time" in _object(next(_values(path), (1, None))[1]):
+        return Invoice(path, "google-billing", GOOGLE, _google_row, _values)
+    buckets: list[Any] = []
+    page: Mapping[str, Any] = {}
+    for number, value in _values(path):
+        page = _object(value)
+        data: Any = page.get("data")
+        if data is not None and not isinstance(data, list):
+            raise UserError(f"{path}, page {number}: its data is no list; export it again.")
+        buckets += [value] if data is None else cast(list[Any], data)
+    if page.get("has_more"):
+        raise UserError(
+            f"{path} is not the whole export (its last page says has_more): follow next_page, and "
+            "put all pages into one file, one per line."
+        )
+    format = _bucketed(_first_result(buckets, path))
+    if format is None:
+        raise _unknown(path)
+    return Invoice(path, *format, lambda _: enumerate(buckets, 1), "bucket")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
+    for bucket in buckets:
+        results: Any = _object(bucket).get("results")
+        if not isinstance(results, list):
+            raise _unknown(path)
+        for result in cast(list[Any], results):
+            if isinstance(result, dict):
+                return cast(Mapping[str, Any], result)
+    raise UserError(f"{path} bills nothing: its buckets are empty; export the days of the run.")
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
+    try:
+        head = _first_line(path)
+        if head.startswith("[") or not _is_json(head):
+            text = read_limited(path, DOCUMENT).decode("utf-8-sig")
+            whole = _parsed(text, path, 1)
+            yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(lines_of(file), 1):
+                if line.strip():
+                    yield number, _parsed(line, path, number)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+
+
+def _is_json(line: str) -> bool:
+    try:
+        parse_json(line, decimal_of)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(text: str, path: Path, number: int) -> Any:
+    try:
+        return parse_json(text, decimal_of)
+    except ValueError as error:
+        raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error

@@ -5,7 +5,7 @@ what cannot be compared (a redacted log, an older journal); all of it is counted
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,13 +46,12 @@ def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.copies]
     twice += [("journals", said) for said in evidence.twice]
     yield from twice
-    if evidence.has_journal:
+    if evidence.journals:
         yield from _escaped(evidence, found)
         yield from _lost(evidence)
         yield from _disagree(evidence)
         for journal in evidence.journals:
-            faults = (*_hooks(evidence, journal), *_other_run(evidence, journal))
-            yield from ((f"journal {journal.name}", said) for said in faults)
+            yield from ((f"journal {journal.name}", one) for one in _journal(evidence, journal))
         return
     gone = [
         (f"log {log.name}", GONE)
@@ -62,9 +61,6 @@ def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     yield from gone
     if not (twice or gone):
         found.gaps[evidence.why_no_journal()] += 1
-
-
-Terms = Mapping[str, tuple[str, str]]
 
 
 def _journaled(facts: RunFacts | None) -> bool:
@@ -104,28 +100,31 @@ def _lost(evidence: Evidence) -> Faults:
 
 
 def _disagree(evidence: Evidence) -> Faults:
-    terms = {log.name: _terms(log.facts) for log in evidence.logs}
     for call, record in evidence.calls.items():
-        events = evidence.events_of[call]
-        said = [*_asked_otherwise(record.intent, events[-1], terms)] if events else []
-        if events and record.outcome is not None:
-            said += _unlike(record.outcome, events[-1].event)
-            said += _ended_otherwise(record.intent, record.outcome, events[-1].event)
-        yield from ((f"call {call}", one) for one in said)
+        for seen in evidence.events_of[call][-1:]:
+            said = [*_asked_otherwise(record.intent, seen)]
+            if record.outcome is not None:
+                said += _unlike(record.outcome, seen.event)
+                said += _ended_otherwise(record.intent, record.outcome, seen.event)
+            yield from ((f"call {call}", one) for one in said)
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
         theirs = replace(theirs, **{name: getattr(ours, name) for name in OWN})
-    if _five(ours) != _five(theirs):
-        rest = minus(_five(ours), _five(theirs))
+    if (rest := minus(_five(ours), _five(theirs))) != NO_TOKENS:
         yield f"the journal's tokens less the log's: {said_tokens(rest)}"
     elif (ours is None) != (theirs is None):
         who, other = ("journal", "log") if theirs is None else ("log", "journal")
         yield f"the {who} has counts of its tokens, and the {other} has none"
     elif ours != theirs:
-        yield f"the journal counts {_others(ours)}, the log {_others(theirs)}"
+        named = ("reasoning", "total_reported", *OWN)
+        counts = [
+            ", ".join(f"{getattr(usage, name)} {name.replace('_', ' ')}" for name in named)
+            for usage in (ours, theirs)
+        ]
+        yield f"the journal counts {counts[0]}, the log {counts[1]}"
     if outcome.get("refused") and not event.refused and not event.error:
         yield "the journal says that it was refused, and the log has a reply"
 
@@ -159,15 +158,8 @@ def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None
     return max(ended, begun, dispatched)
 
 
-def _others(usage: Usage | None) -> str:
-    if usage is None:
-        return "nothing"
-    named = ("reasoning", "total_reported", *OWN)
-    return ", ".join(f"{getattr(usage, name)} {name.replace('_', ' ')}" for name in named)
-
-
-def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
-    event, sample = seen.event, seen.sample
+def _asked_otherwise(intent: Json, seen: LoggedEvent) -> Iterator[str]:
+    event, sample, facts = seen.event, seen.sample, seen.log.facts
     for name, theirs in (("model", event.model), ("role", event.role), ("step", event.step)):
         if intent.get(name) != theirs and (name != "step" or theirs is not None):
             yield f"the journal names {name} {intent.get(name)}, the log {theirs}"
@@ -175,23 +167,11 @@ def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]
     ours, theirs = (asked.get("question"), asked.get("epoch")), (sample.question, sample.epoch)
     if asked and ours != theirs:
         yield "the journal names question {} epoch {}, the log {} epoch {}".format(*ours, *theirs)
-    known = terms[seen.log.name].get(event.role) if event.phase == "solve" else None
+    journaled = facts is not None and facts.journal is not None and event.phase == "solve"
+    worker = facts.workers.get(event.role) if facts and journaled else None
     named = intent.get("price_ref"), intent.get("service") or STANDARD
-    if known and named != known:
+    if worker and named != (known := (worker.price, worker.service)):
         yield "the journal names price {} ({}), the log {} ({})".format(*named, *known)
-
-
-def _terms(facts: RunFacts | None) -> Terms:
-    if facts is None or facts.journal is None:
-        return {}
-    return {name: (one.price, one.service) for name, one in facts.workers.items()}
-
-
-def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
-    for name in ("label", "system", "suite") if evidence.facts else ():
-        ours, theirs = journal.head.get(name), getattr(evidence.facts, name)
-        if ours != theirs:
-            yield f"it names {name} {ours}, the log {theirs}"
 
 
 def _five(usage: Usage | None) -> Tokens:
@@ -201,29 +181,27 @@ def _five(usage: Usage | None) -> Tokens:
     return (usage.input, usage.output, *cached, usage.reasoning or 0)
 
 
-def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
-    """Compare a journal's calls with what Inspect's own hooks counted while it was open."""
-    if not journal.totals:
-        return  # the process was killed, or made no call that was counted
+def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
+    """Compare a journal with Inspect's own hooks, which counted while it was open, and the log."""
     theirs = {str(line["model"]): told(line) for line in journal.totals}
     ours = spent(row for row in evidence.counted if row.journal == journal.name)
-    for model, rest in differences(theirs, ours):
+    # Without totals the process was killed, or made no call that was counted.
+    for model, rest in differences(theirs, ours) if theirs else ():
         yield f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(rest)}"
+    for name in ("label", "system", "suite") if evidence.facts else ():
+        ours, theirs = journal.head.get(name), getattr(evidence.facts, name)
+        if ours != theirs:
+            yield f"it names {name} {ours}, the log {theirs}"
 
 
-REDACTED = "not comparable: calls whose texts were taken out of the log"
-NO_EVENT = "not comparable: calls that no log has"
 OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
 MERGED = "not comparable: requests whose turns the provider's adapter put together (older journal)"
 OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
-UNTOLD = "replies in the log of which the journal holds no digest"
-UNANSWERED = "not comparable: answers that no journal has"
-LACKING = "answers that no journal has, though it has their calls"
 
 
 def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Requests, replies and answers in a log are those whose digests the journal holds."""
-    if not evidence.has_journal:
+    if not evidence.journals:
         found.gaps[evidence.why_no_journal()] += 1
         return
     for call, record in evidence.calls.items():
@@ -241,45 +219,37 @@ def _call(
     record: CallRecord, events: Sequence[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
     if not events:
-        found.notes[NO_EVENT] += 1
+        found.notes["not comparable: calls that no log has"] += 1
         return
     if events[-1].log.facts is not None and events[-1].log.facts.redacted:
-        found.notes[REDACTED] += 1
+        found.notes["not comparable: calls whose texts were taken out of the log"] += 1
         return
-    texts = [_texts(seen) for seen in events]
-    for one in texts:
-        if one is not None:
-            yield from _sent(record, one, found)
-    if texts[-1] is not None and record.outcome is not None:
-        yield from _said(record.outcome, texts[-1], found)
-
-
-def _texts(seen: LoggedEvent) -> CallTexts | None:
-    return seen.sample.digests.calls.get(seen.event.id) if seen.sample.digests else None
-
-
-def _sent(record: CallRecord, texts: CallTexts, found: InvariantCheck) -> Iterator[str]:
+    digests = ((seen.sample.digests, seen.event.id) for seen in events)
+    known = [one.calls.get(event) if one else None for one, event in digests]
     sent = (record.outcome or {}).get("sent_sha256")
-    if texts.sent in (record.intent.get("prompt_sha256"), sent):
-        return
-    if sent:
-        yield "the log's request is not the one whose digest the journal holds"
-    elif texts.merged:
-        found.notes[MERGED] += 1
-    else:
-        found.weak[OTHERWISE] += 1
+    for texts in known:
+        if texts is None or texts.sent in (record.intent.get("prompt_sha256"), sent):
+            continue
+        if sent:
+            yield "the log's request is not the one whose digest the journal holds"
+        elif texts.merged:
+            found.notes[MERGED] += 1
+        else:
+            found.weak[OTHERWISE] += 1
+    if known[-1] is not None and record.outcome is not None:
+        yield from _said(record.outcome, known[-1], found)
 
 
 def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[str]:
+    ours = outcome.get("output_sha256")
     if texts.said is None:
-        if outcome.get("output_sha256") not in (None, text_digest("")):
+        if ours not in (None, text_digest("")):
             yield "the journal holds the digest of a reply, and the log has none"
-        return
-    if outcome.get("output_sha256") is None:
-        if outcome.get("event"):
-            found.weak[UNTOLD] += 1
-        return
-    if texts.said != outcome["output_sha256"]:
+    elif ours is None:
+        found.weak["replies in the log of which the journal holds no digest"] += bool(
+            outcome.get("event")
+        )
+    elif texts.said != ours:
         yield "the log's reply is not the one whose digest the journal holds"
     elif "reply_sha256" not in outcome:
         found.notes[OLDER] += 1
@@ -296,9 +266,9 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
     lines = evidence.answer_lines.get(sample.uuid)
     if lines is None:
         if sample.uuid in evidence.written_down:
-            found.weak[LACKING] += 1
+            found.weak["answers that no journal has, though it has their calls"] += 1
         else:
-            found.notes[UNANSWERED] += 1
+            found.notes["not comparable: answers that no journal has"] += 1
         return
     if all(line.get("answer_sha256") != digests.answer for line in lines):
         yield "its answer is not the one whose digest the journal holds"
@@ -331,35 +301,30 @@ def complete(evidence: Evidence, found: InvariantCheck) -> Faults:
     for sample in evidence.newest.values():
         if sample.graded:
             rows = by_sample.get(sample.uuid, [])
-            for said in (*_missing(sample, rows, facts), *_unexpected(sample, rows, facts)):
+            for said in _uncalled(sample, rows, facts):
                 yield f"sample {sample.question} epoch {sample.epoch}", said
 
 
-def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
+def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
     steps = sample.plan.get("steps")
-    answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
-    exact = sample.plan.get("stopped") is None
-    if isinstance(steps, int) and (len(answered) < steps or (exact and len(answered) > steps)):
-        yield f"{steps} replies of workers in its answer, and {len(answered)} calls with a reply"
-    if not facts.system.startswith(CONDUCTOR) or "plans" in facts.args:
-        return
-    planned = [row for row in rows if row.role == CONDUCTOR]
-    if not any(row.input_total or row.output for row in planned):
-        yield "a conductor planned it, and no token of the conductor is counted"
-
-
-def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
-    """Yield calls outside what the system's manifest says, as the header repeats it."""
-    # What a limit has stopped, or a call that got no reply, may leave fewer.
-    if facts.calls_expected is None:
-        return
-    least, most = facts.calls_expected
     asked = {row.call for row in rows if row.role != CONDUCTOR}
     answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
-    cut = sample.plan.get("stopped") is not None or asked != answered
-    if len(answered) > most or (len(answered) < least and not cut):
+    calls, stopped = len(answered), sample.plan.get("stopped") is not None
+    if isinstance(steps, int) and (calls < steps or (not stopped and calls > steps)):
+        yield f"{steps} replies of workers in its answer, and {calls} calls with a reply"
+    planned = [row for row in rows if row.role == CONDUCTOR]
+    conducted = facts.system.startswith(CONDUCTOR) and "plans" not in facts.args
+    if conducted and not any(row.input_total or row.output for row in planned):
+        yield "a conductor planned it, and no token of the conductor is counted"
+    if facts.calls_expected is None:
+        return
+    # What a limit has stopped, or a call that got no reply, may leave fewer than its manifest says.
+    least, most = facts.calls_expected
+    if stopped or asked != answered:
+        least = 0
+    if not least <= calls <= most:
         promised = format_range(facts.calls_expected)
-        yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
+        yield f"{calls} calls of workers with a reply, and its manifest says {promised}"
 
 
 def plausible(evidence: Evidence, found: InvariantCheck) -> Faults:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from harness.audit.amounts import explain, has_totals, run_parts
+from harness.audit.amounts import explain, has_totals, run_groups
 from harness.audit.evidence import (
     NAMES,
     NO_TOKENS,
@@ -31,7 +31,7 @@ from harness.audit.evidence import (
     tokens_of,
     told,
 )
-from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled, table_again
+from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.hooks import SampleDigests
@@ -40,7 +40,7 @@ from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
-from harness.ledger.totals import CallSum, sums_by
+from harness.ledger.totals import CallSum, add_up, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
@@ -50,7 +50,7 @@ UNLABELLED = "unlabelled"
 
 @dataclass(slots=True)
 class Reconciled:
-    """Counts, tokens and dollars of some system runs."""
+    """What some system runs come to: counts, tokens, dollars and what each invariant found."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
@@ -58,19 +58,30 @@ class Reconciled:
     """By record: what the ledger counts and that record does not (negative: the other way)."""
     dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
     """By label and scope, e.g. `live inference`."""
+    findings: dict[str, InvariantCheck] = field(
+        default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
+    )
+
+    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
+        """Add what a check finds; all that is no fault it writes down itself."""
+        found = InvariantCheck()
+        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
+        self.findings[id].add(found)
 
     def join(self, other: "Reconciled") -> None:
-        """Add the figures of other system runs."""
+        """Add other system runs."""
         self.counts += other.counts
         self.tokens = join_tokens((self.tokens, other.tokens))
         for name, causes in other.causes.items():
             self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
         for name, dollars in other.dollars.items():
             self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
+        for id, more in other.findings.items():
+            self.findings[id].join(more)
 
 
-def table_of(evidence: Evidence) -> Reconciled:
-    """Return the figures of one system run."""
+def reconciled(evidence: Evidence) -> Reconciled:
+    """Return what one system run comes to."""
     found = Reconciled(counts=_counts(evidence))
     found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
     ledger = found.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
@@ -78,9 +89,10 @@ def table_of(evidence: Evidence) -> Reconciled:
     for name, made in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
         found.tokens[name], causes = made(evidence)
         named = {**causes, "counts that cannot be": unbelieved}
-        rest = minus(ledger, sum_tokens((found.tokens[name], *named.values())))
-        every = {**named, "UNEXPLAINED": rest}
-        found.causes[name] = {cause: one for cause, one in every.items() if one != NO_TOKENS}
+        named["UNEXPLAINED"] = minus(ledger, sum_tokens((found.tokens[name], *named.values())))
+        found.causes[name] = {cause: one for cause, one in named.items() if one != NO_TOKENS}
+    for one in INVARIANTS:
+        found.check(one.id, evidence.name, one.check, evidence)
     return found
 
 
@@ -131,11 +143,12 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
     if log is None:
         whole = sum_tokens(spent(evidence.counted).values())
         return NO_TOKENS, {"runs that were stopped have no total": whole}
-    parts = run_parts(evidence, log)
+    groups = run_groups(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
-    included, _, _ = explain(theirs, parts, spent)
-    left = (group for group in parts.groups if group.cause not in included)
-    return sum_tokens(theirs.values()), {group.cause: tokens_of(group.rows) for group in left}
+    included, _ = explain(theirs, groups, spent)
+    left = {group: rows for group, rows in groups.items() if group not in included}
+    causes = {f"{kind} {log}": tokens_of(add_up(rows)) for (kind, log, _), rows in left.items()}
+    return sum_tokens(theirs.values()), causes
 
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
@@ -149,28 +162,6 @@ def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
 
 
 SHARE = 4
-
-
-@dataclass(slots=True)
-class AuditPart:
-    """What some system runs come to."""
-
-    table: Reconciled = field(default_factory=Reconciled)
-    findings: dict[str, InvariantCheck] = field(
-        default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
-    )
-
-    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
-        """Add what a check finds; all that is no fault it writes down itself."""
-        found = InvariantCheck()
-        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
-        self.findings[id].add(found)
-
-    def join(self, other: "AuditPart") -> None:
-        """Add other system runs."""
-        self.table.join(other.table)
-        for id, more in other.findings.items():
-            self.findings[id].join(more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +191,14 @@ def audit(
     when there is no log, or a damaged one.
     """
     system_runs = system_runs_below(folder)
-    whole = AuditPart()
+    whole = Reconciled()
     for part in audit_parts(system_runs):
         whole.join(part)
     _check_whole(folder, system_runs, whole, bills)
     if anew is not None:
         grades = whole.findings["I16"]
-        grades.weak = settled(grades.weak, anew)
+        if not anew.faults and set(anew.notes) <= {SAME}:
+            del grades.weak[AGAIN]  # verdicts were changed since, and all came out the same
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
@@ -220,61 +212,56 @@ def audit(
         )
         for one, found in zip(INVARIANTS, whole.findings.values(), strict=True)
     )
-    return Audit(strict, whole.table, verdicts)
+    return Audit(strict, whole, verdicts)
 
 
-def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[AuditPart]:
+def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
     """Yield what the system runs come to; in other processes from `large` bytes of files on."""
     many = sum(one.size for one in system_runs) >= large
     shares = [system_runs[at : at + SHARE] for at in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
 
 
-def of_system_runs(system_runs: Iterable[RunFiles]) -> AuditPart:
+def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
     """Check some system runs, one after the other; for worker processes too."""
-    found = AuditPart()
+    found = Reconciled()
     with without_collector():
         for files in system_runs:
             with naming_system_run(files):
                 joined = merged(gather(files, digests=SampleDigests))
-                evidence = Evidence(**vars(joined), name=name_of(files))
-                found.table.join(table_of(evidence))
-                for one in INVARIANTS:
-                    found.check(one.id, evidence.name, one.check, evidence)
+                found.join(reconciled(Evidence(**vars(joined), name=_name(files))))
     return found
 
 
-def name_of(files: RunFiles) -> str:
-    """Return a system run's name in faults."""
+def _name(files: RunFiles) -> str:
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
 def _check_whole(
-    folder: Path, system_runs: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
+    folder: Path,
+    system_runs: Sequence[RunFiles],
+    whole: Reconciled,
+    bills: Sequence[InvariantCheck],
 ) -> None:
-    smallest = min(system_runs, key=lambda one: (one.size, name_of(one)))
-    whole.check("I13", name_of(smallest), same_twice, smallest)
+    def shown(run: Path) -> str:
+        return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
+
+    smallest = min(system_runs, key=lambda one: (one.size, _name(one)))
+    whole.check("I13", _name(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
-    whole.table.counts["run directories"] = len(runs)
+    whole.counts["run directories"] = len(runs)
     for run in runs:
-        name = name_below(run, folder)
-        name = "manifest" if name == "." else f"manifest of {name}"
+        name = "manifest" if shown(run) == "." else f"manifest of {shown(run)}"
         whole.check("I14", name, manifest, run, name)
     tasks = {files.task for files in system_runs if files.journals}
     for place in sorted({folder, *runs}):
         if (place / "report" / "table.json").is_file():
-            name = name_below(place, folder)
-            table = "report/table.json" if name == "." else f"{name}/report/table.json"
+            table = f"{shown(place)}/report/table.json".removeprefix("./")
             whole.check("I13", table, table_again, place, table, tasks)
     if bills:
         whole.findings["I10"] = InvariantCheck()
     for bill in bills:
         whole.findings["I10"].add(bill)
-
-
-def name_below(run: Path, folder: Path) -> str:
-    """Return what a directory is called in faults; `.` for the one that is audited."""
-    return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
 
 def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
@@ -383,17 +370,12 @@ def _verdicts(audit: Audit) -> Iterator[str]:
         for reason, often in verdict.reasons:
             yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
     yield ""
-    yield _summary(audit)
-
-
-def _summary(audit: Audit) -> str:
-    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
-    weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
+    weak, failed = (
+        sum(one.status == status for one in audit.verdicts) for status in ("weak", "fail")
+    )
     said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
-    if not weak:
-        return f"{said}."
     them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
-    return f"{said}; {weak} {them}."
+    yield f"{said}; {weak} {them}." if weak else f"{said}."
 
 
 def _faults(audit: Audit) -> Iterator[str]:
@@ -413,11 +395,17 @@ SCHEMA = "podium-audit-1"
 
 def as_json(audit: Audit) -> bytes:
     """Return the whole audit, every fault included; the same files give the same bytes."""
+    table = audit.table
     data = {
         "schema": SCHEMA,
         "strict": audit.strict,
         "ok": audit.ok,
-        "reconciliation": _table(audit.table),
+        "reconciliation": {
+            "counts": dict(table.counts),
+            "tokens": _tokens(table.tokens),
+            "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
+            "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
+        },
         "invariants": [asdict(verdict) for verdict in audit.verdicts],
     }
     return canonical(data) + b"\n"
@@ -430,15 +418,6 @@ def is_audit(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
-
-
-def _table(table: Reconciled) -> dict[str, Any]:
-    return {
-        "counts": dict(table.counts),
-        "tokens": _tokens(table.tokens),
-        "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
-        "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
-    }
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:

@@ -8,11 +8,11 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal
 
 from harness.errors import UserError
 from harness.files import DOCUMENT, SETTINGS, read_json, read_limited
@@ -30,13 +30,6 @@ from harness.ledger.manifest import (
     read_manifest,
 )
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
-
-Key = TypeVar("Key")
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 
 HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -102,21 +95,17 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
         yield Finding("edited", FILE, "", "its root does not follow from what it says")
     elif manifest.as_bytes() != path.read_bytes():
         yield Finding("edited", FILE, "", "it is not in the form that podium writes")
-    if published and manifest.root != published.lower():
-        yield Finding("root", FILE, "", _other_root(manifest, published.lower()))
+    published = published.lower()
+    if published and manifest.root != published:
+        said = f"its root {manifest.root} is not the published {published}"
+        earlier = [one.root for one in manifest.history]
+        if published in earlier:  # which proves nothing: who writes the manifest writes that too
+            number = f"{earlier.index(published) + 1} of {len(earlier)}"
+            said += f"; its history names that as earlier root {number}, which only a copy can show"
+        yield Finding("root", FILE, "", said)
     for number, one in enumerate(manifest.history, 1):
         for said in one.changed:
             yield Finding("edited", FILE, f"history {number}", f"before it was extended, {said}")
-
-
-def _other_root(manifest: Manifest, published: str) -> str:
-    """Say that a root is not the published one; being named in the history proves nothing."""
-    said = f"its root {manifest.root} is not the published {published}"
-    earlier = [one.root for one in manifest.history]
-    if published not in earlier:
-        return said
-    number = f"{earlier.index(published) + 1} of {len(earlier)}"
-    return f"{said}; its history names that as earlier root {number}, which only a copy can show"
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
@@ -167,8 +156,15 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
 def _of_samples(
     old: FileEntry, now: Sequence[tuple[str, str]], *, part: bool = False
 ) -> list[Finding]:
-    before, after = dict(old.samples), dict(now)
-    found = list(_changed_samples(old.path, before, now))
+    before, after, found = dict(old.samples), dict(now), list[Finding]()
+    for member, digest in now:
+        if member not in before:
+            said = "the manifest has no such sample"
+            found.append(Finding("inserted", old.path, member, said))
+        elif digest != before[member] or digest == "damaged":
+            changed = f"its digest is no longer {before[member]}"
+            said = "it cannot be unpacked" if digest == "damaged" else changed
+            found.append(Finding("edited", old.path, member, said))
     if not part:
         gone = [member for member in before if member not in after]
         found += [Finding("deleted", old.path, member, "it is gone") for member in gone]
@@ -178,18 +174,6 @@ def _of_samples(
         first = next((one for one, should in zip(kept, order, strict=False) if one != should), "")
         found.append(Finding("reordered", old.path, first, "samples stand in another order"))
     return found
-
-
-def _changed_samples(
-    path: str, before: Mapping[str, str], now: Sequence[tuple[str, str]]
-) -> Iterator[Finding]:
-    for member, digest in now:
-        if member not in before:
-            yield Finding("inserted", path, member, "the manifest has no such sample")
-        elif digest == "damaged":
-            yield Finding("edited", path, member, "it cannot be unpacked")
-        elif digest != before[member]:
-            yield Finding("edited", path, member, f"its digest is no longer {before[member]}")
 
 
 SCHEMA = "podium-signature-1"
@@ -209,33 +193,35 @@ def make_key(path: Path) -> Path:
 
     UserError when one exists: neither is ever overwritten.
     """
-    _need_cryptography()
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+    form, ed25519 = _cryptography()
     public = path.with_name(f"{path.name}.pub")
     for one in (path, public):
         if one.exists():
             raise UserError(f"{one} exists, and no key is ever overwritten; name another --out.")
-    key = Ed25519PrivateKey.generate()
+    key = ed25519.Ed25519PrivateKey.generate()
     private_form = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     public_form = (form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-    _write_new(path, key.private_bytes(*private_form), 0o600)
-    _write_new(public, key.public_key().public_bytes(*public_form), 0o644)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for one, content, mode in (
+        (path, key.private_bytes(*private_form), 0o600),
+        (public, key.public_key().public_bytes(*public_form), 0o644),
+    ):
+        handle = os.open(one, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
     return public
 
 
 def sign(log_dir: Path, key_file: Path) -> Path:
     """Sign a directory's manifest as it is; return the signature's file, beside it."""
     # A signature of an earlier manifest is replaced: it vouches for bytes that are gone.
-    key = _private_key(key_file)
-    content = _manifest_bytes(log_dir)
+    key = _read_key(key_file, "private", "`podium manifest key` makes one")
     made = {
         "schema": SCHEMA,
         "algorithm": "Ed25519",
         "over": FILE,
         "public_key": _named(key.public_key()),
-        "signature": base64.b64encode(key.sign(content)).decode(),
+        "signature": base64.b64encode(key.sign(_manifest_bytes(log_dir))).decode(),
     }
     scratch = log_dir / f"{SIGNATURE}.new"
     scratch.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
@@ -244,18 +230,18 @@ def sign(log_dir: Path, key_file: Path) -> Path:
 
 def check(log_dir: Path, key_file: Path | None = None) -> Signed:
     """Return who signed a directory's manifest; UserError for a key that cannot be read."""
-    asked = _named(_public_key(key_file)) if key_file else ""
+    fix = "take the .pub file of a key"
+    asked = _named(_read_key(key_file, "public", fix)) if key_file else ""
     path = log_dir / SIGNATURE
     if not path.exists():
         return Signed("unsigned")
-    _need_cryptography()
+    _, ed25519 = _cryptography()
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
         stored: dict[str, Any] = read_json(path)
         name = str(stored["public_key"])
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
+        key = ed25519.Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
         given = base64.b64decode(str(stored["signature"]), validate=True)
         key.verify(given, _manifest_bytes(log_dir))
     except (ValueError, KeyError, TypeError, InvalidSignature):
@@ -272,31 +258,17 @@ def _manifest_bytes(log_dir: Path) -> bytes:
     return read_limited(path, DOCUMENT)
 
 
-def _private_key(path: Path) -> "Ed25519PrivateKey":
-    _need_cryptography()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    load = partial(load_pem_private_key, password=None)
-    return _loaded(path, load, Ed25519PrivateKey, "private", "`podium manifest key` makes one")
-
-
-def _public_key(path: Path) -> "Ed25519PublicKey":
-    _need_cryptography()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    fix = "take the .pub file of a key"
-    return _loaded(path, load_pem_public_key, Ed25519PublicKey, "public", fix)
-
-
-def _loaded(
-    path: Path, load: Callable[[bytes], object], kind: type[Key], name: str, fix: str
-) -> Key:
+def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
+    """Return an Ed25519 key of the optional package; UserError with the fix where it is none."""
+    form, ed25519 = _cryptography()
     try:
         content = read_limited(path, SETTINGS)
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); name a key file.") from error
+    load, kind = {
+        "private": (partial(form.load_pem_private_key, password=None), ed25519.Ed25519PrivateKey),
+        "public": (form.load_pem_public_key, ed25519.Ed25519PublicKey),
+    }[name]
     try:
         key = load(content)
     except TypeError as error:
@@ -308,22 +280,18 @@ def _loaded(
     return key
 
 
-def _named(key: "Ed25519PublicKey") -> str:
+def _named(key: Any) -> str:
     return base64.b64encode(key.public_bytes_raw()).decode()
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-
-
-def _need_cryptography() -> None:
+def _cryptography() -> tuple[Any, Any]:
+    """Return its modules of key formats and of Ed25519; UserError where it is not installed."""
     try:
-        import cryptography  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise UserError(
             "Signing needs an extra: `pip install '.[signing]'` in the checkout. "
             "All else works without."
         ) from error
+    return serialization, ed25519

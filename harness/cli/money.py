@@ -195,7 +195,7 @@ def _query(args: argparse.Namespace) -> str:
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, str]]":
     """Hold the ledger against each invoice: what I10 says of it, and the comparison as text."""
     from harness.audit import AuditFault, InvariantCheck
-    from harness.audit.invoice_files import read_invoice
+    from harness.audit.invoices import read_invoice
     from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
     from harness.ledger.join import rows_of
     from harness.ledger.runs import system_runs_below

@@ -157,27 +157,21 @@ def _training_splits(
     request: ServeRequest, catalogue: Catalogue, bare: BareText
 ) -> tuple[dict[str, SuiteSplit], int]:
     """Return what may teach, and how much may not for an eval split asks it; UserError if all."""
-    names = dict.fromkeys(request.suites)
-    named = {name: _training_split(request, name, catalogue) for name in names}
+    named: dict[str, SuiteSplit] = {}
+    for name in request.suites:
+        suite: Suite[Any] = find_named(catalogue.suites, name, "suite")
+        named[name] = split = load_training_split(suite, request.split, request.limit)
+        if judged := judged_among(suite, [*split.questions.values()]):
+            raise UserError(
+                f"Only a model can judge {judged} of the {len(split.questions)} questions of suite "
+                f"{name!r}, and a reward service asks no judge: leave the suite out."
+            )
     evaluated = [load_split(one.suite) for one in named.values() if "eval" in one.suite.splits]
     splits = {name: without_overlap(split, evaluated, bare) for name, split in named.items()}
     if not all(split.questions for split in splits.values()):
         refuse_overlap(named.values(), evaluated, bare)
     left = sum(len(named[name].questions) - len(split.questions) for name, split in splits.items())
     return splits, left
-
-
-def _training_split(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
-    """Return one suite's questions; UserError where they may not teach or nobody can grade them."""
-    suite: Suite[Any] = find_named(catalogue.suites, name, "suite")
-    split = load_training_split(suite, request.split, request.limit)
-    if judged := judged_among(suite, [*split.questions.values()]):
-        asked = len(split.questions)
-        raise UserError(
-            f"Only a model can judge {judged} of the {asked} questions of suite {name!r}, "
-            "and a reward service asks no judge: leave the suite out."
-        )
-    return split
 
 
 def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
@@ -220,7 +214,9 @@ class Access:
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
             return error_reply(403, "Web pages may not ask this service.", "foreign_origin")
-        if self.token and not self._is_known(headers.get("authorization", "")):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        known = hmac.compare_digest(token.strip().encode(), self.token.encode())
+        if self.token and not (scheme.lower() == "bearer" and known):
             said = "Send the token of the service: `Authorization: Bearer TOKEN`."
             return error_reply(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
         return None
@@ -233,11 +229,6 @@ class Access:
             return False
         here = name == self.address or _is_this_machine(name, self.address)
         return name in self.names or (port == self.port and here)
-
-    def _is_known(self, said: str) -> bool:
-        scheme, _, token = said.partition(" ")
-        given, wanted = token.strip().encode(), self.token.encode()
-        return scheme.lower() == "bearer" and hmac.compare_digest(given, wanted)
 
 
 def _is_this_machine(name: str, bound: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
@@ -22,7 +22,6 @@ from harness.rewards.outcome import (
     PLAIN,
     VALUED,
     Effort,
-    ItemCheck,
     RewardCounter,
     RewardCounts,
     RewardItem,
@@ -76,14 +75,8 @@ class DeadlineBox:
     def __hash__(self) -> int:
         return hash(self.box)
 
-    @property
-    def name(self) -> str:
-        """What the box is called."""
-        return self.box.name
-
-    def facts(self, image: str) -> Any:
-        """Say what the box says of an image."""
-        return self.box.facts(image)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.box, name)
 
     def close(self) -> None:
         """Leave the box open: it is others' too."""
@@ -136,21 +129,34 @@ GRACE_S = 5.0
 """Seconds that a box has to end its program after the deadline before its thread is abandoned."""
 
 
-@dataclass(frozen=True, slots=True)
-class GradingTask:
-    """A reply to grade; two are equal when all but the deadline is."""
+@dataclass(slots=True, eq=False)
+class _Task:
+    """A reply to grade; others that ask for an equal one meanwhile wait for it."""
 
+    at: int
     suite: Suite[Any]
     question: Question  # unsealed, as its epoch asks it
     epoch: int
     text: str
     deadline: Deadline | None = None  # None: a full time-out, from when its turn comes
+    result: "GradingResult | None" = None  # None also when its grading was cancelled
+    settled: bool = False
+    told: anyio.Event | None = None
+    """Made by the first who waits: an event for each task would cost as much as its grade."""
 
-    @property
-    def key(self) -> bytes:
-        """A digest that equal tasks share; long replies are not kept in memory."""
+    key: bytes = b""
+    """A digest that equal tasks share; long replies are not kept in memory."""
+
+    def __post_init__(self) -> None:
         said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
-        return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        self.key = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    async def waited_for(self) -> "GradingResult | None":
+        """Return what comes of it, once that is known."""
+        if not self.settled:
+            self.told = self.told or anyio.Event()
+            await self.told.wait()
+        return self.result
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,33 +175,6 @@ OnDone = Callable[[int, GradingResult], None]
 """Called on the event loop with the place of a task in its list and its result."""
 
 
-@dataclass(slots=True)
-class _InFlight:
-    verdict: GradingResult | None = None  # None also when its grading was cancelled
-    settled: bool = False
-    told: anyio.Event | None = None
-    """Made by the first one who waits: an event for each task would cost as much as its grade."""
-
-    async def wait(self) -> GradingResult | None:
-        if not self.settled:
-            self.told = self.told or anyio.Event()
-            await self.told.wait()
-        return self.verdict
-
-    def settle(self, verdict: GradingResult | None) -> None:
-        self.verdict, self.settled = verdict, True
-        if self.told:
-            self.told.set()
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    at: int
-    key: bytes
-    task: GradingTask
-    slot: _InFlight
-
-
 @dataclass(frozen=True, slots=True)
 class _LoopState:
     """What belongs to one event loop: a trainer may bring its own, and so may its workers."""
@@ -203,7 +182,7 @@ class _LoopState:
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
     """As many as there are turns, so that nobody who has a turn waits for a thread."""
-    under_way: dict[bytes, _InFlight] = field(default_factory=dict[bytes, _InFlight])
+    under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
 class Graders:
@@ -219,83 +198,92 @@ class Graders:
         self._lock = Lock()
         self._here: RunVar[_LoopState] = RunVar("podium graders")
 
-    async def grade(self, tasks: Sequence[GradingTask], on_done: OnDone) -> None:
+    async def grade(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
         """Tell the verdict of every task, as it comes; whatever goes wrong is a verdict too."""
-        left = list(enumerate(tasks))
-        while left:
-            mine, others = self._claimed(left, on_done)
-            try:
-                await self._grade_claims(mine, on_done)
-            finally:
-                for claim in mine:  # those that a cancellation left: whoever waits does them
-                    self._settle(claim, None)
-            left = list[tuple[int, GradingTask]]()
-            for claim in others:
-                verdict = await claim.slot.wait()
-                if verdict is None:
-                    left.append((claim.at, claim.task))
+        here = self._run()
+        while tasks:
+            mine, others = list[_Task](), list[tuple[_Task, _Task]]()
+            for task in tasks:
+                if (known := self._remembered(task.key)) is not None:
+                    on_done(task.at, replace(known, shared=True))
+                elif (first := here.under_way.setdefault(task.key, task)) is task:
+                    mine.append(task)
                 else:
-                    on_done(claim.at, replace(verdict, shared=True))
+                    others.append((task, first))
+            try:
+                await self._grade_all(mine, on_done)
+            finally:
+                for task in mine:  # what a cancellation left: who waits does it
+                    self._settle(task)
+            tasks = list[_Task]()
+            for task, first in others:
+                if (result := await first.waited_for()) is None:
+                    tasks.append(task)
+                else:
+                    on_done(task.at, replace(result, shared=True))
 
-    def _claimed(
-        self, left: Sequence[tuple[int, GradingTask]], on_done: OnDone
-    ) -> tuple[list[_Claim], list[_Claim]]:
-        """Tell what is known; return what is ours to grade, and what others are grading."""
-        under_way = self._run().under_way
-        mine, others = list[_Claim](), list[_Claim]()
-        for at, task in left:
-            key = task.key
-            known = self._remembered(key)
-            if known is not None:
-                on_done(at, replace(known, shared=True))
-                continue
-            claims = others if key in under_way else mine
-            claims.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
-        return mine, others
-
-    async def _grade_claims(self, claims: Sequence[_Claim], on_done: OnDone) -> None:
+    async def _grade_all(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
         """Grade programs one by one and all else in batches, which the threads share evenly."""
-        boxed = [claim for claim in claims if claim.task.suite.needs_box]
-        plain = [claim for claim in claims if not claim.task.suite.needs_box]
+        boxed = [task for task in tasks if task.suite.needs_box]
+        plain = [task for task in tasks if not task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
         async with anyio.create_task_group() as group:
-            for claim in boxed:
-                group.start_soon(self._grade_batch, [claim], on_done)
+            for task in boxed:
+                group.start_soon(self._grade_batch, [task], on_done)
             for at in range(0, len(plain), size):
                 group.start_soon(self._grade_batch, plain[at : at + size], on_done)
 
-    async def _grade_batch(self, batch: Sequence[_Claim], on_done: OnDone) -> None:
+    async def _grade_batch(self, batch: Sequence[_Task], on_done: OnDone) -> None:
         here = self._run()
-        done = 0
-        while done < len(batch):
+        while batch:
             async with here.turns:
-                verdicts = await self._slice([claim.task for claim in batch[done:]], here)
-            for claim, verdict in zip(batch[done:], verdicts, strict=False):
-                self._settle(claim, verdict)
-                on_done(claim.at, verdict)
-            done += len(verdicts)
+                results = await self._grade_slice(batch, here)
+            for task, result in zip(batch, results, strict=False):
+                self._settle(task, result)
+                on_done(task.at, result)
+            batch = batch[len(results) :]
 
-    async def _slice(self, tasks: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
-        work = _GradingThread(tasks, self._box, self._timeout_s)
+    async def _grade_slice(self, tasks: Sequence[_Task], here: _LoopState) -> list[GradingResult]:
+        """Grade tasks in order, in a thread, until a slice of time is over."""
+        done, deadlines, stopped = list[GradingResult](), list[Deadline](), Event()
+
+        def grade() -> None:
+            until = monotonic() + SLICE_S
+            for task in tasks:
+                deadlines.append(task.deadline or Deadline(monotonic() + self._timeout_s))
+                result = _graded(task, self._box, deadlines[-1])
+                if stopped.is_set():
+                    return
+                done.append(result)
+                if monotonic() >= until:
+                    return
+
+        first = tasks[0]
+        own = first.deadline.left_s if first.deadline else self._timeout_s
+        grace = GRACE_S if first.suite.needs_box else 0.0
         try:
-            threads = here.threads
-            with anyio.move_on_after(work.most_s) as time:
-                await anyio.to_thread.run_sync(work.grade, abandon_on_cancel=True, limiter=threads)
-        finally:
-            work.stop()
+            with anyio.move_on_after(max(own, 0.0) + SLICE_S + grace) as time:
+                threads = here.threads
+                await anyio.to_thread.run_sync(grade, abandon_on_cancel=True, limiter=threads)
+        finally:  # a program that runs is ended by its own limits at the latest
+            stopped.set()
+            for deadline in deadlines[-1:]:
+                deadline.expire()
         if not time.cancelled_caught:
-            return work.done
+            return done
         self.abandoned += 1
-        return [*work.done, GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")]
+        return [*done, GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")]
 
-    def _settle(self, claim: _Claim, verdict: GradingResult | None) -> None:
-        if claim.slot.settled:
+    def _settle(self, task: _Task, result: GradingResult | None = None) -> None:
+        if task.settled:
             return
-        self._run().under_way.pop(claim.key, None)
-        claim.slot.settle(verdict)
-        if verdict is not None and verdict.status is Status.SCORED:
+        self._run().under_way.pop(task.key, None)
+        task.result, task.settled = result, True
+        if task.told:
+            task.told.set()
+        if result is not None and result.status is Status.SCORED:
             with self._lock:
-                self._known[claim.key] = verdict
+                self._known[task.key] = result
                 if len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
 
@@ -313,41 +301,7 @@ class Graders:
         return self._here.get()
 
 
-class _GradingThread:
-    """A thread's share: tasks to grade in order until a slice of time is over."""
-
-    def __init__(self, tasks: Sequence[GradingTask], box: Any | None, timeout_s: float) -> None:
-        self.done: list[GradingResult] = []
-        self._tasks = tasks
-        self._box = box
-        self._timeout_s = timeout_s
-        self._deadline = Deadline(0.0)
-        self._stopped = False
-
-    @property
-    def most_s(self) -> float:
-        first = self._tasks[0]
-        own = first.deadline.left_s if first.deadline else self._timeout_s
-        return max(own, 0.0) + SLICE_S + (GRACE_S if first.suite.needs_box else 0.0)
-
-    def stop(self) -> None:
-        # a program that runs is ended by its own limits at the latest
-        self._stopped = True
-        self._deadline.expire()
-
-    def grade(self) -> None:
-        until = monotonic() + SLICE_S
-        for task in self._tasks:
-            self._deadline = task.deadline or Deadline(monotonic() + self._timeout_s)
-            verdict = _verdict(task, self._box, self._deadline)
-            if self._stopped:
-                return
-            self.done.append(verdict)
-            if monotonic() >= until:
-                return
-
-
-def _verdict(task: GradingTask, box: Any | None, deadline: Deadline) -> GradingResult:
+def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
     suite, started = task.suite, monotonic()
     try:
         boxed = (DeadlineBox(box, deadline),) if suite.needs_box else ()
@@ -451,13 +405,14 @@ class Reward:
             if outcome.value is None and self._counter.refusal:
                 scope.cancel()
 
+        asked = list(zip(range(len(items)), items, questions, strict=True))
         with scope:
             if self._answer is as_reply:
-                await self._grade_all(items, questions, note)
+                await self._grade_replies(asked, note)
             else:
                 async with anyio.create_task_group() as group:
-                    for at, (item, question) in enumerate(zip(items, questions, strict=True)):
-                        group.start_soon(self._in_turn, at, item, question, note)
+                    for one in asked:
+                        group.start_soon(self._in_turn, *one, note)
         self._counter.refuse()
         return [made[at] for at in range(len(items))]
 
@@ -469,30 +424,30 @@ class Reward:
         if question is None or item.epoch < 1:
             what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
             raise UserError(f"The suite {item.suite!r} has no {what} to reward.")
-        if isinstance(self._answer, ItemCheck):
-            self._answer.check(item)
+        if check := getattr(self._answer, "check", None):
+            check(item)
         asked = (item.suite, item.question, item.epoch)
         return question if item.epoch == 1 else self._form(*asked)
 
     def _at_epoch(self, suite: str, question: str, epoch: int) -> Question:
         return at_epoch(self._suites[suite], self._questions[suite][question], epoch)
 
-    async def _grade_all(
-        self, items: Sequence[RewardItem], questions: Sequence[Question], note: "Note"
+    async def _grade_replies(
+        self, asked: Iterable[tuple[int, RewardItem, Question]], note: "Note"
     ) -> None:
+        def on_done(at: int, result: GradingResult) -> None:
+            note(at, self._outcome(result, _REPLY, result.seconds, result.seconds))
+
         tasks = [
-            GradingTask(self._suites[item.suite], question, item.epoch, item.completion)
-            for item, question in zip(items, questions, strict=True)
+            _Task(at, self._suites[item.suite], question, item.epoch, item.completion)
+            for at, item, question in asked
         ]
-
-        def on_done(at: int, verdict: GradingResult) -> None:
-            outcome = self._outcome(verdict, _REPLY, verdict.seconds)
-            note(at, replace(outcome, grading_s=verdict.seconds))
-
         await self._graders.grade(tasks, on_done)
 
     async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
-        async with self._limiter():
+        if self._turns.get(None) is None:
+            self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
+        async with self._turns.get():
             started = monotonic()
             most = self._settings.max_usd
             if most is not None and self._counter.usd >= most:
@@ -505,17 +460,16 @@ class Reward:
             if answered.text is None:  # a provider's or a policy's words may quote
                 hidden = "Why is not said: it could quote the question."
                 said = answered.reason if suite.publishable else hidden
-                verdict = GradingResult(answered.status, reason=said)
-                note(at, self._outcome(verdict, answered, monotonic() - started))
+                failed = GradingResult(answered.status, reason=said)
+                note(at, self._outcome(failed, answered, monotonic() - started))
                 return
-            task = GradingTask(suite, question, item.epoch, answered.text, until)
             begun = monotonic()
 
-            def on_done(_: int, verdict: GradingResult) -> None:
+            def on_done(at: int, result: GradingResult) -> None:
                 ended = monotonic()
-                outcome = self._outcome(verdict, answered, ended - started)
-                note(at, replace(outcome, grading_s=ended - begun))
+                note(at, self._outcome(result, answered, ended - started, ended - begun))
 
+            task = _Task(at, suite, question, item.epoch, answered.text, until)
             await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
@@ -536,38 +490,33 @@ class Reward:
                 return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
         return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
 
-    def _outcome(self, verdict: GradingResult, answered: Rollout, seconds: float) -> RewardOutcome:
+    def _outcome(
+        self, result: GradingResult, answered: Rollout, seconds: float, grading_s: float = 0.0
+    ) -> RewardOutcome:
         effort = Effort(answered.usd, answered.calls, answered.again)
-        value = self._settings.values.of(verdict.status, verdict.value, effort)
-        if value is None and verdict.status in VALUED:
-            verdict = _UNKNOWN_COST
-        parts = {"correct": verdict.value, "parsed": float(verdict.parsed)}
+        value = self._settings.values.of(result.status, result.value, effort)
+        if value is None and result.status in VALUED:
+            said = "What it cost is unknown, and so its value."
+            result = GradingResult(Status.SCORER_ERROR, reason=said)
+        parts = {"correct": result.value, "parsed": float(result.parsed)}
         return RewardOutcome(
             value=value,
-            status=verdict.status,
-            components=parts if verdict.status in VALUED else dict.fromkeys(parts),
+            status=result.status,
+            components=parts if result.status in VALUED else dict.fromkeys(parts),
             usage=answered.usage,
             usd=answered.usd,
             calls=answered.calls,
             latency_s=seconds,
-            shared=verdict.shared,
-            reason=verdict.reason,
+            grading_s=grading_s,
+            shared=result.shared,
+            reason=result.reason,
             work=answered.work,
         )
-
-    def _limiter(self) -> anyio.CapacityLimiter:
-        if self._turns.get(None) is None:
-            self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
-        return self._turns.get()
 
 
 Note = Callable[[int, RewardOutcome], None]
 
 _REPLY = Rollout("")  # a completion that is the answer: nobody was asked, and nothing was paid
-
-_UNKNOWN_COST = GradingResult(
-    Status.SCORER_ERROR, reason="What it cost is unknown, and so its value."
-)
 
 
 def _failed(status: Status, reason: str) -> Rollout:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -27,16 +27,18 @@ from starlette.routing import Route
 
 from harness.errors import PodiumError, TooManyMasked, UserError, first_fault
 from harness.records import Question
-from harness.rewards.client import (
+from harness.rewards.outcome import (
     BUSY,
     MASKED,
     BadBody,
     NoValue,
+    RewardItem,
+    RewardOutcome,
+    Status,
     completion_of,
     item_of,
     outcomes_json,
 )
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from harness.rewards.reward import Reward
 from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import OnUnscored, value_of
@@ -45,11 +47,7 @@ ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class _Item(_Frozen, extra="forbid", strict=True):
+class _Item(BaseModel, extra="forbid", strict=True):
     suite: str
     question: str
     completion: str
@@ -65,7 +63,7 @@ class _Item(_Frozen, extra="forbid", strict=True):
         return self
 
 
-class ScoreBody(_Frozen, extra="forbid", strict=True):
+class ScoreBody(BaseModel, extra="forbid", strict=True):
     """`POST /score`, our own shape."""
 
     entries: list[_Item] = Field(alias="items", min_length=1)
@@ -75,7 +73,7 @@ class ScoreBody(_Frozen, extra="forbid", strict=True):
         return [RewardItem(**item.model_dump()) for item in self.entries]
 
 
-class _GetRewardBody(_Frozen):
+class _GetRewardBody(BaseModel):
     """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py."""
 
     query: list[str] = Field(min_length=1)  # prompt and action, with special tokens
@@ -93,7 +91,7 @@ class _GetRewardBody(_Frozen):
         return [item_of(label, completion_of(query, prompt)) for query, prompt, label in rows]
 
 
-class _RmBody(_Frozen):
+class _RmBody(BaseModel):
     """`POST /rm`: slime, `remote_rm` in slime/rollout/rm_hub/__init__.py at 0b420f1e."""
 
     response: str
@@ -103,22 +101,22 @@ class _RmBody(_Frozen):
         return [item_of(self.label, self.response)]
 
 
-class _Content(_Frozen):
+class _Content(BaseModel):
     type: str = ""
     text: str = ""
 
 
-class _Output(_Frozen):
+class _Output(BaseModel):
     type: str = "message"
     role: str = "assistant"
     content: list[_Content] | None = None
 
 
-class _Response(_Frozen):
+class _Response(BaseModel):
     output: list[_Output]
 
 
-class _VerifyBody(_Frozen):
+class _VerifyBody(BaseModel):
     """`POST /verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
 
     `response` is an OpenAI Responses object. What else a data set's row has comes along, so the
@@ -186,12 +184,11 @@ KINDS: Mapping[Status, str] = {
 """Names of nemo_gym/failure_kinds.py at 00fa09c0; what it lacks goes by `server:kind`."""
 
 
-def _verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, Any]:
+def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
     """Return NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py at 00fa09c0)."""
     # Older snapshots (473f503b) know `reward` alone and would take the 0 for a verdict.
     failed = outcome.value is None
     return {
-        **sent,
         "reward": outcome.value or 0.0,
         "mask_sample": failed,
         "failure_kind": KINDS[outcome.status] if failed else None,
@@ -268,11 +265,9 @@ class RewardService:
         """Return items of a trainer that sends no replicate numbers, with one each if needed."""
         if not self.fresh:
             return list(items)
-        keys = (hash((item.suite, item.question, item.completion)) for item in items)
-        return [
-            replace(item, replicate=next(self._seen[key]))
-            for item, key in zip(items, keys, strict=True)
-        ]
+        keys = [hash((item.suite, item.question, item.completion)) for item in items]
+        numbers = (next(self._seen[key]) for key in keys)
+        return [replace(one, replicate=at) for one, at in zip(items, numbers, strict=True)]
 
     def summary(self) -> dict[str, Any]:
         """Return how many items came to which status, and what was spent."""
@@ -302,26 +297,27 @@ def reward_app(service: RewardService) -> Starlette:
         items = read_items(ScoreBody, await _body(request))
         return JSONResponse(outcomes_json(await service.score(items)))
 
+    async def scored(kind: type[Body], raw: bytes) -> list[RewardOutcome]:
+        return await service.score(service.numbered(read_items(kind, raw)))
+
     async def get_reward(request: Request) -> JSONResponse:
         wish = request.query_params.get("on_unscored", service.on_unscored)
         if wish not in get_args(ReplyOnUnscored):
             raise BadBody(f"on_unscored is error or zero, not {wish!r:.80}.")
-        items = read_items(_GetRewardBody, await _body(request))
-        outcomes = await service.score(service.numbered(items))
+        outcomes = await scored(_GetRewardBody, await _body(request))
         return JSONResponse(_get_reward_reply(outcomes, "zero" if wish == "zero" else "raise"))
 
     async def remote_rm(request: Request) -> JSONResponse:
         # Slime reads the whole reply as one number (`remote_rm`, at 0b420f1e). A 503 makes it try
         # again, ten times, and then fail: it cannot leave one sample out.
-        items = read_items(_RmBody, await _body(request))
-        (outcome,) = await service.score(service.numbered(items))
+        (outcome,) = await scored(_RmBody, await _body(request))
         return JSONResponse(value_of(outcome, "raise"))
 
     async def verify(request: Request) -> JSONResponse:
         raw = await _body(request)
         items, sent = read_items(_VerifyBody, raw), _echoed(raw)
         (outcome,) = await service.score(service.numbered(items))
-        return JSONResponse(_verify_reply(sent, outcome))
+        return JSONResponse({**sent, **_verdict(outcome)})
 
     async def seed_session(request: Request) -> JSONResponse:
         return JSONResponse({})  # NeMo-Gym's BaseSeedSessionResponse is empty

@@ -17,8 +17,17 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from harness.errors import UserError
-from harness.rewards.client import NoValue, RewardClient, completion_of, item_of
-from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
+from harness.rewards.outcome import (
+    VALUED,
+    NoValue,
+    RewardClient,
+    RewardItem,
+    RewardOutcome,
+    RewardScorer,
+    Status,
+    completion_of,
+    item_of,
+)
 
 if TYPE_CHECKING:
     from harness.rewards.splits import SuiteSplit
@@ -95,8 +104,7 @@ class TrlReward:
         """Return one value per completion, None where there is none."""
         items = _trl_items(completions, columns)
         if self._again:  # by prompt: equal plans may stand in texts that differ
-            items = _numbered(items, prompt_of)
-        items = _at_step(items, getattr(columns.get("trainer_state"), "global_step", 0))
+            items = replicated(items, prompt_of)
         different = list(dict.fromkeys(items))
         found = await self._scorer().score(different)
         known = dict(zip(different, found, strict=True))
@@ -137,8 +145,11 @@ def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[Rewa
         raise UserError(f"The data set has no column {missing!r}: make its rows with trl_rows().")
     given = (columns["suite"], columns["question"], map(completion_text, completions))
     others = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
+    # By step and process (launchers set RANK) too: a plan sampled again later is a draw anew.
+    step = getattr(columns.get("trainer_state"), "global_step", 0)
+    begins = (step * RANKS + int(os.environ.get("RANK", "0")) % RANKS) * EQUAL
     return [
-        RewardItem(suite, question, said, epoch, workers=tuple(workers), first=first)
+        RewardItem(suite, question, said, epoch, begins, tuple(workers), first)
         for suite, question, said, epoch, workers, first in zip(*given, *others, strict=True)
     ]
 
@@ -162,13 +173,6 @@ EQUAL = 1 << 12  # equal completions of one step and process that can be told ap
 RANKS = 1 << 10  # processes of one training that can be
 
 
-def _at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
-    """Number items by training step and process too: a plan sampled again later is a draw anew."""
-    rank = int(os.environ.get("RANK", "0"))  # launchers set it
-    begins = (step * RANKS + rank % RANKS) * EQUAL
-    return [replace(item, replicate=begins + item.replicate) for item in items]
-
-
 def once_in_its_step(item: RewardItem) -> RewardItem:
     """Return the item as the first of its equals: they share a draw, and a later step has its own.
 
@@ -178,12 +182,10 @@ def once_in_its_step(item: RewardItem) -> RewardItem:
     return replace(item, replicate=item.replicate - item.replicate % EQUAL)
 
 
-def replicated(items: Sequence[RewardItem]) -> list[RewardItem]:
+def replicated(
+    items: Sequence[RewardItem], key: Callable[[RewardItem], Hashable] = lambda item: item
+) -> list[RewardItem]:
     """Number equal items, so that a workflow sampled twice is carried out twice."""
-    return _numbered(items, lambda item: item)
-
-
-def _numbered(items: Sequence[RewardItem], key: Callable[[Any], Hashable]) -> list[RewardItem]:
     seen: dict[Hashable, Iterator[int]] = defaultdict(count)
     return [replace(item, replicate=item.replicate + next(seen[key(item)])) for item in items]
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import tests.harness.audit.invoice_exports as exports
-from harness.audit.invoice_files import read_invoice
+from harness.audit.invoices import read_invoice
 from harness.audit.reconcile import reconcile
 from harness.ledger.call import Call
 from tests.harness.audit.invoice_rows import row

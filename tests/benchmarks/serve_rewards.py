@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from harness.rewards.client import items_json
-from harness.rewards.outcome import RewardItem
+from harness.rewards.outcome import RewardItem, items_json
 from harness.rewards.reward import Reward
 from harness.rewards.splits import load_training_split
 from suites import SUITES

@@ -18,8 +18,7 @@ from harness.inspect_adapters import as_task
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import PODIUM
-from harness.rewards.client import items_json
-from harness.rewards.outcome import RewardItem, Status
+from harness.rewards.outcome import RewardItem, Status, items_json
 from suites import SUITES
 from tests.conductor.plans import BOOK, SOLVE, one_of, plan, rewarded, spec_of
 from tests.harness.rewards.service import get, listening, post, service_of, train

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tests.harness.audit.invoice_exports as exports
-from harness.audit.invoice_files import Names, read_invoice
-from harness.audit.invoices import kind_of, model_of
+from harness.audit.bill import Names
+from harness.audit.invoices import kind_of, model_of, read_invoice
 from harness.audit.reconcile import InvoiceOptions, reconcile
 from harness.errors import UserError
 from tests.harness.audit.invoice_rows import one_more, row, rows_for

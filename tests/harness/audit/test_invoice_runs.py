@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tests.harness.audit.invoice_exports as exports
-from harness.audit.invoice_files import read_invoice
+from harness.audit.invoices import read_invoice
 from harness.audit.reconcile import Reconciliation, reconcile
 from harness.cli import main
 from tests.harness.audit.invoice_rows import billed_rows, of_provider, one_more

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tests.harness.audit.invoice_exports as exports
-from harness.audit.invoice_files import read_invoice
+from harness.audit.invoices import read_invoice
 from harness.audit.reconcile import (
     InvoiceOptions,
     Reconciliation,

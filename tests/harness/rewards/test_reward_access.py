@@ -12,9 +12,8 @@ import pytest
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.rewards.client import RewardClient, ServiceRefusal
 from harness.rewards.launch import is_loopback, read_token
-from harness.rewards.outcome import RewardItem
+from harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
 from suites import SUITES
 from tests.harness.rewards.service import listening, service_of, train
 

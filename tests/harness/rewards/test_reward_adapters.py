@@ -16,8 +16,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.client import BadBody, NoValue
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.outcome import BadBody, NoValue, RewardItem, RewardOutcome, Status
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.trainers import (
     TrlReward,

@@ -17,8 +17,15 @@ import pytest
 
 from harness.errors import TooManyMasked, UserError
 from harness.records import Usage
-from harness.rewards.client import RewardClient, items_json, outcomes_from, outcomes_json
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.outcome import (
+    RewardClient,
+    RewardItem,
+    RewardOutcome,
+    Status,
+    items_json,
+    outcomes_from,
+    outcomes_json,
+)
 from harness.rewards.server import ScoreBody, read_items
 from suites import SUITES
 from tests import ROOT
@@ -198,7 +205,7 @@ def test_a_client_pickles(url: str) -> None:
 BARE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from harness.rewards.client import RewardClient
+from harness.rewards.outcome import RewardClient
 from harness.rewards.outcome import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
 print(asyncio.run(RewardClient(sys.argv[2]).score(items))[0].value)

@@ -22,8 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Grade, Question
-from harness.rewards.client import NoValue, RewardClient
-from harness.rewards.outcome import RewardItem, RewardScorer
+from harness.rewards.outcome import NoValue, RewardClient, RewardItem, RewardScorer
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import attacks
 from harness.rewards.trainers import TrlReward, openrlhf_reward, verifiers_reward, verl_reward

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from harness.records import Grade, Question
-from harness.rewards.client import BadBody, completion_of, item_of
-from harness.rewards.outcome import PAPER, Status
+from harness.rewards.outcome import PAPER, BadBody, Status, completion_of, item_of
 from harness.rewards.reward import RewardSettings
 from harness.rewards.server import MOST_BYTES
 from suites import SUITES

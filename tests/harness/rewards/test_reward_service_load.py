@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from harness.records import Grade, Question
-from harness.rewards.client import RewardClient
-from harness.rewards.outcome import RewardItem
+from harness.rewards.outcome import RewardClient, RewardItem
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import SuiteSplit
 from sandbox import Box

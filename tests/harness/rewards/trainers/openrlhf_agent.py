@@ -15,7 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 MINE = """
-from harness.rewards.client import RewardClient
+from harness.rewards.outcome import RewardClient
 from harness.rewards.trainers import openrlhf_reward
 reward_func = openrlhf_reward(lambda: RewardClient({url!r}), on_unscored={on_unscored!r})
 """

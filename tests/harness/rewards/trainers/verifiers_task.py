@@ -15,7 +15,7 @@ from verifiers.v1.graph import MessageNode
 from verifiers.v1.trace import AgentInfo, Trace, TraceTask
 from verifiers.v1.types import AssistantMessage
 
-from harness.rewards.client import RewardClient
+from harness.rewards.outcome import RewardClient
 from harness.rewards.trainers import verifiers_reward
 
 podium = verifiers_reward(RewardClient(sys.argv[1]))
