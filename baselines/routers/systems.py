@@ -18,9 +18,9 @@ from baselines.routers import (
     load_embedder,
     training_examples,
 )
-from baselines.routers.contrastive import ContrastiveRouter
 from baselines.routers.models import (
     ClusterRouter,
+    ContrastiveRouter,
     FactorsRouter,
     KnnRouter,
     LogisticRouter,

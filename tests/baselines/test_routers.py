@@ -7,20 +7,17 @@ import numpy as np
 import pytest
 
 from baselines.routers import Examples, Router, choose_workers
-from baselines.routers.contrastive import (
-    ContrastiveLosses,
-    ContrastiveRouter,
-    cluster_slope,
-    worker_slope,
-)
 from baselines.routers.models import (
     ClusterRouter,
+    ContrastiveRouter,
     FactorsRouter,
     KnnRouter,
     LogisticRouter,
     MlpRouter,
     balance,
+    cluster_slope,
     near_weights,
+    worker_slope,
 )
 from baselines.routers.optimisers import hold_out
 from baselines.routers.systems import (
@@ -223,7 +220,7 @@ def test_the_slope_of_the_contrast_between_workers_is_that_of_its_loss() -> None
         rng.normal(size=(6, 5)),
         rng.permuted(np.tile([0, 0.2, 0.4, 0.7, 1], (6, 1)), axis=1),
     )
-    slope = worker_slope(near, scores, ContrastiveLosses(2, 2, 0.0, 3), rng)
+    slope = worker_slope(near, scores, (2, 2), rng)
     for at in np.ndindex(near.shape):
         step = np.zeros_like(near)
         step[at] = 1e-6
