@@ -6,8 +6,8 @@ written from the papers. Three scorers: `agreement` (k samples, the share that a
 Which workers, in which order and from which confidence on is learnt on the train split.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import permutations, product
 from typing import Any, Literal, cast
@@ -31,11 +31,18 @@ from baselines.voting import approves, vote
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
+from harness.learning.fit import (
+    Arrays,
+    Artifact,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
-from harness.system import Expected, System, SystemCard
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
 Scorer = Literal["agreement", "verifier", "logistic"]
@@ -142,46 +149,37 @@ class CascadeTries:
     costs: Floats  # of a stage that is scored: dollars, or calls where a price is unknown
     last_share: float  # share of that cost which a last stage has
 
-
-@dataclass(frozen=True, slots=True)
-class CascadeChain:
-    """Workers by place in the pool, with what they do on the tries."""
-
-    order: tuple[int, ...]
-    thresholds: tuple[float, ...]
-    value: float
-    cost: float
-
-
-def measure_chain(
-    tries: CascadeTries, order: Sequence[int], thresholds: Sequence[float]
-) -> CascadeChain:
-    """Return a cascade's mean grade and cost on the tries."""
-    value = np.zeros(len(tries.values))
-    cost = np.zeros(len(tries.values))
-    open_ = np.ones(len(tries.values), dtype=bool)
-    for at, threshold in zip(order, thresholds, strict=False):
-        cost += np.where(open_, tries.costs[:, at], 0)
-        accept = open_ & (tries.confidences[:, at] >= threshold)
-        value += np.where(accept, tries.values[:, at], 0)
-        open_ &= ~accept
-    value += np.where(open_, tries.values[:, order[-1]], 0)
-    cost += np.where(open_, tries.costs[:, order[-1]] * tries.last_share, 0)
-    return CascadeChain(tuple(order), tuple(thresholds), float(value.mean()), float(cost.mean()))
+    def measure(self, order: Sequence[int], thresholds: Sequence[float]) -> tuple[float, float]:
+        """Return the mean grade and cost of a cascade: workers by place in the pool."""
+        value, cost = np.zeros((2, len(self.values)))
+        open_ = np.ones(len(self.values), dtype=bool)
+        for at, threshold in zip(order, thresholds, strict=False):
+            cost += np.where(open_, self.costs[:, at], 0)
+            accept = open_ & (self.confidences[:, at] >= threshold)
+            value += np.where(accept, self.values[:, at], 0)
+            open_ &= ~accept
+        value += np.where(open_, self.values[:, order[-1]], 0)
+        cost += np.where(open_, self.costs[:, order[-1]] * self.last_share, 0)
+        return float(value.mean()), float(cost.mean())
 
 
-def enumerate_chains(tries: CascadeTries, levels: Sequence[float]) -> Iterator[CascadeChain]:
-    """Yield every cascade of at most `STAGES` workers, as FrugalGPT enumerates them."""
+Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
+"""Workers by place in the pool, their thresholds, and their mean grade and cost on the tries."""
+
+
+def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
+    """Return the most accurate cascade of at most `STAGES` workers, as FrugalGPT enumerates them.
+
+    Ties go to the cheapest, then to the first.
+    """
     workers = range(tries.values.shape[1])
-    for length in range(1, min(STAGES, len(workers)) + 1):
-        for order in permutations(workers, length):
-            for thresholds in product(levels, repeat=length - 1):
-                yield measure_chain(tries, order, thresholds)
-
-
-def best_chain(found: Iterator[CascadeChain]) -> CascadeChain:
-    """Return the most accurate cascade; ties go to the cheapest, then to the first."""
-    return min(found, key=lambda one: (-round(one.value, 9), round(one.cost, 12)))
+    chains = (
+        (order, thresholds, *tries.measure(order, thresholds))
+        for length in range(1, min(STAGES, len(workers)) + 1)
+        for order in permutations(workers, length)
+        for thresholds in product(levels, repeat=length - 1)
+    )
+    return min(chains, key=lambda one: (-round(one[2], 9), round(one[3], 12)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,22 +191,19 @@ class CascadeExplorer:
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
-        each = self.scoring.calls * len(given.workers)
-        refuse_too_few(self.name, given, each)
+        calls, workers = self.scoring.calls, len(given.workers)
+        refuse_too_few(self.name, given, calls * workers)
         if done:
             return None
-        args = {"scorer": self.scoring.scorer, "samples": self.scoring.samples}
-        most = min(len(given.questions), given.calls // each)
-        workers = len(given.workers)
-        return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
+        most = min(len(given.questions), given.calls // (calls * workers))
+        args = asdict(self.scoring)
+        return Round("baselines/try_cascade", args, most, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
-        values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
-        sure = np.array(
-            [[one.noted["confidence"] for one in row] for row in rows], dtype=np.float64
-        )
+        values = np.array([[one.value for one in row] for row in rows], np.float64)
+        sure = np.array([[one.noted["confidence"] for one in row] for row in rows], np.float64)
         priced = all(one.usd is not None for row in rows for one in row)
         costs = [[one.usd if priced else one.calls for one in row] for row in rows]
         weights = np.zeros((0, FEATURES))
@@ -216,20 +211,16 @@ class CascadeExplorer:
             seen = np.array([[one.noted["features"] for one in row] for row in rows], np.float64)
             weights, sure = _weights(seen, values), _out_of_fold(seen, values)
         share = self.scoring.last_calls / self.scoring.calls
-        tries = CascadeTries(values, sure, np.array(costs, dtype=np.float64), share)
-        chosen = best_chain(enumerate_chains(tries, self.scoring.confidences))
-        settings = {
-            "scorer": self.scoring.scorer,
-            "samples": self.scoring.samples,
-            "questions": len(rows),
-            "train_accuracy": chosen.value,
-        }
+        tries = CascadeTries(values, sure, np.array(costs, np.float64), share)
+        order, thresholds, accuracy, _ = best_chain(tries, self.scoring.confidences)
+        fitted = {"questions": len(rows), "train_accuracy": accuracy}
         arrays = {
-            ORDER: np.array(chosen.order, dtype=np.int64),
-            THRESHOLDS: np.array(chosen.thresholds, dtype=np.float64),
+            ORDER: np.array(order, np.int64),
+            THRESHOLDS: np.array(thresholds, np.float64),
             WEIGHTS: weights,
         }
-        return Artifact(learnt_from(self.name, given, done, settings), arrays)
+        about = learnt_from(self.name, given, done, {**asdict(self.scoring), **fitted})
+        return Artifact(about, arrays)
 
 
 def _weights(seen: Floats, right: Floats) -> Floats:
@@ -247,10 +238,9 @@ def _out_of_fold(seen: Floats, right: Floats) -> Floats:
     """
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
-        weights = _weights(seen[folds != fold], right[folds != fold])
-        for at, worker in np.ndindex(right.shape):
-            if folds[at] == fold:
-                sure[at, worker] = float(sigmoid(seen[at, worker] @ weights[worker]))
+        apart = folds == fold
+        for worker, weights in enumerate(_weights(seen[~apart], right[~apart])):
+            sure[apart, worker] = sigmoid(seen[apart, worker] @ weights)
     return sure
 
 
@@ -270,75 +260,62 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
 
 THRESHOLD = 0.6  # where an untrained cascade accepts: two of three samples agree. Ours
 
-_DEVIATIONS = (
-    "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
-    "(FrugalGPT: within a budget of dollars)",
-)
 AGREEMENT, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 3)
 LOGISTIC = Scoring("logistic", 1)
 
 
-def _expected(scoring: Scoring) -> Expected:
-
-    def calls(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
+def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: str) -> SystemCard:
+    def expected(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
         named = args.get("workers") or ()
         stages = min(n, STAGES) if isinstance(named, str) or not named else len(named)
-        samples = int(args.get("samples", scoring.samples))
-        used = Scoring(scoring.scorer, samples)
+        used = Scoring(scoring.scorer, int(args.get("samples", scoring.samples)))
         first = used.last_calls if stages == 1 or args.get("learned") else used.calls
         return min(first, used.calls), (stages - 1) * used.calls + used.last_calls
 
-    return calls
+    return SystemCard(
+        name=name,
+        solver=f"baselines/{name.replace('-', '_')}",
+        summary=f"Up to three workers in turn; the first answer that {trusted} stands.",
+        group="routers",
+        source=source,
+        calls=f"{scoring.last_calls}-{2 * scoring.calls + scoring.last_calls}",
+        expected=expected,
+        prompts=(VERIFY,) if scoring.scorer == "verifier" else (),
+        explorer=lambda: CascadeExplorer(name, scoring),
+        deviations=(
+            *deviations,
+            "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
+            "(FrugalGPT: within a budget of dollars)",
+        ),
+    )
 
 
-CASCADE = SystemCard(
-    name="cascade",
-    solver="baselines/cascade",
-    summary="Up to three workers in turn; the first answer that samples agree on stands.",
-    group="routers",
-    source="podium; the cascade of FrugalGPT, arXiv 2305.05176",
-    calls="3-9",
-    expected=_expected(AGREEMENT),
-    explorer=lambda: CascadeExplorer("cascade", AGREEMENT),
-    deviations=(
-        "the scorer is the agreement of three samples (FrugalGPT: a fitted language model); "
-        "programs agree by identical text",
-        *_DEVIATIONS,
-    ),
+CASCADE = _card(
+    "cascade",
+    AGREEMENT,
+    "samples agree on",
+    "podium; the cascade of FrugalGPT, arXiv 2305.05176",
+    "the scorer is the agreement of three samples (FrugalGPT: a fitted language model); "
+    "programs agree by identical text",
 )
-AUTOMIX = SystemCard(
-    name="cascade-automix",
-    solver="baselines/cascade_automix",
-    summary="Up to three workers in turn; the first answer that its worker verifies stands.",
-    group="routers",
-    source="AutoMix, arXiv 2310.12963",
-    calls="1-9",
-    expected=_expected(VERIFIER),
-    prompts=(VERIFY,),
-    explorer=lambda: CascadeExplorer("cascade-automix", VERIFIER),
-    deviations=(
-        "three checks without examples, in our own words, at the worker's own temperature (the "
-        "authors: eight or more, with examples, at temperature 1)",
-        "a check without a verdict agrees by giving the same answer",
-        "any workers in any order (the authors: one small and one large model)",
-        "thresholds only (the authors: also a POMDP)",
-        *_DEVIATIONS,
-    ),
+AUTOMIX = _card(
+    "cascade-automix",
+    VERIFIER,
+    "its worker verifies",
+    "AutoMix, arXiv 2310.12963",
+    "three checks without examples, in our own words, at the worker's own temperature (the "
+    "authors: eight or more, with examples, at temperature 1)",
+    "a check without a verdict agrees by giving the same answer",
+    "any workers in any order (the authors: one small and one large model)",
+    "thresholds only (the authors: also a POMDP)",
 )
-FRUGAL = SystemCard(
-    name="cascade-frugal",
-    solver="baselines/cascade_frugal",
-    summary="Up to three workers in turn; the first answer that a fitted scorer trusts stands.",
-    group="routers",
-    source="FrugalGPT, arXiv 2305.05176",
-    calls="1-3",
-    expected=_expected(LOGISTIC),
-    explorer=lambda: CascadeExplorer("cascade-frugal", LOGISTIC),
-    deviations=(
-        "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
-        "DistilBERT); thresholds are chosen on confidences that it has out of fold",
-        *_DEVIATIONS,
-    ),
+FRUGAL = _card(
+    "cascade-frugal",
+    LOGISTIC,
+    "a fitted scorer trusts",
+    "FrugalGPT, arXiv 2305.05176",
+    "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
+    "DistilBERT); thresholds are chosen on confidences that it has out of fold",
 )
 
 
@@ -357,18 +334,16 @@ def cascade_system(
     if not 0 <= threshold <= 1:
         raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
 
+    names = learned.about.workers if learned else tuple(workers)
+    chain = learned.arrays if learned else _untrained(len(names), threshold)
+    weights = dict(zip(names, chain[WEIGHTS], strict=False))
+
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
             refuse_unfit(learned, pool, question)
-            arrays, names = learned.arrays, learned.about.workers
-            order = tuple(names[int(at)] for at in arrays[ORDER])
-            thresholds = tuple(float(one) for one in arrays[THRESHOLDS])
-            weights = dict(zip(names, arrays[WEIGHTS], strict=False))
-        else:
-            order = tuple(known(pool, one) for one in workers)
-            thresholds, weights = (threshold,) * (len(order) - 1), dict[str, Floats]()
+        order = [known(pool, names[int(at)]) for at in chain[ORDER]]
         session, sure = Session(question, pool), list[float]()
-        for worker, needed in zip(order, thresholds, strict=False):
+        for worker, needed in zip(order, chain[THRESHOLDS], strict=False):
             found = await score_answer(session, worker, scoring, weights.get(worker))
             sure.append(round(found.confidence, 6))
             if found.confidence >= needed:
@@ -379,6 +354,11 @@ def cascade_system(
         return session.answer(text, {"stage": final, "confidences": sure})
 
     return answer
+
+
+def _untrained(stages: int, threshold: float) -> Arrays:
+    thresholds = np.full(stages - 1, threshold)
+    return {ORDER: np.arange(stages), THRESHOLDS: thresholds, WEIGHTS: np.zeros((0, FEATURES))}
 
 
 def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:

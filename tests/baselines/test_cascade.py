@@ -21,7 +21,6 @@ from baselines.cascade import (
     cascade_automix,
     cascade_frugal,
     cascade_system,
-    enumerate_chains,
     score_agreement,
     try_cascade,
 )
@@ -153,9 +152,8 @@ def test_the_best_chain_keeps_the_cheap_worker_where_it_is_sure_and_right() -> N
         costs=np.array([[1, 10.0]] * 4),
         last_share=1.0,
     )
-    found = best_chain(enumerate_chains(tries, (0.3, 0.6, 1.0)))
-    assert (found.order, found.thresholds) == ((0, 1), (0.6,))
-    assert (found.value, found.cost) == (1.0, (1 + 1 + 11 + 11) / 4)
+    found = best_chain(tries, (0.3, 0.6, 1.0))
+    assert found == ((0, 1), (0.6,), 1.0, (1 + 1 + 11 + 11) / 4)
 
 
 def half(heard: Heard) -> str:
