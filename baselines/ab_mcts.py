@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import import_extra, registered, seeded_random
+from baselines.common import import_extra, register, seeded_random
 from baselines.single import at_least_one, calls_by
 from harness.execute import Session
 from harness.extract import normalised
@@ -135,6 +135,7 @@ def _global_draws(random: np.random.RandomState) -> Generator[None]:
         np.random.set_state(kept)
 
 
+@register
 def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
     """Return the system that searches with `calls` worker calls, `batch` of them side by side."""
     at_least_one("ab-mcts", "calls", calls)
@@ -155,6 +156,3 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
         return search.session.answer(search.session.replies[chosen].text, noted)
 
     return answer
-
-
-ab_mcts = registered(ab_mcts_system)

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import anyio
 
-from baselines.common import registered
+from baselines.common import register
 from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session, first_failure
@@ -170,6 +170,7 @@ def _named(order: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in str(order or "").split(",") if name.strip())
 
 
+@register
 def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> System:
     """Return the system that samples n programs at once and keeps the best on public tests."""
     at_least_one("best-of-n-tests", "n", n)
@@ -202,6 +203,7 @@ def retry_system(
     return answer
 
 
+@register
 def escalation_system(order: str | None = None) -> System:
     """Return the system that asks workers in order until public tests pass."""
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
@@ -217,19 +219,13 @@ def escalation_system(order: str | None = None) -> System:
     return answer
 
 
-best_of_n_tests = registered(best_of_n_tests_system)
-
-
-@registered
+@register
 def retry(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
     return retry_system(worker, tries)
 
 
-@registered
+@register
 def warming(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
     return retry_system(worker, tries, WARMEST, WARMING.name)
-
-
-escalation = registered(escalation_system)

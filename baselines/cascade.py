@@ -6,14 +6,12 @@ written from the papers. Three scorers: `agreement` (k samples, the share that a
 Which workers, in which order and from which confidence on is learnt on the train split.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import permutations, product
 from typing import Any, Literal, cast
 
 import numpy as np
-from inspect_ai.solver import Solver
 
 from baselines.common import (
     Rounds,
@@ -21,8 +19,8 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
 )
 from baselines.mixture import as_names
 from baselines.routers.optimisers import ridge_logistic, sigmoid
@@ -361,7 +359,7 @@ def _untrained(stages: int, threshold: float) -> Arrays:
     return {ORDER: np.arange(stages), THRESHOLDS: thresholds, WEIGHTS: np.zeros((0, FEATURES))}
 
 
-def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
+def _register(name: str, usual: Scoring) -> None:
     def cascade(
         workers: str | list[str] | None = None,
         samples: int = usual.samples,
@@ -374,21 +372,22 @@ def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
         What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`)
         and one `threshold` do. UserError for samples other than it was learnt with.
         """
-        taught = read_artifact(learned, card.name, sha256) if learned else None
+        taught = read_artifact(learned, name, sha256) if learned else None
         given = (taught.about.settings or {}).get("samples") if taught else samples
         if given != samples:
             raise UserError(f"{learned} was learnt with samples={given}: give the same.")
         scoring = Scoring(usual.scorer, samples)
         return cascade_system(scoring, taught, as_names(workers), threshold)
 
-    return registered(cascade, card.solver.partition("/")[2])
+    register(cascade, name.replace("-", "_"))
 
 
-cascade, cascade_automix = _cascade(CASCADE, AGREEMENT), _cascade(AUTOMIX, VERIFIER)
-cascade_frugal = registered_learner(FRUGAL.name, partial(cascade_system, LOGISTIC))
+_register(CASCADE.name, AGREEMENT)
+_register(AUTOMIX.name, VERIFIER)
+register_learner(FRUGAL.name, lambda learned: cascade_system(LOGISTIC, learned))
 
 
-@registered
+@register
 def try_cascade(scorer: str, samples: int) -> System:
     """Ask and score the worker whose place in the pool is the epoch."""
     scoring = Scoring(cast(Scorer, scorer), samples)

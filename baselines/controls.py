@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import registered, seeded_random
+from baselines.common import register, seeded_random
 from baselines.single import ONE_CALL, alone, known
 from baselines.voting import vote
 from harness.errors import UserError
@@ -67,6 +67,7 @@ def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Wo
     return Workflow(tuple(steps))
 
 
+@register
 def random_worker_system(seed: int = 0) -> System:
     """Return the system that asks one worker, drawn uniformly per question and epoch."""
 
@@ -77,6 +78,7 @@ def random_worker_system(seed: int = 0) -> System:
     return planned(plan)
 
 
+@register
 def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     """Return the system that runs a random workflow, drawn per question and epoch."""
     if max_steps < 1:
@@ -87,10 +89,6 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
         return random_steps(random, pool.workers, max_steps)
 
     return planned(plan)
-
-
-random_worker = registered(random_worker_system)
-random_workflow = registered(random_workflow_system)
 
 
 MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
@@ -155,7 +153,7 @@ def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
     return answer
 
 
-@registered
+@register
 def compute_matched(
     worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
 ) -> System:

@@ -6,7 +6,7 @@ workers, same number of calls for every question.
 
 from collections.abc import Sequence
 
-from baselines.common import registered
+from baselines.common import register
 from baselines.single import known
 from harness.pool import Pool
 from harness.records import Question
@@ -56,7 +56,8 @@ def cast(workers: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]
     return tuple(player or next(queue) for player in players)
 
 
-def roles_system(
+@register
+def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
     """Return the three-step system, each step reading all before it; `cast` fills open roles."""
@@ -67,6 +68,3 @@ def roles_system(
         return Workflow(tuple(map(Step, players, (PLAN, EXECUTE, VERIFY), reads)))
 
     return planned(plan)
-
-
-planner_executor_verifier = registered(roles_system, "planner_executor_verifier")

@@ -17,8 +17,8 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
 )
 from harness.errors import UserError
 from harness.execute import Session
@@ -156,5 +156,5 @@ SMOOTHIE_GLOBAL = replace(
 )
 
 
-smoothie_global = registered_learner(GLOBAL, smoothie_system)
-smoothie_local = registered(lambda: smoothie_system(), "smoothie_local")
+register_learner(GLOBAL, smoothie_system)
+register(lambda: smoothie_system(), "smoothie_local")

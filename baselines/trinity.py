@@ -21,8 +21,8 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
     seeded_random,
 )
 from baselines.voting import approves
@@ -108,6 +108,7 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
     return answer
 
 
+@register
 def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
     """Return the loop in which worker and role of each turn are drawn uniformly."""
 
@@ -135,9 +136,6 @@ RANDOM_TRINITY = SystemCard(
     prompts=(THINK, WORK, VERIFY),
     deviations=DEVIATIONS,
 )
-
-
-random_trinity = registered(random_trinity_system)
 
 
 WORDS = 8  # hashed features of the question: few, because calls are few
@@ -285,10 +283,10 @@ def trinity_system(learned: Artifact) -> System:
     return turns_system(coordinator_of)
 
 
-trinity = registered_learner(NAME, trinity_system)
+register_learner(NAME, trinity_system)
 
 
-@registered
+@register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
     """Try one candidate head per epoch: of the generation that this fitness leads to."""
 

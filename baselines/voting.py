@@ -1,16 +1,16 @@
-"""One worker, asked several times: self-consistency votes, best-of-n lets a judge pick."""
+"""One worker, asked several times: self-consistency votes, a judge picks of n, copies debate."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 
-from baselines.common import registered
+from baselines.common import register
 from baselines.single import at_least_one, calls_by, known
 from harness.execute import Session
 from harness.extract import normalised
 from harness.pool import Pool
-from harness.records import FALLBACK, Answer, Kind, Question
-from harness.system import System, SystemCard
+from harness.records import FALLBACK, Answer, Kind, Question, Reply
+from harness.system import System, SystemCard, exactly
 from harness.workflow import REPLIES, Sampling, Step
 
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
@@ -47,6 +47,7 @@ def vote(kind: Kind, replies: Sequence[str]) -> str:
     return replies[answers.index(winner)]
 
 
+@register
 def self_consistency_system(
     worker: str | None = None, k: int = SAMPLES, temperature: float | None = None
 ) -> System:
@@ -60,9 +61,6 @@ def self_consistency_system(
         return session.answer(vote(question.kind, [reply.text for reply in drawn]))
 
     return answer
-
-
-self_consistency = registered(self_consistency_system)
 
 
 CANDIDATES = f"""\
@@ -128,6 +126,7 @@ def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int |
     return answers.index(own) if own is not None and own in answers else None
 
 
+@register
 def best_of_n_system(
     worker: str | None = None, n: int = SAMPLES, judge: str | None = None
 ) -> System:
@@ -147,9 +146,6 @@ def best_of_n_system(
     return answer
 
 
-best_of_n = registered(best_of_n_system)
-
-
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
     """Return whether the last line `VERDICT: ...` of a check approves of an answer.
 
@@ -160,3 +156,67 @@ def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str 
         return str(verdicts[-1]).upper() == yes
     found = normalised(kind, check)
     return found is not None and found == normalised(kind, answer)
+
+
+OTHERS = "Other agents were asked the same question. Their latest answers:"
+AGAIN = (
+    "Take these answers as advice that may be wrong: compare them with your own reasoning, then "
+    "give your updated answer to the question, in the form it asks for."
+)
+"""Our own words, from the paper's description: the authors' repository has no licence."""
+
+AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
+
+DEBATE = SystemCard(
+    name="debate",
+    solver="baselines/debate",
+    summary="Three copies of one worker answer twice, the second time after reading each other.",
+    source="Du et al. 2023, arXiv 2305.14325",
+    calls="agents * rounds, 3 * 2 unless said",
+    expected=exactly(
+        lambda n, args: int(args.get("agents") or AGENTS) * int(args.get("rounds") or ROUNDS)
+    ),
+    prompts=(OTHERS, AGAIN),
+    k="agents",
+    on_best=True,
+    deviations=(
+        "the prompt is in our own words, and does not repeat the question, which opens the "
+        "conversation (the authors' repository has no licence)",
+        "the majority is over normalised answers, a tie goes to the first agent; programs vote by "
+        "identical text",
+        "agents of a round answer at once (the authors: one after another; same requests)",
+        "samples at the worker's own temperature",
+    ),
+)
+
+
+def show_others(others: Sequence[Reply]) -> str:
+    """Return the message that shows an agent what the others said."""
+    said = (f"Agent {number}:\n{reply.text}" for number, reply in enumerate(others, start=1))
+    return "\n\n".join((OTHERS, *said, AGAIN))
+
+
+@register
+def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
+    """Return the debate of `agents` copies of `worker` (default: the pool's first), who then vote.
+
+    Nobody judges. An agent's own earlier answers are turns of its conversation; what the others
+    said comes in the next user message.
+    """
+    at_least_one("A debate", "agents", agents)
+    at_least_one("A debate", "rounds", rounds)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        asked = known(pool, worker)
+        session = Session(question, pool)
+        latest = await session.ask_all([Step(asked)] * agents)
+        for number in range(1, rounds):
+            steps: list[Step] = []
+            for agent in range(agents):
+                own = tuple(earlier * agents + agent for earlier in range(number))
+                others = show_others(latest[:agent] + latest[agent + 1 :])
+                steps.append(Step(asked, others, reads=own))
+            latest = await session.ask_all(steps)
+        return session.answer(vote(question.kind, [reply.text for reply in latest]))
+
+    return answer

@@ -6,13 +6,11 @@ tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from inspect_ai.solver import Solver
-
-from baselines.common import registered
+from baselines.common import register
 from baselines.frameworks import with_frameworks
 from baselines.frameworks.with_frameworks import INSTRUCTIONS, Cast
 from baselines.roles import PLANNER_EXECUTOR_VERIFIER, cast
@@ -141,7 +139,7 @@ def crewai_system(named: Named) -> System:
     return bridge_script(CREWAI.name, script)
 
 
-def _pipeline(card: SystemCard) -> Callable[..., Solver]:
+def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
@@ -151,8 +149,8 @@ def _pipeline(card: SystemCard) -> Callable[..., Solver]:
             return crewai_system(named)
         return framework_system(card.name, named)
 
-    return registered(pipeline, card.solver.partition("/")[2])
+    register(pipeline, card.name.replace("-", "_"))
 
 
-langgraph, langchain, openai_agents, autogen, ag2, agent_framework = map(_pipeline, _IN_PROCESS)
-crewai = _pipeline(CREWAI)
+for one in (*_IN_PROCESS, CREWAI):
+    _register(one)

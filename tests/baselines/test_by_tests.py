@@ -12,11 +12,11 @@ import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 
 from baselines import SYSTEMS
+from baselines._registry import retry
 from baselines.by_tests import (
     best_of_n_tests_system,
     cheapest_first,
     escalation_system,
-    retry,
     retry_system,
     temperatures,
 )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from baselines._registry import cascade, cascade_automix, cascade_frugal
 from baselines.cascade import (
     AUTOMIX,
     CASCADE,
@@ -17,9 +18,6 @@ from baselines.cascade import (
     Scoring,
     answer_features,
     best_chain,
-    cascade,
-    cascade_automix,
-    cascade_frugal,
     cascade_system,
     score_agreement,
     try_cascade,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baselines._registry import trinity
 from baselines.trinity import (
     FEATURES,
     PROMPTS,
@@ -22,7 +23,6 @@ from baselines.trinity import (
     mean_grades,
     population_size,
     random_trinity_system,
-    trinity,
     trinity_system,
     turn_features,
     turns_system,
@@ -81,11 +81,9 @@ def test_where_nobody_was_the_worker_the_last_reply_is_the_answer() -> None:
 
 
 def test_a_verdict_counts_for_work_only_and_agreement_stands_for_a_verdict() -> None:
-    work, same = (
-        ("worker", "ANSWER: 4"),
-        ("verifier", "It is so. ANSWER: 4"),
-    )
-    other = ("verifier", "ANSWER: 5")
+    work: Turn = ("worker", "ANSWER: 4")
+    same: Turn = ("verifier", "It is so. ANSWER: 4")
+    other: Turn = ("verifier", "ANSWER: 5")
     assert not is_accepted("integer", [("verifier", "VERDICT: ACCEPT")])
     assert is_accepted("integer", [work, same])
     assert not is_accepted("integer", [work, other])
