@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import Estimates, Examples, Votes, unit_rows
+from baselines.routers import Estimates, Examples, unit_rows
 from baselines.routers.optimisers import (
     Batch,
     DescentSchedule,
@@ -76,79 +76,36 @@ over 20 has a standard error of 11 points at most."""
 
 @dataclass(frozen=True, slots=True)
 class ClusterRouter:
-    """Mean score and mean dollars in the nearest clusters, and their votes.
+    """Mean score and mean dollars in the nearest cluster of train questions.
 
     After Avengers-Pro (Zhang et al. 2025, arXiv 2508.12631) and its settings in LLMRouterBench:
-    k-means on embeddings of length 1, the nearest cluster only. With more, each votes with
-    softmax(-beta * distance), a worker of rank r (from 0) getting 1 / (r + 1) of it.
+    k-means on embeddings of length 1, the nearest cluster only.
     """
 
     clusters: int | None = None
     """None is 32, or a twentieth of the train questions where that is less."""
-    top_k: int = 1
-    beta: float = 9.0
-    alpha: float = 1.0
-    """Weight of accuracy against cheapness in a cluster's own ranking; 1 looks at accuracy alone.
-    A willingness to pay takes its place."""
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return centres, and each cluster's means and ranking."""
+        """Return centres, and each cluster's means."""
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
-        wrong = ""
         if not 1 <= clusters <= rows:
-            wrong = f"1 to {rows} clusters (the train questions), not {clusters}"
-        elif not 1 <= self.top_k <= clusters:
-            wrong = f"top_k is 1 to {clusters} (the clusters), not {self.top_k}"
-        elif not 0 <= self.alpha <= 1:
-            wrong = f"alpha is 0 to 1, not {self.alpha}"
-        if wrong:
-            raise UserError(f"{self.name}: {wrong}.")
+            raise UserError(
+                f"{self.name}: 1 to {rows} clusters (the train questions), not {clusters}."
+            )
         centres, labels = k_means(examples.embeddings, clusters, STARTS, seed)
         score = _by_cluster(examples.scores, labels, clusters)
         usd = _by_cluster(examples.usd, labels, clusters)
-        return {
-            "centres": centres,
-            "score": score,
-            "usd": usd,
-            "preference": score if self.alpha == 1 else balance(score, usd, self.alpha),
-        }
+        return {"centres": centres, "score": score, "usd": usd}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the nearest clusters' means, weighted as their votes are."""
+        """Return the nearest cluster's means."""
         centres = fitted["centres"]
         near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
-        distances = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
-        weights = near_weights(distances, self.top_k, self.beta)
-        votes = Votes(weights, fitted["preference"], fitted["score"], fitted["usd"])
-        return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
-
-
-def near_weights(distances: Floats, top_k: int, beta: float) -> Floats:
-    """Return (questions, clusters): softmax(-beta * distance) of the nearest, 0 of the others."""
-    order = np.argsort(np.round(distances, 9), axis=1, kind="stable")[:, :top_k]
-    near = np.take_along_axis(distances, order, axis=1)
-    parts = np.exp(-beta * (near - near.min(axis=1, keepdims=True)))
-    weights = np.zeros_like(distances)
-    np.put_along_axis(weights, order, parts / parts.sum(axis=1, keepdims=True), axis=1)
-    return weights
-
-
-def balance(score: Floats, usd: Floats, alpha: float) -> Floats:
-    """Return alpha * accuracy + (1 - alpha) * cheapness, each scaled within its cluster.
-
-    Both are (clusters, workers). Accuracy is (a - least) / (most - least), 1 where all are equal;
-    cheapness is 1 - usd / most. UserError when a price is unknown.
-    """
-    if np.isnan(usd).any():
-        raise UserError("router-cluster: alpha below 1 needs every worker's price.")
-    least = np.nanmin(score, axis=1, keepdims=True)
-    spread = np.nanmax(score, axis=1, keepdims=True) - least
-    accuracy = np.where(spread > 0, (score - least) / np.where(spread > 0, spread, 1.0), 1.0)
-    dearest = usd.max(axis=1, keepdims=True)
-    cheapness = 1.0 - usd / np.where(dearest > 0, dearest, 1.0)
-    return np.where(np.isnan(score), np.nan, alpha * accuracy + (1 - alpha) * cheapness)
+        distances: Floats = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
+        nearest = np.argmin(np.round(distances, 9), axis=1)  # equals stay equal
+        return Estimates(fitted["score"][nearest], fitted["usd"][nearest])
 
 
 def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:

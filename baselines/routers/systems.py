@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
 from harness.execute import Session
 from harness.learning.fit import Artifact, ArtifactSource
-from harness.learning.matrix import Floats, Matrix
+from harness.learning.matrix import Matrix
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.rewards.splits import question_digest
@@ -51,18 +51,8 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
 _OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # whose arrays, in an artefact
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedRouter:
-    """A trained router, ready to be asked."""
-
-    learned: Artifact
-    router: Router
-    embedder: Embedder
-
-    def estimate(self, texts: Sequence[str]) -> Estimates:
-        """Return what it expects of each worker, in the order of `learned.about.workers`."""
-        vectors = self.embedder.embed(strip_prefix(_OF_EMBEDDER, self.learned.arrays), texts)
-        return self.router.estimate(strip_prefix(_OF_ROUTER, self.learned.arrays), vectors)
+Estimator = Callable[[Sequence[str]], Estimates]
+"""Texts -> what a trained router expects of each worker, in the order of its artefact."""
 
 
 def train_router(
@@ -96,22 +86,27 @@ def train_router(
     return Artifact(about, {**add_prefix(_OF_EMBEDDER, reading), **add_prefix(_OF_ROUTER, fitted)})
 
 
-def load_router(learned: Artifact) -> TrainedRouter:
+def load_router(learned: Artifact) -> Estimator:
     """Return a trained router; UserError when it is damaged or its embedder is absent."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
     settings = {name: value for name, value in (about.settings or {}).items() if name != "seed"}
+    reading = strip_prefix(_OF_EMBEDDER, learned.arrays)
+    fitted = strip_prefix(_OF_ROUTER, learned.arrays)
+
+    def estimate(texts: Sequence[str]) -> Estimates:
+        return router.estimate(fitted, embedder.embed(reading, texts))
+
+    said = f"This artefact of {about.system} is damaged"
     try:
-        router = ROUTERS[about.system](**settings)
-        made = TrainedRouter(learned, router, load_embedder(about.embedder))
-        expected = made.estimate(["?"])
+        router, embedder = ROUTERS[about.system](**settings), load_embedder(about.embedder)
+        expected = estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        said = f"This artefact of {about.system} is damaged ({error}): train anew."
-        raise UserError(said) from None
+        raise UserError(f"{said} ({error}): train anew.") from None
     if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
-        raise UserError(f"This artefact of {about.system} is damaged: train anew.")
-    return made
+        raise UserError(f"{said}: train anew.")
+    return estimate
 
 
 def question_texts(matrix: Matrix) -> list[str]:
@@ -127,8 +122,7 @@ def question_texts(matrix: Matrix) -> list[str]:
 def rows_sha256(matrix: Matrix) -> str:
     """Return the digest of a matrix's ids, workers, scores and costs."""
     digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
-    for at, asked in enumerate(matrix.questions):
-        row: tuple[Floats, Floats] = (matrix.scores[at], matrix.usd[at])
+    for asked, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
         digest.update(f"{asked.id} {[part.tolist() for part in row]!r}\n".encode())
     return digest.hexdigest()
 
@@ -171,8 +165,8 @@ ROUTER_CARDS = (
         "Asks the worker that did best in the nearest cluster of train questions.",
         "Zhang et al. 2025 (Avengers-Pro), arXiv 2508.12631, as in LLMRouterBench",
         "32 clusters, or a twentieth of the train split where that is less",
-        "money is weighed by one willingness to pay for all clusters; the authors' alpha, which "
-        "scales accuracy and cost within each cluster, is a setting for training",
+        "money is weighed by one willingness to pay for all clusters; the authors' alpha scales "
+        "accuracy and cost within each cluster",
     ),
     _card(
         "router-logistic",
@@ -219,12 +213,12 @@ def router_system(learned: Artifact, willingness: float | None = None) -> System
 
     UserError, before any question, for what cannot be loaded and for an unknown price that counts.
     """
-    trained = load_router(learned)
-    choose_workers(trained.estimate(["?"]), willingness)
+    estimate = load_router(learned)
+    choose_workers(estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool, question)
-        chosen = choose_workers(trained.estimate([question.text]), willingness)
+        chosen = choose_workers(estimate([question.text]), willingness)
         return alone(learned.about.workers[int(chosen[0])])
 
     return planned(plan)
