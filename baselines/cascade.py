@@ -1,9 +1,7 @@
 """Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one.
 
 FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
-written from the papers. Three scorers: `agreement` (k samples, the share that agrees), `verifier`
-(the worker checks its own answer k times), `logistic` (a fitted score of question and answer).
-Which workers, in which order and from which confidence on is learnt on the train split.
+from the papers. Which workers, in which order, from which confidence on is learnt on train splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -384,7 +382,14 @@ def _register(name: str, usual: Scoring) -> None:
 
 _register(CASCADE.name, AGREEMENT)
 _register(AUTOMIX.name, VERIFIER)
-register_learner(FRUGAL.name, lambda learned: cascade_system(LOGISTIC, learned))
+
+
+def frugal_system(learned: Artifact) -> System:
+    """Return the cascade whose scorer was fitted: it needs what it has learnt."""
+    return cascade_system(LOGISTIC, learned)
+
+
+register_learner(FRUGAL.name, frugal_system)
 
 
 @register

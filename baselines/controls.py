@@ -1,9 +1,8 @@
 """Controls: a random worker, a random workflow, the best worker at a conductor's cost.
 
-`random-worker` is the router that knows nothing, `random-workflow` the conductor that knows
-nothing: the same executor and the same room for plans. `compute-matched-*` asks whether planning is
-worth what it costs: k votes of the best worker, k such that a query takes as many list dollars or
-tokens as the conductor's in the same run (found by the run; costs are no labels).
+`random-workflow` has a conductor's executor and room for plans. `compute-matched-*` asks whether
+planning is worth its cost: the best worker votes k times, so that a query takes as many list
+dollars or tokens as the conductor's in the same run (found by the run; costs are no labels).
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, who takes part, which roles.
 
-From the paper's description; prompts and roles are ours. MasRouter samples a design from four
-cascaded networks and trains them by policy gradient. `router-mas` draws designs on the train split,
-fits a ridge regression of the grade on design and question, and takes the best of many drawn
-designs: explore, then commit. `mas-sample` draws one.
+From the paper's description; prompts and roles are ours. `mas-sample` draws a design; `router-mas`
+draws them on the train split, fits a ridge regression of the grade on design and question, and
+takes the best of many drawn designs: explore, then commit.
 """
 
 from collections.abc import Sequence

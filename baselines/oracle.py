@@ -1,9 +1,8 @@
 """The oracle, a labelled control: for each question, the plan that is expected to do best.
 
 It looks at targets, so it is no method; it shows how much choosing among the enumerated plans could
-gain. It is not a realised per-question maximum, which rewards luck: plans are chosen on draws with
-seeds of their own, and the table's accuracy comes from the evaluation's seed. Where only one
-recorded reply exists nothing but the realised maximum can be had, and it is labelled.
+gain. Plans are chosen on draws with seeds of their own, as a realised maximum rewards luck; where
+only one recorded reply exists, nothing else can be had, and it is labelled.
 """
 
 from collections import defaultdict

@@ -1,9 +1,7 @@
 """Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices.
 
-A question is judged once, by a router that did not see it, neither under its id nor under another
-one: questions whose texts differ in form only are one question here. Routers are refitted for each
-fold, in memory, and nothing of it is kept, so a matrix that must not be published can be judged on.
-Figures only: intervals and tables are made by reports/.
+A question is judged once, by a router that did not see it under any id: texts that differ in form
+only are one. Nothing learnt is kept, so a matrix that must not be published can be judged on.
 """
 
 import math

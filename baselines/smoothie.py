@@ -1,13 +1,11 @@
 """Smoothie: ask every worker, trust the one whose answers lie nearest to all others'.
 
-Guha et al. 2024, arXiv 2412.04692, written from the paper. Each answer is embedded; with errors
-that are independent, the squared distance of two answers is the sum of two workers' errors, and any
-three workers (a triplet) give an estimate of each. No target is looked at. Whole replies are not
-embedded: workers that cannot answer say so in the same words, and were trusted for it.
+Guha et al. 2024, arXiv 2412.04692, from the paper. Not whole replies are embedded, but answers:
+workers that cannot answer say so in the same words, and were trusted for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,7 +63,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
     """Return (n, n) squared distances, 0 to 4; who has no answer is `APART` from all others."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-    lacking = np.array([answer is None for answer in answers])
+    lacking = [at for at, answer in enumerate(answers) if answer is None]
     squares[lacking, :] = squares[:, lacking] = APART
     np.fill_diagonal(squares, 0.0)
     return squares
@@ -73,9 +71,9 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
     """Return the first worker with the least error, of those with an answer, or of all."""
-    lacking = np.array([answer is None for answer in answers])
-    barred = lacking & ~lacking.all()
-    return int(np.argmin(np.where(barred, np.inf, np.round(triplet_errors(distances), 12))))
+    errors = np.round(triplet_errors(distances), 12)
+    answered = [at for at, answer in enumerate(answers) if answer is not None]
+    return min(answered or range(len(answers)), key=lambda at: errors[at])
 
 
 def smoothie_system(learned: Artifact | None = None) -> System:
@@ -104,27 +102,24 @@ def smoothie_system(learned: Artifact | None = None) -> System:
     return answer
 
 
-@dataclass(frozen=True, slots=True)
 class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
-        refuse_too_few(GLOBAL, given, max(LEAST, len(given.workers)))
-        if done:
-            return None
         each = len(given.workers)
+        refuse_too_few(GLOBAL, given, max(LEAST, each))
         most = min(len(given.questions), given.calls // each)
-        return Round("baselines/smoothie_local", {}, questions=most, epochs=1, most_calls=each)
+        return None if done else Round("baselines/smoothie_local", {}, most, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the sum of distances over all tries; grades are not looked at."""
         n = len(given.workers)
         total = np.zeros((n, n))
-        tries = [one for tried in done for one in tried if DISTANCES in one.noted]
-        for one in tries:
-            total[np.triu_indices(n, 1)] += np.array(one.noted[DISTANCES], dtype=np.float64)
-        settings = {"embedder": f"hashed words of answers, {DIMS}", "tries": len(tries)}
+        noted = [one.noted[DISTANCES] for tried in done for one in tried if DISTANCES in one.noted]
+        for upper in noted:
+            total[np.triu_indices(n, 1)] += np.array(upper, dtype=np.float64)
+        settings = {"embedder": f"hashed words of answers, {DIMS}", "tries": len(noted)}
         return Artifact(learnt_from(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
 
 

@@ -1,10 +1,9 @@
 """`template-router`, the strongest control: a classifier picks one of the enumerated workflows.
 
-It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
-words that nobody learnt: a template is a plan of `oracle.py`. Its tries are rounds of batched
-Thompson sampling (Thompson 1933) over templates and clusters of questions. Tries are few and
-templates many, so what is expected is pooled: a ridge logistic regression on who does what (over
-all questions, and a departure for each cluster), then shrinkage of what was seen towards it.
+It plans as a conductor does, from the same workers, train split and budget, but in words that no
+one learnt (oracle.py). Tries are batched Thompson sampling (Thompson 1933) over templates and
+clusters of questions. They are few, so a ridge logistic regression on who does what foretells, over
+all questions and apart for each cluster, and what was seen is shrunk towards it.
 """
 
 import hashlib

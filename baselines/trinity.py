@@ -1,9 +1,8 @@
 """TRINITY (arXiv 2512.04695): turns of worker and role until a verifier accepts.
 
-Written from the paper's description: three roles, at most five turns, all earlier turns visible.
-`trinity` is led by a linear head over features of question and turns, which sep-CMA-ES evolves; a
-try is one question with one candidate head. `random-trinity` chooses at random: what the loop is
-worth without a coordinator.
+From the paper's description: three roles, at most five turns, all earlier visible. `trinity` is
+led by a linear head, which sep-CMA-ES evolves; a try is one question with one candidate head.
+`random-trinity` chooses at random: what the loop is worth without a coordinator.
 """
 
 import math

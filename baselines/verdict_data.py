@@ -1,8 +1,7 @@
 """Recorded verdicts of others as matrices: what routers learn from and are judged on.
 
-One reader a source, a registry by name (`SOURCES`). Bytes of others come in here: every row is
-checked against the columns that are read, and a message names the file, the line and the field,
-never a value. Draws are averaged in harness/learning/matrix.py.
+Bytes of others come in here: every row is checked against the columns that are read, and a message
+names the file, the line and the field, never a value.
 """
 
 import hashlib

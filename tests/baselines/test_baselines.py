@@ -17,8 +17,8 @@ import baselines
 from baselines import _registry
 from baselines._registry import moa_lite, self_consistency
 from baselines.controls import random_steps, random_worker_system, random_workflow_system
+from baselines.frameworks import EXECUTE, PLAN, VERIFY, cast, planner_executor_verifier_system
 from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_system
-from baselines.roles import EXECUTE, PLAN, VERIFY, cast, planner_executor_verifier_system
 from baselines.single import best_single, choose, single, single_system
 from baselines.voting import self_consistency_system, vote
 from harness.errors import UserError

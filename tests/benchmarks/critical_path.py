@@ -28,8 +28,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from baselines.frameworks import planner_executor_verifier_system
 from baselines.mixture import moa_system
-from baselines.roles import planner_executor_verifier_system
 from baselines.voting import debate_system, self_consistency_system
 from harness.execute import execute
 from harness.pool import Pool
