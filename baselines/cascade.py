@@ -87,18 +87,14 @@ class Scoring:
         return tuple(k / self.samples for k in range(1, self.samples + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAnswer:
-    """What a worker answers, and how sure the scorer is."""
-
-    text: str
-    confidence: float  # between 0 and 1; 0 for a reply without an answer
-    features: tuple[float, ...] = ()  # what `logistic` is fitted to
+Scored = tuple[str, float, Sequence[float]]
+"""What a worker answers, how sure the scorer is, from 0 (no answer) to 1, and the features that
+`logistic` is fitted to."""
 
 
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
-) -> ScoredAnswer:
+) -> Scored:
     """Ask a worker and score its answer; `weights` are what `logistic` learnt, None for nothing."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
@@ -108,20 +104,18 @@ async def score_answer(
     if scoring.scorer == "verifier":
         checks = [Step(worker, VERIFY, reads=(len(session.steps) - 1,))] * scoring.samples
         votes = [approves(kind, said, one.text) for one in await session.ask_all(checks)]
-        return ScoredAnswer(said, sum(votes) / len(votes))
+        return said, sum(votes) / len(votes), ()
     seen = answer_features(session.question, said)
     sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
-    return ScoredAnswer(said, sure, tuple(round(float(one), 4) for one in seen))
+    return said, sure, [round(float(one), 4) for one in seen]
 
 
-def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
+def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
     """Return the most frequent answer and the share of replies that give it."""
     chosen = vote(kind, replies)
     answer = normalised(kind, chosen)
-    if answer is None:
-        return ScoredAnswer(chosen, 0.0)
     same = sum(normalised(kind, reply) == answer for reply in replies)
-    return ScoredAnswer(chosen, same / len(replies))
+    return chosen, 0.0 if answer is None else same / len(replies), ()
 
 
 def answer_features(question: Question, reply: str) -> Floats:
@@ -340,10 +334,10 @@ def cascade_system(
         order = [known(pool, names[int(at)]) for at in chain[ORDER]]
         session, sure = Session(question, pool), list[float]()
         for worker, needed in zip(order, chain[THRESHOLDS], strict=False):
-            found = await score_answer(session, worker, scoring, weights.get(worker))
-            sure.append(round(found.confidence, 6))
-            if found.confidence >= needed:
-                return session.answer(found.text, {"stage": worker, "confidences": sure})
+            text, found, _ = await score_answer(session, worker, scoring, weights.get(worker))
+            sure.append(round(found, 6))
+            if found >= needed:
+                return session.answer(text, {"stage": worker, "confidences": sure})
         final = order[-1]  # as it is scored elsewhere, without a score
         replies = await session.ask_all([Step(final)] * scoring.last_calls)
         text = vote(question.kind, [reply.text for reply in replies])
@@ -399,8 +393,7 @@ def try_cascade(scorer: str, samples: int) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
-        found = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
-        noted = {"confidence": found.confidence, "features": list(found.features)}
-        return session.answer(found.text, noted)
+        text, sure, seen = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
+        return session.answer(text, {"confidence": sure, "features": list(seen)})
 
     return answer

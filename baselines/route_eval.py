@@ -66,7 +66,7 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
     kind, _, rest = how.partition(":")
     count, _, unit = rest.partition(":")
     if kind in ("date", "share"):
-        found = split_by_share(matrix, _share(rest, how), seed, by_date=kind == "date")
+        found = split_by_share(matrix, rest, seed, by_date=kind == "date")
     elif kind == "folds" and unit in ("", "group"):
         if not count.isdecimal():
             raise UserError(f"{how!r}: name how many folds, e.g. folds:5.")
@@ -78,11 +78,18 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
     return _without_shared(matrix, found, drop_shared=drop_shared)
 
 
-def split_by_share(matrix: Matrix, share: float, seed: int, *, by_date: bool) -> Split:
+def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
     """Return the split that judges a share of the questions, rounded up.
 
     They are the last by date, or drawn once, equal ones together.
     """
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        how = f"{'date' if by_date else 'share'}:{text}"
+        raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
     days = [(asked.date, asked.id) for asked in matrix.questions]
     if by_date and (undated := sum(not day for day, _ in days)):
         raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
@@ -171,16 +178,6 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
     return Split(split.name, tuple(folds), (*split.notes, note))
 
 
-def _share(text: str, how: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
-    return share
-
-
 def best_single_worker(train: Matrix) -> int:
     """Return the worker with the highest accuracy; a tie goes to the first."""
     return int(np.argmax(train.mean_scores()))
@@ -190,11 +187,6 @@ ORACLE_RULE = (
     "oracle-router knows every verdict: it asks the cheapest among the best scorers of a question, "
     "and the cheapest worker where nobody scores"
 )
-
-
-def oracle_choices(matrix: Matrix) -> Choices:
-    """Return the cheapest of the best scorers per question; an unknown price is the dearest."""
-    return best_workers(matrix.scores, matrix.usd)
 
 
 BEST_SINGLE = "best-single"
@@ -341,7 +333,9 @@ def _rows(
             yield row(name, "anchor", at[name])
     hindsight = np.full(len(evaluated.questions), best_single_worker(evaluated))
     yield row(HINDSIGHT, "anchor", hindsight, "chosen on the questions it is judged on")
-    yield row(ORACLE, "anchor", oracle_choices(evaluated), "looks at every verdict")
+    yield row(
+        ORACLE, "anchor", best_workers(evaluated.scores, evaluated.usd), "looks at every verdict"
+    )
     for worker, name in enumerate(evaluated.workers):
         yield row(f"single:{name}", "single", np.full(len(evaluated.questions), worker))
 

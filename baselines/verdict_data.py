@@ -8,7 +8,7 @@ import hashlib
 import math
 import re
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,22 +135,21 @@ def packed_verdicts(name: str) -> Verdicts:
 
 
 def _cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
-    score, usd, tokens = (_number(row, model + what, where) for what, _ in FIGURES)
+    """Return a model's figures, None where a cell is empty; UserError for what is no number."""
+    figures: list[float | None] = []
+    for column in (model + what for what, _ in FIGURES):
+        text = str(row.get(column) or "").strip()
+        try:
+            value = float(text) if text else math.nan
+        except ValueError:
+            raise UserError(f"{where}: its {column!r} is no number.") from None
+        if value < 0 or math.isinf(value):
+            raise UserError(f"{where}: its {column!r} is no such number.")
+        figures.append(None if math.isnan(value) else value)
+    score, usd, tokens = figures
     if score is not None and score > 1:
         raise UserError(f"{where}: the score of {model} lies outside 0 to 1.")
-    return MatrixCell(id, model, score, usd or None, tokens)  # none answers for nothing: unknown
-
-
-def _number(row: dict[str, Any], column: str, where: str) -> float | None:
-    """Return a figure, None where the cell is empty; UserError for what is no number."""
-    text = str(row.get(column) or "").strip()
-    try:
-        value = float(text) if text else math.nan
-    except ValueError:
-        raise UserError(f"{where}: its {column!r} is no number.") from None
-    if value < 0 or math.isinf(value):
-        raise UserError(f"{where}: its {column!r} is no such number.")
-    return None if math.isnan(value) else value
+    return MatrixCell(id, model, score, usd or None, tokens)  # nobody answers for nothing: unknown
 
 
 def _packed_matrix(
@@ -249,7 +248,12 @@ def read_gpqa(given: SourceRequest) -> Matrix:
     for row in check_rows(_Epoch, epochs):
         cells.append(MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score))
     _refuse_partial(cells, verdicts)
-    questions, reason = _gpqa_questions(given)
+    questions, reason = dict[str, Question](), "No question texts here, so no router can learn."
+    if given.gpqa:
+        try:
+            questions, reason = {question.id: question for question in given.gpqa()}, ""
+        except UserError as error:
+            reason = f"No question texts, so no router can learn: {error}"
     note = (
         "Scores are means of 4, 5 or 10 draws, of three sources with prompts of their own: workers "
         "differ by prompt and date too. No costs were recorded."
@@ -267,24 +271,16 @@ def read_gpqa(given: SourceRequest) -> Matrix:
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
-    passes = Counter((cell.worker, cell.question) for cell in cells)
-    for worker in dict.fromkeys(cell.worker for cell in cells):
-        counts = [n for (name, _), n in passes.items() if name == worker]
-        if len(counts) != QUESTIONS or min(counts) < LEAST_PASSES:
+    passes = defaultdict[str, Counter[str]](Counter)
+    for cell in cells:
+        passes[cell.worker][cell.question] += 1
+    for worker, counts in passes.items():
+        if len(counts) != QUESTIONS or min(counts.values()) < LEAST_PASSES:
             raise UserError(
                 f"{path} or the file beside it is not whole: {worker} has {len(counts)} records, "
-                f"at the least {min(counts)} times; {QUESTIONS} records are due, each "
+                f"at the least {min(counts.values())} times; {QUESTIONS} records are due, each "
                 f"{LEAST_PASSES} times or more."
             )
-
-
-def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
-    if given.gpqa is None:
-        return {}, "No question texts here, so no router can learn."
-    try:
-        return {question.id: question for question in given.gpqa()}, ""
-    except UserError as error:
-        return {}, f"No question texts, so no router can learn: {error}"
 
 
 # AIME 2025. The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code).
@@ -403,21 +399,19 @@ ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl", "gemini-2.0-flash-001.json
 ROUTERARENA_KINDS: dict[str, Kind] = {"mcq_accuracy": "choice", "code_accuracy": "program"}
 
 
+def _within(*path: str, **checks: Any) -> Any:
+    return Field(None, validation_alias=AliasPath(*path), **checks)
+
+
 class _RouterArenaRow(VerdictRow):
     global_index: str
     question: str
     llm_selected: str
     success: bool = True
     metric: str = Field(validation_alias=AliasPath("evaluation_result", "metric"))
-    score: float | None = Field(
-        None, le=1, validation_alias=AliasPath("evaluation_result", "score")
-    )
-    usd: float | None = Field(
-        None, validation_alias=AliasPath("evaluation_result", "inference_cost")
-    )
-    tokens: float | None = Field(
-        None, ge=0, validation_alias=AliasPath("token_usage", "output_tokens")
-    )
+    score: float | None = _within("evaluation_result", "score", le=1)
+    usd: float | None = _within("evaluation_result", "inference_cost")
+    tokens: float | None = _within("token_usage", "output_tokens", ge=0)
 
 
 def read_routerarena(given: SourceRequest) -> Matrix:
@@ -432,12 +426,10 @@ def read_routerarena(given: SourceRequest) -> Matrix:
             one = MatrixQuestion(id, row.question, kind, group=id.rpartition("_")[0])
             _join(asked, one, path, ROUTERARENA_FILES[0])
             below += (row.score or 0) < 0
-            cell = MatrixCell(id, row.llm_selected, None)
-            if row.success and row.score is not None:  # none answers for nothing: 0 is unknown
-                cell = replace(
-                    cell, score=max(0.0, row.score), usd=row.usd or None, tokens_out=row.tokens
-                )
-            cells.append(cell)
+            figures = (None, None, None)
+            if row.success and row.score is not None:  # nobody answers for nothing: unknown
+                figures = (max(0.0, row.score), row.usd or None, row.tokens)
+            cells.append(MatrixCell(id, row.llm_selected, *figures))
     notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
@@ -490,7 +482,11 @@ def read_llmrouterbench(given: SourceRequest) -> Matrix:
                 raise UserError(f"{path}: record {record.index} has no question.")
             id = f"{file.dataset_name}/{file.split}/{record.index}"
             _join(asked, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
-            cells.append(_llmrouterbench_cell(id, file.model_name, record))
+            figures = (None, None, None)
+            answered = record.completion_tokens or record.prediction or record.raw_output
+            if answered and record.score is not None:
+                figures = (record.score, record.cost or None, record.completion_tokens or None)
+            cells.append(MatrixCell(id, file.model_name, *figures))
     failed = sum(cell.score is None for cell in cells)
     note = f"{failed} of {len(cells)} generations failed and have no score."
     source = f"ynulihao/LLMRouterBench, {len(files)} result files"
@@ -513,15 +509,6 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
     if not found:
         raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
     return [found[key][1:] for key in sorted(found)]
-
-
-def _llmrouterbench_cell(id: str, model: str, record: _Record) -> MatrixCell:
-    silent = not (record.completion_tokens or record.prediction or record.raw_output)
-    if silent or record.score is None:
-        return MatrixCell(id, model, None)
-    return MatrixCell(
-        id, model, record.score, record.cost or None, record.completion_tokens or None
-    )
 
 
 def _read_logs(given: SourceRequest) -> Matrix:

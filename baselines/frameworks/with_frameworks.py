@@ -15,22 +15,6 @@ TITLES = ("Question", "Plan", "Answer")
 """What stands before a question and before earlier replies in a prompt written as one text."""
 
 
-def joined_prompt(instruction: str, *said: str) -> str:
-    """Return one text: the question, the replies to it so far, and what to do now.
-
-    >>> print(joined_prompt("Go on.", "2 + 2?", "Add."))
-    Question:
-    2 + 2?
-    <BLANKLINE>
-    Plan:
-    Add.
-    <BLANKLINE>
-    Go on.
-    """
-    parts = [f"{title}:\n{text}" for title, text in zip(TITLES, said, strict=False)]
-    return "\n\n".join([*parts, instruction])
-
-
 async def answer_with_langgraph(question: str, team: Team) -> str:
     """Return what the last node of the graph says."""
     from langchain_core.messages import HumanMessage
@@ -129,7 +113,8 @@ async def answer_with_ag2(question: str, team: Team) -> str:
     said = [question]
     for name, model, text in team:
         agent = Agent(name, config=OpenAIConfig(model, **client_settings()))
-        reply = await agent.ask(joined_prompt(text, *said))
+        shown = [f"{title}:\n{reply}" for title, reply in zip(TITLES, said, strict=False)]
+        reply = await agent.ask("\n\n".join([*shown, text]))
         said.append(str(reply.body))
     return said[-1]
 

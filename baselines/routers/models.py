@@ -12,7 +12,6 @@ from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
     Rows,
-    calibrate,
     cross_entropy,
     descend,
     fit_calibration,
@@ -335,8 +334,9 @@ class ContrastiveRouter(MeanDollars):
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
         """Return cosines as chances to be right, in the same order."""
-        near = calibrate(cosines(params, inputs), params["calibration"])
-        return np.where(params["known"], near, np.nan)
+        start, slope = params["calibration"]
+        chance = sigmoid(start + np.exp(slope) * cosines(params, inputs))
+        return np.where(params["known"], chance, np.nan)
 
     def loss(self, params: Params, batch: Batch) -> float:
         """Return the mean score of the nearest workers, where it is known, with its sign turned."""

@@ -143,11 +143,6 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
     return np.asarray(found.x, dtype=np.float64)
 
 
-def calibrate(near: Floats, point: Floats) -> Floats:
-    """Return chances to be right, in the order of the similarities."""
-    return sigmoid(point[0] + np.exp(point[1]) * near)
-
-
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
     """Return the centres (clusters, features), and the cluster of each row."""
     from sklearn.cluster import KMeans  # takes most of a second, which few commands need

@@ -8,7 +8,7 @@ import pytest
 
 from baselines._registry import smoothie_global
 from baselines.routers.systems import named_worker, router_llm_system, routing_prompt
-from baselines.smoothie import (
+from baselines.voting import (
     SmoothieExplorer,
     answer_distances,
     most_trusted,

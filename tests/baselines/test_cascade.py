@@ -107,7 +107,7 @@ def test_a_check_without_a_verdict_agrees_by_giving_the_same_answer() -> None:
 
 
 def test_replies_without_an_answer_have_no_confidence() -> None:
-    assert score_agreement("integer", ["no idea"] * 3).confidence == 0
+    assert score_agreement("integer", ["no idea"] * 3)[1] == 0
 
 
 def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
