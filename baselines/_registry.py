@@ -3,16 +3,16 @@
 Each is registered where it is written, as `baselines` imports every module.
 """
 
-from types import ModuleType
 from typing import Any
 
-import baselines
+from baselines import common
+from baselines.single import best_single, single
+
+__all__ = ["best_single", "single"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a solver by its name, from whichever module of `baselines` has it."""
-    modules = (one for one in vars(baselines).values() if isinstance(one, ModuleType))
-    found = next((vars(one)[name] for one in modules if callable(vars(one).get(name))), None)
-    if found is None:
+    """Return a solver by its name."""
+    if name not in common.SOLVERS:
         raise AttributeError(f"baselines has no solver {name!r}")
-    return found
+    return common.SOLVERS[name]

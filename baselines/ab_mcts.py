@@ -1,21 +1,18 @@
 """AB-MCTS-A: a tree search that decides, before each call, whether to go wider or deeper.
 
-Inoue et al., arXiv 2503.04412; the decisions are those of the authors' library treequest. A node is
-a reply; going deeper asks a worker to improve it. The score that guides the search comes from
-public tests or from agreement between replies, never from the suite's own grader. AB-MCTS-M, the
-variant with a mixed model, is left out: it needs pymc, and minutes per decision.
+Inoue et al., arXiv 2503.04412, by the authors' library treequest; AB-MCTS-M is left out: it needs
+pymc, and minutes per decision. A node is a reply; going deeper asks a worker to improve it.
 """
 
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import import_extra, registered, seeded_random
+from baselines.common import import_extra, register, seeded_random
 from baselines.single import at_least_one, calls_by
 from harness.execute import Session
 from harness.extract import normalised
@@ -61,52 +58,20 @@ AB_MCTS = SystemCard(
 )
 
 
-@dataclass(slots=True)
-class _Search:
-    """One search: the tree of the library, and what the replies were worth."""
+def _step(trial: Any, grades: Sequence[Grade]) -> Step:
+    parent: int | None = trial.parent_state
+    if parent is None:
+        return Step(trial.action)
+    return Step(trial.action, REFINE.format(feedback=grades[parent].explanation), reads=(parent,))
 
-    session: Session
-    random: np.random.RandomState
-    algorithm: Any
-    tree: Any
-    grades: list[Grade] = field(default_factory=list[Grade])  # by step; what the tree was told
 
-    async def grow(self, batch: int) -> None:
-        """Ask the library for decisions, carry them out side by side, and tell the scores."""
-        workers = list(self.session.pool.workers)
-        with _global_draws(self.random):
-            self.tree, trials = self.algorithm.ask_batch(self.tree, batch, workers)
-        start = len(self.session.replies)
-        await self.session.ask_all([self._step(trial) for trial in trials])
-        self.grades += await self._graded(start)
-        for at, trial in enumerate(trials, start=start):
-            told = (at, self.grades[at].value)
-            self.tree = self.algorithm.tell(self.tree, trial.trial_id, told)
-
-    def best(self) -> int:
-        """Return the step whose reply is the answer: the first of those with the highest score."""
-        if is_tested(self.session):
-            return best_of(self.grades)
-        answers = self._answers()
-        return best_of([agreement(answers, at) for at in range(len(answers))])
-
-    def _step(self, trial: Any) -> Step:
-        parent: int | None = trial.parent_state
-        if parent is None:
-            return Step(trial.action)
-        feedback = self.grades[parent].explanation
-        return Step(trial.action, REFINE.format(feedback=feedback), reads=(parent,))
-
-    async def _graded(self, start: int) -> list[Grade]:
-        if is_tested(self.session):
-            texts = [reply.text for reply in self.session.replies[start:]]
-            return await public_results(self.session, texts)
-        answers = self._answers()
-        return [agreement(answers, at) for at in range(start, len(answers))]
-
-    def _answers(self) -> list[str | None]:
-        kind = self.session.question.kind
-        return [normalised(kind, reply.text) for reply in self.session.replies]
+async def _graded(session: Session, start: int) -> list[Grade]:
+    """Return how the replies from `start` on do, by tests or by agreement with all so far."""
+    texts = [reply.text for reply in session.replies]
+    if is_tested(session):
+        return await public_results(session, texts[start:])
+    answers = [normalised(session.question.kind, text) for text in texts]
+    return [agreement(answers, at) for at in range(start, len(answers))]
 
 
 def agreement(answers: Sequence[str | None], at: int) -> Grade:
@@ -135,6 +100,7 @@ def _global_draws(random: np.random.RandomState) -> Generator[None]:
         np.random.set_state(kept)
 
 
+@register
 def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
     """Return the system that searches with `calls` worker calls, `batch` of them side by side."""
     at_least_one("ab-mcts", "calls", calls)
@@ -145,16 +111,21 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
         algorithm: Any = library.ABMCTSA()
         drawn = seeded_random(AB_MCTS.name, seed, question.id, pool.epoch)
         random = np.random.RandomState(drawn.getrandbits(32))
-        search = _Search(Session(question, pool), random, algorithm, algorithm.init_tree())
-        while (left := calls - len(search.grades)) > 0:
-            await search.grow(min(batch, left))
-        chosen = search.best()
-        noted: dict[str, Any] = {"step": chosen + 1, "score": round(search.grades[chosen].value, 4)}
-        if is_tested(search.session):
+        session, tree = Session(question, pool), algorithm.init_tree()
+        grades: list[Grade] = []  # by step: what the tree was told
+        while (left := calls - len(grades)) > 0:
+            with _global_draws(random):
+                tree, trials = algorithm.ask_batch(tree, min(batch, left), list(pool.workers))
+            start = len(grades)
+            await session.ask_all([_step(trial, grades) for trial in trials])
+            grades += await _graded(session, start)
+            for at, trial in enumerate(trials, start=start):
+                tree = algorithm.tell(tree, trial.trial_id, (at, grades[at].value))
+        tested = is_tested(session)
+        chosen = best_of(grades if tested else await _graded(session, 0))
+        noted: dict[str, Any] = {"step": chosen + 1, "score": round(grades[chosen].value, 4)}
+        if tested:
             noted["trials"] = calls
-        return search.session.answer(search.session.replies[chosen].text, noted)
+        return session.answer(session.replies[chosen].text, noted)
 
     return answer
-
-
-ab_mcts = registered(ab_mcts_system)

@@ -6,11 +6,10 @@ section 2): on code they matched agents that cost many times as much. A trial is
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 import anyio
 
-from baselines.common import registered
+from baselines.common import register
 from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session, first_failure
@@ -138,8 +137,9 @@ def best_of(grades: Sequence[Grade]) -> int:
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
     if pool.public_tests is None:
-        needs = "a suite whose questions show tests, and a sandbox to run them in"
-        raise UserError(f"{name} needs {needs}.")
+        raise UserError(
+            f"{name} needs a suite whose questions show tests, and a sandbox to run them in."
+        )
 
 
 def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
@@ -156,13 +156,10 @@ def cheapest_first(pool: Pool) -> tuple[str, ...]:
     if pool.spec is None:
         return pool.workers
     prices = read_book(pool.spec.prices).prices
-    rates: dict[str, Decimal] = {}
-    for name in pool.workers:
-        slot = next((one for one in pool.spec.slots if one.name == name), None)
-        price = prices.get(slot.price_ref) if slot else None
-        if price is None:
-            return pool.workers
-        rates[name] = price.input + price.output
+    slots = {slot.name: prices.get(slot.price_ref) for slot in pool.spec.slots}
+    rates = {name: price.input + price.output for name, price in slots.items() if price}
+    if not set(pool.workers) <= rates.keys():
+        return pool.workers
     return tuple(sorted(pool.workers, key=lambda name: rates[name]))
 
 
@@ -170,6 +167,7 @@ def _named(order: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in str(order or "").split(",") if name.strip())
 
 
+@register
 def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> System:
     """Return the system that samples n programs at once and keeps the best on public tests."""
     at_least_one("best-of-n-tests", "n", n)
@@ -187,10 +185,7 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
     return answer
 
 
-def retry_system(
-    worker: str | None = None, tries: int = TRIES, warmest: float = 0.0, name: str = RETRY.name
-) -> System:
-    """Return the system that asks one worker until public tests pass, at rising temperatures."""
+def _retry(worker: str | None, tries: int, warmest: float, name: str) -> System:
     at_least_one(name, "tries", tries)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -202,6 +197,19 @@ def retry_system(
     return answer
 
 
+@register
+def retry_system(worker: str | None = None, tries: int = TRIES) -> System:
+    """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
+    return _retry(worker, tries, 0.0, RETRY.name)
+
+
+@register
+def warming_system(worker: str | None = None, tries: int = TRIES) -> System:
+    """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
+    return _retry(worker, tries, WARMEST, WARMING.name)
+
+
+@register
 def escalation_system(order: str | None = None) -> System:
     """Return the system that asks workers in order until public tests pass."""
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
@@ -215,21 +223,3 @@ def escalation_system(order: str | None = None) -> System:
         return await until_passed(Session(question, pool), steps)
 
     return answer
-
-
-best_of_n_tests = registered(best_of_n_tests_system)
-
-
-@registered
-def retry(worker: str | None = None, tries: int = TRIES) -> System:
-    """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
-    return retry_system(worker, tries)
-
-
-@registered
-def warming(worker: str | None = None, tries: int = TRIES) -> System:
-    """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
-    return retry_system(worker, tries, WARMEST, WARMING.name)
-
-
-escalation = registered(escalation_system)

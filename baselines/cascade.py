@@ -1,19 +1,15 @@
 """Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one.
 
 FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
-written from the papers. Three scorers: `agreement` (k samples, the share that agrees), `verifier`
-(the worker checks its own answer k times), `logistic` (a fitted score of question and answer).
-Which workers, in which order and from which confidence on is learnt on the train split.
+from the papers. Which workers, in which order, from which confidence on is learnt on train splits.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import permutations, product
 from typing import Any, Literal, cast
 
 import numpy as np
-from inspect_ai.solver import Solver
 
 from baselines.common import (
     Rounds,
@@ -21,8 +17,8 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
 )
 from baselines.mixture import as_names
 from baselines.routers.optimisers import ridge_logistic, sigmoid
@@ -31,11 +27,18 @@ from baselines.voting import approves, vote
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
+from harness.learning.fit import (
+    Arrays,
+    Artifact,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
-from harness.system import Expected, System, SystemCard
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
 Scorer = Literal["agreement", "verifier", "logistic"]
@@ -84,18 +87,14 @@ class Scoring:
         return tuple(k / self.samples for k in range(1, self.samples + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAnswer:
-    """What a worker answers, and how sure the scorer is."""
-
-    text: str
-    confidence: float  # between 0 and 1; 0 for a reply without an answer
-    features: tuple[float, ...] = ()  # what `logistic` is fitted to
+Scored = tuple[str, float, Sequence[float]]
+"""What a worker answers, how sure the scorer is, from 0 (no answer) to 1, and the features that
+`logistic` is fitted to."""
 
 
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
-) -> ScoredAnswer:
+) -> Scored:
     """Ask a worker and score its answer; `weights` are what `logistic` learnt, None for nothing."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
@@ -105,20 +104,18 @@ async def score_answer(
     if scoring.scorer == "verifier":
         checks = [Step(worker, VERIFY, reads=(len(session.steps) - 1,))] * scoring.samples
         votes = [approves(kind, said, one.text) for one in await session.ask_all(checks)]
-        return ScoredAnswer(said, sum(votes) / len(votes))
+        return said, sum(votes) / len(votes), ()
     seen = answer_features(session.question, said)
     sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
-    return ScoredAnswer(said, sure, tuple(round(float(one), 4) for one in seen))
+    return said, sure, [round(float(one), 4) for one in seen]
 
 
-def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
+def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
     """Return the most frequent answer and the share of replies that give it."""
     chosen = vote(kind, replies)
     answer = normalised(kind, chosen)
-    if answer is None:
-        return ScoredAnswer(chosen, 0.0)
     same = sum(normalised(kind, reply) == answer for reply in replies)
-    return ScoredAnswer(chosen, same / len(replies))
+    return chosen, 0.0 if answer is None else same / len(replies), ()
 
 
 def answer_features(question: Question, reply: str) -> Floats:
@@ -142,46 +139,37 @@ class CascadeTries:
     costs: Floats  # of a stage that is scored: dollars, or calls where a price is unknown
     last_share: float  # share of that cost which a last stage has
 
-
-@dataclass(frozen=True, slots=True)
-class CascadeChain:
-    """Workers by place in the pool, with what they do on the tries."""
-
-    order: tuple[int, ...]
-    thresholds: tuple[float, ...]
-    value: float
-    cost: float
-
-
-def measure_chain(
-    tries: CascadeTries, order: Sequence[int], thresholds: Sequence[float]
-) -> CascadeChain:
-    """Return a cascade's mean grade and cost on the tries."""
-    value = np.zeros(len(tries.values))
-    cost = np.zeros(len(tries.values))
-    open_ = np.ones(len(tries.values), dtype=bool)
-    for at, threshold in zip(order, thresholds, strict=False):
-        cost += np.where(open_, tries.costs[:, at], 0)
-        accept = open_ & (tries.confidences[:, at] >= threshold)
-        value += np.where(accept, tries.values[:, at], 0)
-        open_ &= ~accept
-    value += np.where(open_, tries.values[:, order[-1]], 0)
-    cost += np.where(open_, tries.costs[:, order[-1]] * tries.last_share, 0)
-    return CascadeChain(tuple(order), tuple(thresholds), float(value.mean()), float(cost.mean()))
+    def measure(self, order: Sequence[int], thresholds: Sequence[float]) -> tuple[float, float]:
+        """Return the mean grade and cost of a cascade: workers by place in the pool."""
+        value, cost = np.zeros((2, len(self.values)))
+        open_ = np.ones(len(self.values), dtype=bool)
+        for at, threshold in zip(order, thresholds, strict=False):
+            cost += np.where(open_, self.costs[:, at], 0)
+            accept = open_ & (self.confidences[:, at] >= threshold)
+            value += np.where(accept, self.values[:, at], 0)
+            open_ &= ~accept
+        value += np.where(open_, self.values[:, order[-1]], 0)
+        cost += np.where(open_, self.costs[:, order[-1]] * self.last_share, 0)
+        return float(value.mean()), float(cost.mean())
 
 
-def enumerate_chains(tries: CascadeTries, levels: Sequence[float]) -> Iterator[CascadeChain]:
-    """Yield every cascade of at most `STAGES` workers, as FrugalGPT enumerates them."""
+Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
+"""Workers by place in the pool, their thresholds, and their mean grade and cost on the tries."""
+
+
+def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
+    """Return the most accurate cascade of at most `STAGES` workers, as FrugalGPT enumerates them.
+
+    Ties go to the cheapest, then to the first.
+    """
     workers = range(tries.values.shape[1])
-    for length in range(1, min(STAGES, len(workers)) + 1):
-        for order in permutations(workers, length):
-            for thresholds in product(levels, repeat=length - 1):
-                yield measure_chain(tries, order, thresholds)
-
-
-def best_chain(found: Iterator[CascadeChain]) -> CascadeChain:
-    """Return the most accurate cascade; ties go to the cheapest, then to the first."""
-    return min(found, key=lambda one: (-round(one.value, 9), round(one.cost, 12)))
+    chains = (
+        (order, thresholds, *tries.measure(order, thresholds))
+        for length in range(1, min(STAGES, len(workers)) + 1)
+        for order in permutations(workers, length)
+        for thresholds in product(levels, repeat=length - 1)
+    )
+    return min(chains, key=lambda one: (-round(one[2], 9), round(one[3], 12)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,22 +181,19 @@ class CascadeExplorer:
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
-        each = self.scoring.calls * len(given.workers)
-        refuse_too_few(self.name, given, each)
+        calls, workers = self.scoring.calls, len(given.workers)
+        refuse_too_few(self.name, given, calls * workers)
         if done:
             return None
-        args = {"scorer": self.scoring.scorer, "samples": self.scoring.samples}
-        most = min(len(given.questions), given.calls // each)
-        workers = len(given.workers)
-        return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
+        most = min(len(given.questions), given.calls // (calls * workers))
+        args = asdict(self.scoring)
+        return Round("baselines/try_cascade", args, most, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
-        values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
-        sure = np.array(
-            [[one.noted["confidence"] for one in row] for row in rows], dtype=np.float64
-        )
+        values = np.array([[one.value for one in row] for row in rows], np.float64)
+        sure = np.array([[one.noted["confidence"] for one in row] for row in rows], np.float64)
         priced = all(one.usd is not None for row in rows for one in row)
         costs = [[one.usd if priced else one.calls for one in row] for row in rows]
         weights = np.zeros((0, FEATURES))
@@ -216,20 +201,16 @@ class CascadeExplorer:
             seen = np.array([[one.noted["features"] for one in row] for row in rows], np.float64)
             weights, sure = _weights(seen, values), _out_of_fold(seen, values)
         share = self.scoring.last_calls / self.scoring.calls
-        tries = CascadeTries(values, sure, np.array(costs, dtype=np.float64), share)
-        chosen = best_chain(enumerate_chains(tries, self.scoring.confidences))
-        settings = {
-            "scorer": self.scoring.scorer,
-            "samples": self.scoring.samples,
-            "questions": len(rows),
-            "train_accuracy": chosen.value,
-        }
+        tries = CascadeTries(values, sure, np.array(costs, np.float64), share)
+        order, thresholds, accuracy, _ = best_chain(tries, self.scoring.confidences)
+        fitted = {"questions": len(rows), "train_accuracy": accuracy}
         arrays = {
-            ORDER: np.array(chosen.order, dtype=np.int64),
-            THRESHOLDS: np.array(chosen.thresholds, dtype=np.float64),
+            ORDER: np.array(order, np.int64),
+            THRESHOLDS: np.array(thresholds, np.float64),
             WEIGHTS: weights,
         }
-        return Artifact(learnt_from(self.name, given, done, settings), arrays)
+        about = learnt_from(self.name, given, done, {**asdict(self.scoring), **fitted})
+        return Artifact(about, arrays)
 
 
 def _weights(seen: Floats, right: Floats) -> Floats:
@@ -247,10 +228,9 @@ def _out_of_fold(seen: Floats, right: Floats) -> Floats:
     """
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
-        weights = _weights(seen[folds != fold], right[folds != fold])
-        for at, worker in np.ndindex(right.shape):
-            if folds[at] == fold:
-                sure[at, worker] = float(sigmoid(seen[at, worker] @ weights[worker]))
+        apart = folds == fold
+        for worker, weights in enumerate(_weights(seen[~apart], right[~apart])):
+            sure[apart, worker] = sigmoid(seen[apart, worker] @ weights)
     return sure
 
 
@@ -270,75 +250,62 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
 
 THRESHOLD = 0.6  # where an untrained cascade accepts: two of three samples agree. Ours
 
-_DEVIATIONS = (
-    "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
-    "(FrugalGPT: within a budget of dollars)",
-)
 AGREEMENT, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 3)
 LOGISTIC = Scoring("logistic", 1)
 
 
-def _expected(scoring: Scoring) -> Expected:
-
-    def calls(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
+def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: str) -> SystemCard:
+    def expected(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
         named = args.get("workers") or ()
         stages = min(n, STAGES) if isinstance(named, str) or not named else len(named)
-        samples = int(args.get("samples", scoring.samples))
-        used = Scoring(scoring.scorer, samples)
+        used = Scoring(scoring.scorer, int(args.get("samples", scoring.samples)))
         first = used.last_calls if stages == 1 or args.get("learned") else used.calls
         return min(first, used.calls), (stages - 1) * used.calls + used.last_calls
 
-    return calls
+    return SystemCard(
+        name=name,
+        solver=f"baselines/{name.replace('-', '_')}",
+        summary=f"Up to three workers in turn; the first answer that {trusted} stands.",
+        group="routers",
+        source=source,
+        calls=f"{scoring.last_calls}-{2 * scoring.calls + scoring.last_calls}",
+        expected=expected,
+        prompts=(VERIFY,) if scoring.scorer == "verifier" else (),
+        explorer=lambda: CascadeExplorer(name, scoring),
+        deviations=(
+            *deviations,
+            "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
+            "(FrugalGPT: within a budget of dollars)",
+        ),
+    )
 
 
-CASCADE = SystemCard(
-    name="cascade",
-    solver="baselines/cascade",
-    summary="Up to three workers in turn; the first answer that samples agree on stands.",
-    group="routers",
-    source="podium; the cascade of FrugalGPT, arXiv 2305.05176",
-    calls="3-9",
-    expected=_expected(AGREEMENT),
-    explorer=lambda: CascadeExplorer("cascade", AGREEMENT),
-    deviations=(
-        "the scorer is the agreement of three samples (FrugalGPT: a fitted language model); "
-        "programs agree by identical text",
-        *_DEVIATIONS,
-    ),
+CASCADE = _card(
+    "cascade",
+    AGREEMENT,
+    "samples agree on",
+    "podium; the cascade of FrugalGPT, arXiv 2305.05176",
+    "the scorer is the agreement of three samples (FrugalGPT: a fitted language model); "
+    "programs agree by identical text",
 )
-AUTOMIX = SystemCard(
-    name="cascade-automix",
-    solver="baselines/cascade_automix",
-    summary="Up to three workers in turn; the first answer that its worker verifies stands.",
-    group="routers",
-    source="AutoMix, arXiv 2310.12963",
-    calls="1-9",
-    expected=_expected(VERIFIER),
-    prompts=(VERIFY,),
-    explorer=lambda: CascadeExplorer("cascade-automix", VERIFIER),
-    deviations=(
-        "three checks without examples, in our own words, at the worker's own temperature (the "
-        "authors: eight or more, with examples, at temperature 1)",
-        "a check without a verdict agrees by giving the same answer",
-        "any workers in any order (the authors: one small and one large model)",
-        "thresholds only (the authors: also a POMDP)",
-        *_DEVIATIONS,
-    ),
+AUTOMIX = _card(
+    "cascade-automix",
+    VERIFIER,
+    "its worker verifies",
+    "AutoMix, arXiv 2310.12963",
+    "three checks without examples, in our own words, at the worker's own temperature (the "
+    "authors: eight or more, with examples, at temperature 1)",
+    "a check without a verdict agrees by giving the same answer",
+    "any workers in any order (the authors: one small and one large model)",
+    "thresholds only (the authors: also a POMDP)",
 )
-FRUGAL = SystemCard(
-    name="cascade-frugal",
-    solver="baselines/cascade_frugal",
-    summary="Up to three workers in turn; the first answer that a fitted scorer trusts stands.",
-    group="routers",
-    source="FrugalGPT, arXiv 2305.05176",
-    calls="1-3",
-    expected=_expected(LOGISTIC),
-    explorer=lambda: CascadeExplorer("cascade-frugal", LOGISTIC),
-    deviations=(
-        "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
-        "DistilBERT); thresholds are chosen on confidences that it has out of fold",
-        *_DEVIATIONS,
-    ),
+FRUGAL = _card(
+    "cascade-frugal",
+    LOGISTIC,
+    "a fitted scorer trusts",
+    "FrugalGPT, arXiv 2305.05176",
+    "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
+    "DistilBERT); thresholds are chosen on confidences that it has out of fold",
 )
 
 
@@ -357,22 +324,20 @@ def cascade_system(
     if not 0 <= threshold <= 1:
         raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
 
+    names = learned.about.workers if learned else tuple(workers)
+    chain = learned.arrays if learned else _untrained(len(names), threshold)
+    weights = dict(zip(names, chain[WEIGHTS], strict=False))
+
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
             refuse_unfit(learned, pool, question)
-            arrays, names = learned.arrays, learned.about.workers
-            order = tuple(names[int(at)] for at in arrays[ORDER])
-            thresholds = tuple(float(one) for one in arrays[THRESHOLDS])
-            weights = dict(zip(names, arrays[WEIGHTS], strict=False))
-        else:
-            order = tuple(known(pool, one) for one in workers)
-            thresholds, weights = (threshold,) * (len(order) - 1), dict[str, Floats]()
+        order = [known(pool, names[int(at)]) for at in chain[ORDER]]
         session, sure = Session(question, pool), list[float]()
-        for worker, needed in zip(order, thresholds, strict=False):
-            found = await score_answer(session, worker, scoring, weights.get(worker))
-            sure.append(round(found.confidence, 6))
-            if found.confidence >= needed:
-                return session.answer(found.text, {"stage": worker, "confidences": sure})
+        for worker, needed in zip(order, chain[THRESHOLDS], strict=False):
+            text, found, _ = await score_answer(session, worker, scoring, weights.get(worker))
+            sure.append(round(found, 6))
+            if found >= needed:
+                return session.answer(text, {"stage": worker, "confidences": sure})
         final = order[-1]  # as it is scored elsewhere, without a score
         replies = await session.ask_all([Step(final)] * scoring.last_calls)
         text = vote(question.kind, [reply.text for reply in replies])
@@ -381,7 +346,12 @@ def cascade_system(
     return answer
 
 
-def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
+def _untrained(stages: int, threshold: float) -> Arrays:
+    thresholds = np.full(stages - 1, threshold)
+    return {ORDER: np.arange(stages), THRESHOLDS: thresholds, WEIGHTS: np.zeros((0, FEATURES))}
+
+
+def _register(name: str, usual: Scoring) -> None:
     def cascade(
         workers: str | list[str] | None = None,
         samples: int = usual.samples,
@@ -394,29 +364,36 @@ def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
         What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`)
         and one `threshold` do. UserError for samples other than it was learnt with.
         """
-        taught = read_artifact(learned, card.name, sha256) if learned else None
+        taught = read_artifact(learned, name, sha256) if learned else None
         given = (taught.about.settings or {}).get("samples") if taught else samples
         if given != samples:
             raise UserError(f"{learned} was learnt with samples={given}: give the same.")
         scoring = Scoring(usual.scorer, samples)
         return cascade_system(scoring, taught, as_names(workers), threshold)
 
-    return registered(cascade, card.solver.partition("/")[2])
+    register(cascade, name.replace("-", "_"))
 
 
-cascade, cascade_automix = _cascade(CASCADE, AGREEMENT), _cascade(AUTOMIX, VERIFIER)
-cascade_frugal = registered_learner(FRUGAL.name, partial(cascade_system, LOGISTIC))
+_register(CASCADE.name, AGREEMENT)
+_register(AUTOMIX.name, VERIFIER)
 
 
-@registered
+def frugal_system(learned: Artifact) -> System:
+    """Return the cascade whose scorer was fitted: it needs what it has learnt."""
+    return cascade_system(LOGISTIC, learned)
+
+
+register_learner(FRUGAL.name, frugal_system)
+
+
+@register
 def try_cascade(scorer: str, samples: int) -> System:
     """Ask and score the worker whose place in the pool is the epoch."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
-        found = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
-        noted = {"confidence": found.confidence, "features": list(found.features)}
-        return session.answer(found.text, noted)
+        text, sure, seen = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
+        return session.answer(text, {"confidence": sure, "features": list(seen)})
 
     return answer

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from itertools import pairwise
 from random import Random
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -34,6 +34,7 @@ from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.system import System
 
+MakeT = TypeVar("MakeT", bound=Callable[..., System])
 Rounds = Sequence[Sequence[TrialResult]]  # what was tried, round by round
 
 
@@ -63,13 +64,26 @@ def registered(make: Callable[..., System], name: str = "") -> Callable[..., Sol
     return solver(name or make.__name__.removesuffix("_system"))(made)
 
 
-def registered_learner(name: str, make: Callable[[Artifact], System]) -> Callable[..., Solver]:
-    """Return the solver of a system that needs what it has learnt, from the file `learned`."""
+SOLVERS: dict[str, Callable[..., Solver]] = {}  # of our own systems, by name
 
-    def learner(learned: str | None = None, sha256: str | None = None) -> System:
-        return make(read_artifact(learned, name, sha256))
 
-    return registered(learner, name.replace("-", "_"))
+def register(make: MakeT, name: str = "") -> MakeT:
+    """Register the solver of a system of ours, and return what makes the system."""
+    name = name or make.__name__.removesuffix("_system")
+    SOLVERS[name] = registered(make, name)
+    return make
+
+
+def register_learner(name: str, make: Callable[..., System]) -> None:
+    """Register a system that needs what it has learnt, from the file `learned`, and options."""
+
+    def learner(learned: str | None = None, sha256: str | None = None, **options: Any) -> System:
+        return make(read_artifact(learned, name, sha256), **options)
+
+    (_, *options), marked = signature(make).parameters.values(), cast(Any, learner)
+    own = [*signature(learner).parameters.values()][:2]
+    marked.__signature__ = Signature([*own, *options])
+    register(learner, name.replace("-", "_"))
 
 
 def import_extra(module: str, extra: str) -> Any:

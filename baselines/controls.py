@@ -1,18 +1,15 @@
 """Controls: a random worker, a random workflow, the best worker at a conductor's cost.
 
-`random-worker` is the router that knows nothing, `random-workflow` the conductor that knows
-nothing: the same executor and the same room for plans. `compute-matched-*` asks whether planning is
-worth what it costs: k votes of the best worker, k such that a query takes as many list dollars or
-tokens as the conductor's in the same run (found by the run; costs are no labels).
+`random-workflow` has a conductor's executor and room for plans. `compute-matched-*` asks whether
+planning is worth its cost: the best worker votes k times, so that a query takes as many list
+dollars or tokens as the conductor's in the same run (found by the run; costs are no labels).
 """
 
-from collections.abc import Mapping
 from math import ceil, floor
 from random import Random
-from typing import Any
 
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import registered, seeded_random
+from baselines.common import register, seeded_random
 from baselines.single import ONE_CALL, alone, known
 from baselines.voting import vote
 from harness.errors import UserError
@@ -67,6 +64,7 @@ def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Wo
     return Workflow(tuple(steps))
 
 
+@register
 def random_worker_system(seed: int = 0) -> System:
     """Return the system that asks one worker, drawn uniformly per question and epoch."""
 
@@ -77,6 +75,7 @@ def random_worker_system(seed: int = 0) -> System:
     return planned(plan)
 
 
+@register
 def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     """Return the system that runs a random workflow, drawn per question and epoch."""
     if max_steps < 1:
@@ -87,10 +86,6 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
         return random_steps(random, pool.workers, max_steps)
 
     return planned(plan)
-
-
-random_worker = registered(random_worker_system)
-random_workflow = registered(random_workflow_system)
 
 
 MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
@@ -104,7 +99,7 @@ def _matched(unit: str, what: str) -> SystemCard:
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls="k, so that the means are equal",
         group="controls",
-        expected=_expected,
+        expected=lambda _, args: (floor(args.get("k") or 1), ceil(args.get("k") or MOST_SAMPLES)),
         needs=frozenset({"match"}),
         on_best=True,
         deviations=(
@@ -116,11 +111,6 @@ def _matched(unit: str, what: str) -> SystemCard:
             "the suite shows some (best of n, the stronger and better-known), else identical texts",
         ),
     )
-
-
-def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
-    k = args.get("k")
-    return (1, MOST_SAMPLES) if k is None else (floor(k), ceil(k))
 
 
 COMPUTE_MATCHED_USD = _matched("usd", "list dollars as a conductor's")
@@ -137,8 +127,13 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
     return whole + (seeded_random("compute-matched", seed, question, epoch).random() < k - whole)
 
 
-def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
-    """Return the system that asks one worker k times on average, and votes or tests."""
+@register
+def compute_matched_system(
+    worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
+) -> System:
+    """Ask one worker k times on average, and vote or test; `matched_with` is provenance."""
+    if worker is None or k is None:
+        raise UserError("k is known once the system that is matched has sat the suite")
     if not 1 <= k <= MOST_SAMPLES:
         raise UserError(f"A matched k is between 1 and {MOST_SAMPLES}, not {k}.")
 
@@ -153,13 +148,3 @@ def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
         return session.answer(different[best_of(await public_results(session, different))])
 
     return answer
-
-
-@registered
-def compute_matched(
-    worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
-) -> System:
-    """Ask one worker k times on average; `matched_with` travels in the log as provenance."""
-    if worker is None or k is None:
-        raise UserError("k is known once the system that is matched has sat the suite")
-    return compute_matched_system(worker, k, seed)

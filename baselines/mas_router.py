@@ -1,15 +1,15 @@
 """MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, who takes part, which roles.
 
-From the paper's description; prompts and roles are ours. MasRouter samples a design from four
-cascaded networks and trains them by policy gradient. `router-mas` draws designs on the train split,
-fits a ridge regression of the grade on design and question, and takes the best of many drawn
-designs: explore, then commit. `mas-sample` draws one.
+From the paper's description; prompts and roles are ours. `mas-sample` draws a design; `router-mas`
+draws them on the train split, fits a ridge regression of the grade on design and question, and
+takes the best of many drawn designs: explore, then commit.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
+    register,
+    register_learner,
     seeded_random,
 )
 from harness.errors import UserError
-from harness.learning.fit import Artifact, Round, TrainingBudget, read_artifact
+from harness.learning.fit import Artifact, Round, TrainingBudget
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
@@ -31,7 +32,7 @@ from harness.system import System, SystemCard, planned
 from harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
-MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
+MODES: tuple[Mode, ...] = get_args(Mode)
 MOST = 6  # the paper's limit on who takes part
 MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
 
@@ -47,54 +48,45 @@ REVISE = "Improve the answer above by what was said of it, and give the final an
 FORWARD = (
     "Use the work above where it helps, correct it where it is wrong, and answer the question."
 )
-ROLES: tuple[tuple[str, str], ...] = (
-    ("expert", ""),
-    ("mathematician", "Answer as a mathematician: define what is sought, then compute exactly."),
-    ("programmer", "Answer as a programmer: settle input, output and edge cases first."),
-    ("scientist", "Answer as a scientist: recall the facts and laws that matter, then apply them."),
-    ("analyst", "Answer as an analyst: restate what is asked, then go through the cases."),
-    ("inspector", "Answer as an inspector: look for what is easily got wrong here, then answer."),
+ROLES = (
+    "",
+    "Answer as a mathematician: define what is sought, then compute exactly.",
+    "Answer as a programmer: settle input, output and edge cases first.",
+    "Answer as a scientist: recall the facts and laws that matter, then apply them.",
+    "Answer as an analyst: restate what is asked, then go through the cases.",
+    "Answer as an inspector: look for what is easily got wrong here, then answer.",
 )
-"""Roles and what they are told; the first is told nothing more. Ours, and few."""
-PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *(said for _, said in ROLES if said))
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One who takes part: a worker by place in the pool, and a role by place in `ROLES`."""
-
-    worker: int
-    role: int
+"""What each role is told; an expert, the first, nothing more. Ours, and few."""
+PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *ROLES[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A multi-agent system."""
+    """A multi-agent system: who takes part is a worker by place in the pool, and a role's place."""
 
     mode: Mode
-    members: tuple[Member, ...]
+    members: tuple[tuple[int, int], ...]
 
 
 def draw_design(random: Random, workers: int) -> Design:
     """Draw a design: its mode, how many take part, and each one's worker and role, uniformly."""
     mode = random.choice(MODES)
-    count = 1 if mode in ALONE else random.randint(2, MOST)
-    places = [(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(count)]
-    return Design(mode, tuple(Member(worker, role) for worker, role in places))
+    size = 1 if mode in ALONE else random.randint(2, MOST)
+    places = [(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(size)]
+    return Design(mode, tuple(places))
 
 
 def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
     """Return the steps of a design; the last one's reply is the answer."""
-    names = [workers[member.worker] for member in design.members]
-    said = [ROLES[member.role][1] for member in design.members]
+    names = [workers[worker] for worker, _ in design.members]
+    said = [ROLES[role] for _, role in design.members]
     if design.mode == "cot":
         return Workflow((Step(names[0], _joined(said[0], COT)),))
     if design.mode == "debate":
-        first = [Step(name, text) for name, text in zip(names, said, strict=True)]
-        everybody = tuple(range(len(names)))
-        second = [Step(name, DEBATE, reads=everybody) for name in names]
-        heard = tuple(range(len(names), 2 * len(names)))
-        return Workflow((*first, *second, Step(names[0], DECIDE, reads=heard)))
+        n = len(names)
+        second = [Step(name, DEBATE, reads=tuple(range(n))) for name in names]
+        last = Step(names[0], DECIDE, reads=tuple(range(n, 2 * n)))
+        return Workflow((*map(Step, names, said), *second, last))
     return Workflow(tuple(_step(design.mode, at, names, said) for at in range(len(names))))
 
 
@@ -116,13 +108,12 @@ def describe_design(design: Design, workers: int) -> Floats:
 
     Roles are left out: six more numbers would cost more calls than a budget has.
     """
-    modes = [float(design.mode == mode) for mode in MODES]
-    shares, last = np.zeros(workers), np.zeros(workers)
-    for member in design.members:
-        shares[member.worker] += 1 / len(design.members)
-    decides = design.members[0 if design.mode == "debate" else -1]
-    last[decides.worker] = 1
-    return np.array([*modes, len(design.members) / MOST, *shares, *last])
+    modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
+    shares, last = np.zeros((2, workers))
+    for worker, _ in design.members:
+        shares[worker] += 1 / size
+    last[design.members[0 if design.mode == "debate" else -1][0]] = 1
+    return np.array([*modes, size / MOST, *shares, *last])
 
 
 NAME, WEIGHTS = "router-mas", "weights"
@@ -144,6 +135,7 @@ def design_features(question: Question, design: Design, workers: int) -> Floats:
     return found
 
 
+@register
 def mas_sample_system(seed: int = 0) -> System:
     """Return the system that runs a design drawn per question and epoch."""
 
@@ -168,45 +160,38 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
     return planned(plan)
 
 
-@dataclass(frozen=True, slots=True)
 class MasExplorer:
     """Runs one drawn design on each of as many train questions as the budget pays for."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the one round there is: all questions, as often as the budget allows."""
+        """Return the one round there is: all questions, as often as the calls of designs allow."""
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None
-        questions, epochs = self._extent(given)
-        args = {"seed": given.seed}
-        return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
+        spent, known = 0, len(given.questions)
+        for tries in count():
+            question, epoch = given.questions[tries % known], 1 + tries // known
+            design = sample_design(given.seed, question, epoch, len(given.workers))
+            spent += len(design_workflow(design, given.workers).steps)
+            if spent > given.calls:  # its plans can be counted, so a round needs no most_calls
+                extent = (tries, 1) if epoch == 1 else (known, epoch - 1)
+                return Round("baselines/mas_sample", {"seed": given.seed}, *extent)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the regression's weights; UserError when nothing was graded."""
         asked, n = {question.id: question for question in given.questions}, len(given.workers)
-        rows: list[Floats] = []
-        grades: list[float] = []
-        for one in (one for tried in done for one in tried):
+        rows, grades = list[Floats](), list[float]()
+        for one in chain.from_iterable(done):
             if one.value is not None:
-                design = sample_design(given.seed, asked[one.question], one.epoch, n)
-                rows.append(design_features(asked[one.question], design, n))
+                question = asked[one.question]
+                design = sample_design(given.seed, question, one.epoch, n)
+                rows.append(design_features(question, design, n))
                 grades.append(one.value)
         if not rows:
             raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
         weights = ridge(np.array(rows), np.array(grades))
         settings = {"embedder": f"hashed words, {WORDS}", "tries": len(rows)}
         return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: weights})
-
-    def _extent(self, given: TrainingBudget) -> tuple[int, int]:
-        """Return how many questions and epochs a budget pays for, by the calls of their designs."""
-        n, spent, epoch = len(given.workers), 0, 0
-        while True:
-            epoch += 1
-            for at, question in enumerate(given.questions):
-                design = sample_design(given.seed, question, epoch, n)
-                spent += len(design_workflow(design, given.workers).steps)
-                if spent > given.calls:
-                    return (at, 1) if epoch == 1 else (len(given.questions), epoch - 1)
 
 
 def ridge(rows: Floats, grades: Floats) -> Floats:
@@ -244,10 +229,4 @@ ROUTER_MAS = replace(
 )
 
 
-mas_sample = registered(mas_sample_system)
-
-
-@registered
-def router_mas(seed: int = 0, learned: str | None = None, sha256: str | None = None) -> System:
-    """Return `mas_router_system` of the file `learned`."""
-    return mas_router_system(read_artifact(learned, NAME, sha256), seed)
+register_learner(NAME, mas_router_system)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baselines.common import registered, seeded_random
+from baselines.common import register, seeded_random
 from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.pool import Pool
@@ -120,6 +120,7 @@ def moa_system(
     return planned(plan)
 
 
+@register
 def moa_paper_system(seed: int = 0) -> System:
     """Return one layer of all workers with an aggregator drawn per question and epoch."""
 
@@ -130,7 +131,7 @@ def moa_paper_system(seed: int = 0) -> System:
     return planned(plan)
 
 
-@registered
+@register
 def moa_3(
     layers: int = LAYERS, proposers: str | list[str] | None = None, aggregator: str | None = None
 ) -> System:
@@ -138,13 +139,10 @@ def moa_3(
     return moa_system(layers, as_names(proposers), aggregator)
 
 
-@registered
+@register
 def moa_lite(aggregator: str | None = None) -> System:
     """Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
     return moa_system(2, (), aggregator)
-
-
-moa_paper = registered(moa_paper_system)
 
 
 SAMPLES = 6  # as many as Mixture-of-Agents had proposers in the authors' comparison
@@ -169,11 +167,9 @@ SELF_MOA = SystemCard(
 )
 
 
+@register
 def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
     at_least_one("Self-MoA", "k", k)
 
     return planned(lambda _, pool: layered([known(pool, worker)] * k, known(pool, worker), 2))
-
-
-self_moa = registered(self_moa_system)

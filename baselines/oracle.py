@@ -1,12 +1,12 @@
 """The oracle, a labelled control: for each question, the plan that is expected to do best.
 
 It looks at targets, so it is no method; it shows how much choosing among the enumerated plans could
-gain. It is not a realised per-question maximum, which rewards luck: plans are chosen on draws with
-seeds of their own, and the table's accuracy comes from the evaluation's seed. Where only one
-recorded reply exists nothing but the realised maximum can be had, and it is labelled.
+gain. Plans are chosen on draws with seeds of their own, as a realised maximum rewards luck; where
+only one recorded reply exists, nothing else can be had, and it is labelled.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import permutations
@@ -18,12 +18,13 @@ import anyio
 from inspect_ai.model import ChatMessage
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.common import registered
+from baselines.common import register
 from baselines.single import alone
 from harness.context import current
 from harness.errors import UserError, first_fault
 from harness.execute import execute
 from harness.extract import normalised
+from harness.files import replace_file
 from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.records import Question, Reply
@@ -123,80 +124,70 @@ async def best_expected(
     """
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
-    trials = _Trials(question, pool_factory, grade)
-    seeds = range(FIRST_SEED, FIRST_SEED + draws)
+    draw = _draws(question, pool_factory, grade)
+
+    async def challenge(plan: Workflow, to_beat: float) -> float:
+        total = 0.0
+        for done in range(1, draws + 1):
+            total += await draw(plan, FIRST_SEED + done - 1)
+            standard_error = 0.5 / sqrt(done)  # of a mean of 0s and 1s, at most
+            if total / done + standard_error < to_beat or (done >= patience and total == 0):
+                return 0.0
+        return total / draws
+
     best, best_mean = plans[0], 0.0
     for plan in plans:
-        if best_mean >= GOOD and len(plan.steps) > len(best.steps):
+        if best_mean >= 1.0 or (best_mean >= GOOD and len(plan.steps) > len(best.steps)):
             continue
-        mean = await trials.challenge(plan, seeds, to_beat=best_mean, patience=patience)
+        mean = await challenge(plan, best_mean)
         if mean > best_mean:
             best, best_mean = plan, mean
-        if best_mean >= 1.0:
-            break
     fresh = range(FIRST_SEED + draws, FIRST_SEED + 2 * draws)
-    return PlanChoice(best, await trials.measure(best, fresh), draws)
+    return PlanChoice(best, sum([await draw(best, seed) for seed in fresh]) / draws, draws)
 
 
 async def best_realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
 ) -> PlanChoice:
     """Return the first plan with the highest grade on the one draw that exists: an upper bound."""
-    trials = _Trials(question, lambda _: pool, grade)
-    grades = [await trials.measure(plan, [0]) for plan in plans]
+    draw = _draws(question, lambda _: pool, grade)
+    grades = [await draw(plan, 0) for plan in plans]
     best = grades.index(max(grades))
     return PlanChoice(plans[best], grades[best], 1, how="realised")
 
 
-@dataclass(slots=True)
-class _Trials:
-    """Draws of plans on one question, each request and each grading done once per draw."""
+def _draws(
+    question: Question, pool_factory: PoolFactory, grade: GradeText
+) -> Callable[[Workflow, int], Awaitable[float]]:
+    """Return (plan, seed) -> grade: each request and each grading is done once per draw."""
+    memories, grades = defaultdict[int, Memory](dict), dict[str, float]()
+    pools = cache(pool_factory)
 
-    question: Question
-    pool_factory: PoolFactory
-    grade: GradeText
-    pools: dict[int, tuple[Pool, Memory]] = field(default_factory=dict[int, tuple[Pool, Memory]])
-    grades: dict[str, float] = field(default_factory=dict[str, float])
-
-    async def challenge(
-        self, plan: Workflow, seeds: Sequence[int], *, to_beat: float, patience: int
-    ) -> float:
-        """Return the mean grade, or 0 as soon as the plan falls behind or is never right."""
-        total = 0.0
-        for done, seed in enumerate(seeds, start=1):
-            total += await self._draw(plan, seed)
-            standard_error = 0.5 / sqrt(done)  # of a mean of 0s and 1s, at most
-            if total / done + standard_error < to_beat or (done >= patience and total == 0):
-                return 0.0
-        return total / len(seeds)
-
-    async def measure(self, plan: Workflow, seeds: Sequence[int]) -> float:
-        """Return the mean grade over all these draws."""
-        return sum([await self._draw(plan, seed) for seed in seeds]) / len(seeds)
-
-    async def _draw(self, plan: Workflow, seed: int) -> float:
-        if seed not in self.pools:
-            self.pools[seed] = self.pool_factory(seed), {}
-        base, memory = self.pools[seed]
+    async def draw(plan: Workflow, seed: int) -> float:
+        base = pools(seed)
         pool = _RememberingPool(
-            models=base.models, spec=base.spec, epoch=base.epoch, spend=base.spend, memory=memory
+            models=base.models,
+            spec=base.spec,
+            epoch=base.epoch,
+            spend=base.spend,
+            memory=memories[seed],
         )
-        return self._grade((await execute(plan, self.question.sealed(), pool)).text)
-
-    def _grade(self, reply: str) -> float:
-        """Grade a reply once; two replies with the same program run it once."""
-        program = normalised("program", reply) if self.question.kind == "program" else None
+        reply = (await execute(plan, question.sealed(), pool)).text
+        # Two replies with the same program run it once.
+        program = normalised("program", reply) if question.kind == "program" else None
         key = reply if program is None else program
-        if key not in self.grades:
-            self.grades[key] = self.grade(self.question, reply)
-        return self.grades[key]
+        if key not in grades:
+            grades[key] = grade(question, reply)
+        return grades[key]
+
+    return draw
 
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
     """A pool that asks no request of a draw twice; the k-th repetition is a request of its own."""
 
-    memory: Memory = field(default_factory=dict[tuple[str, str, int, Sampling | None], Reply])
+    memory: Memory = field(default_factory=Memory)
 
     async def ask(
         self,
@@ -227,9 +218,7 @@ _TABLE = TypeAdapter(_Table)
 
 def write_plans(path: Path, choices: Mapping[str, PlanChoice]) -> None:
     """Write chosen plans by question id, replacing the file in one move."""
-    scratch = path.with_name(f"{path.name}.new")
-    scratch.write_bytes(_TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
-    scratch.replace(path)
+    replace_file(path, _TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
 
 
 def read_plans(path: Path) -> dict[str, PlanChoice]:
@@ -261,7 +250,7 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     return planned(plan)
 
 
-@registered
+@register
 def oracle(plans: str) -> System:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
     return oracle_system(read_plans(current().log_dir / plans))
@@ -270,24 +259,20 @@ def oracle(plans: str) -> System:
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
     """Choose a plan for every question that has none, and write it; realised on a recorded pool."""
     choices = read_plans(path) if path.is_file() else {}
-    missing = [question for question in questions if question.id not in choices]
+    plans = single_plans(spec.names) if spec.replayed else enumerate_plans(spec.names)
 
     @cache  # every question's draws have the same seeds
     def pool(seed: int) -> Pool:
         return Pool(models=pool_models(spec, seed), spec=spec)
 
-    async def choose(question: Question) -> PlanChoice:
-        if spec.replayed:
-            singles = single_plans(spec.names)
-            return await best_realised(singles, question, pool=pool(0), grade=grade)
-        plans = enumerate_plans(spec.names)
-        return await best_expected(plans, question, pool_factory=pool, grade=grade)
-
     async def choose_all() -> None:
-        for question in missing:
-            choices[question.id] = await choose(question)
+        for one in missing:
+            if spec.replayed:
+                choices[one.id] = await best_realised(plans, one, pool=pool(0), grade=grade)
+            else:
+                choices[one.id] = await best_expected(plans, one, pool_factory=pool, grade=grade)
             write_plans(path, choices)  # now, so that Ctrl-C loses one question and not all
 
-    if missing:
+    if missing := [question for question in questions if question.id not in choices]:
         path.parent.mkdir(parents=True, exist_ok=True)
         anyio.run(choose_all)

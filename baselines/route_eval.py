@@ -1,14 +1,13 @@
 """Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices.
 
-A question is judged once, by a router that did not see it, neither under its id nor under another
-one: questions whose texts differ in form only are one question here. Routers are refitted for each
-fold, in memory, and nothing of it is kept, so a matrix that must not be published can be judged on.
-Figures only: intervals and tables are made by reports/.
+A question is judged once, by a router that did not see it under any id: texts that differ in form
+only are one. Nothing learnt is kept, so a matrix that must not be published can be judged on.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from baselines.routers import (
     Choices,
     Embedder,
-    Estimates,
     Router,
     best_workers,
     choose_workers,
@@ -66,14 +64,10 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
     UserError when a question would teach and be judged; `drop_shared` lets it teach nobody.
     """
     kind, _, rest = how.partition(":")
-    if kind == "date":
-        found = split_by_date(matrix, _share(rest, how))
-    elif kind == "share":
-        found = split_drawn(matrix, _share(rest, how), seed)
-    elif kind == "folds":
-        count, _, unit = rest.partition(":")
-        if unit not in ("", "group"):
-            raise UserError(f"There is no split {how!r}: name {FORMS}.")
+    count, _, unit = rest.partition(":")
+    if kind in ("date", "share"):
+        found = split_by_share(matrix, rest, seed, by_date=kind == "date")
+    elif kind == "folds" and unit in ("", "group"):
         if not count.isdecimal():
             raise UserError(f"{how!r}: name how many folds, e.g. folds:5.")
         found = split_in_folds(matrix, int(count), seed, by_group=bool(unit))
@@ -84,34 +78,39 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
     return _without_shared(matrix, found, drop_shared=drop_shared)
 
 
-def split_by_date(matrix: Matrix, share: float) -> Split:
-    """Return the split that judges the last `share` of the questions by date, rounded up."""
-    if undated := sum(not asked.date for asked in matrix.questions):
-        raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
-    n = len(matrix.questions)
-    at = n - math.ceil(n * share - 1e-9)
+def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
+    """Return the split that judges a share of the questions, rounded up.
+
+    They are the last by date, or drawn once, equal ones together.
+    """
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        how = f"{'date' if by_date else 'share'}:{text}"
+        raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
     days = [(asked.date, asked.id) for asked in matrix.questions]
-    order = sorted(range(n), key=days.__getitem__)
-    if not 0 < at < n:
-        raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
-    first, cut, last = (days[order[one]][0] for one in (0, at, -1))
-    name = f"the last {100 * share:g} % by date ({cut} to {last}), taught by {at} from {first} on"
-    return Split(name, (Fold(np.array(order[:at]), np.array(order[at:])),))
-
-
-def split_drawn(matrix: Matrix, share: float, seed: int) -> Split:
-    """Return the split that judges a share of the questions, drawn once; equal ones together."""
-    n = len(matrix.questions)
-    order = _units(map(question_key, matrix.questions))
-    Random(f"share/{seed}").shuffle(order)
-    test: list[int] = []
-    while order and len(test) < math.ceil(n * share - 1e-9):
+    if by_date and (undated := sum(not day for day, _ in days)):
+        raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
+    n = len(days)
+    most, test = math.ceil(n * share - 1e-9), list[int]()
+    if by_date:
+        order = [[at] for at in sorted(range(n), key=days.__getitem__)]
+    else:
+        order = _units(map(question_key, matrix.questions))
+        Random(f"share/{seed}").shuffle(order)
+    while order and len(test) < most:
         test += order.pop()
-    train = sorted(at for unit in order for at in unit)
-    if not train:
+    train = [at for unit in order for at in unit]
+    if not train or not test:
         raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
-    name = f"{100 * share:g} % drawn with seed {seed}, taught by the other {len(train)}"
-    return Split(name, (Fold(np.array(train), np.array(sorted(test))),))
+    if not by_date:
+        name = f"{100 * share:g} % drawn with seed {seed}, taught by the other {len(train)}"
+        return Split(name, (Fold(np.array(sorted(train)), np.array(sorted(test))),))
+    first, cut, last = (days[at][0] for at in (train[0], test[-1], test[0]))
+    name = f"the last {100 * share:g} % by date ({cut} to {last}), taught by {len(train)}"
+    return Split(f"{name} from {first} on", (Fold(np.array(train), np.array(test[::-1])),))
 
 
 def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:
@@ -132,9 +131,9 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
 
 
 def _units(keys: Iterable[str]) -> list[list[int]]:
-    units: dict[str, list[int]] = {}
+    units = defaultdict[str, list[int]](list)
     for at, key in enumerate(keys):
-        units.setdefault(key, []).append(at)
+        units[key].append(at)
     return list(units.values())
 
 
@@ -157,37 +156,26 @@ def question_key(asked: MatrixQuestion) -> str:
 
 def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split:
     keys = [question_key(asked) for asked in matrix.questions]
+    ids = [asked.id for asked in matrix.questions]
     folds: list[Fold] = []
     dropped = 0
     for fold in split.folds:
         judged: list[int] = fold.test.tolist()
-        taught: list[int] = fold.train.tolist()
-        asked = {keys[at] for at in judged} | {matrix.questions[at].id for at in judged}
-        shared = [at for at in taught if keys[at] in asked or matrix.questions[at].id in asked]
+        asked = {keys[at] for at in judged} | {ids[at] for at in judged}
+        shared = [at for at in fold.train.tolist() if keys[at] in asked or ids[at] in asked]
         if shared and not drop_shared:
-            first = shared[0]
-            same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
+            same = ", ".join(ids[at] for at in judged if keys[at] == keys[shared[0]])
             raise UserError(
                 f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, "
-                f"first {matrix.questions[first].id}, which is {', '.join(same)}: leave them out "
-                "of what teaches with --drop-shared."
+                f"first {ids[shared[0]]}, which is {same}: leave them out of what teaches with "
+                "--drop-shared."
             )
         dropped += len(shared)
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
     note = f"{pluralise(dropped, 'question')} taught nobody: judged too, under this or another id."
-    return replace(split, folds=tuple(folds), notes=(*split.notes, note))
-
-
-def _share(text: str, how: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
-    return share
+    return Split(split.name, tuple(folds), (*split.notes, note))
 
 
 def best_single_worker(train: Matrix) -> int:
@@ -201,11 +189,6 @@ ORACLE_RULE = (
 )
 
 
-def oracle_choices(matrix: Matrix) -> Choices:
-    """Return the cheapest of the best scorers per question; an unknown price is the dearest."""
-    return best_workers(matrix.scores, matrix.usd)
-
-
 BEST_SINGLE = "best-single"
 HINDSIGHT = f"{BEST_SINGLE} (hindsight)"
 ORACLE = "oracle-router"
@@ -216,6 +199,9 @@ SEVERAL = (
 )
 STEPS = 25
 """Willingnesses in a sweep, from a tenth of the cheapest query to a thousand times the dearest."""
+
+
+Asked = tuple[str, float | None]  # a system, and the willingness that it is asked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,27 +239,16 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
     """Judge routers and anchors on a matrix without gaps; UserError where one cannot be fitted."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
-    # By system and willingness, over all questions of the matrix; filled fold by fold.
-    asks: dict[tuple[str, float | None], Choices] = {}
-
-    def note(system: str, willingness: float | None, fold: Fold, chosen: Choices | int) -> None:
-        whole = asks.setdefault((system, willingness), np.zeros(len(matrix.questions), np.intp))
-        whole[fold.test] = chosen
-
     priced = not np.isnan(matrix.usd).any()
-    ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else []
+    ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
+    # By system and willingness, over all questions of the matrix; filled fold by fold.
+    whole = defaultdict[Asked, Choices](lambda: np.zeros(len(matrix.questions), np.intp))
     for fold in split.folds:
-        train, test = matrix.rows(fold.train), matrix.rows(fold.test)
-        note(BEST_SINGLE, None, fold, best_single_worker(train))
-        if priced:  # some unknown price leaves open who is the cheapest
-            note("cheapest-single", None, fold, int(np.argmin(train.mean_usd())))
-            note("priciest-single", None, fold, int(np.argmax(train.mean_usd())))
-        for router, expected in _estimates(field, train, test):
-            for willingness in (None, *ladder):
-                note(router.name, willingness, fold, choose_workers(expected, willingness))
+        for key, picked in _choices(field, matrix.rows(fold.train), matrix.rows(fold.test), ladder):
+            whole[key][fold.test] = picked
     judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
     evaluated = matrix.rows(judged)
-    chosen = {key: whole[judged] for key, whole in asks.items()}
+    chosen = {key: one[judged] for key, one in whole.items()}
     at = {system: one for (system, willingness), one in chosen.items() if willingness is None}
     names = [router.name for router in field.routers]
     return RouteComparison(
@@ -301,18 +276,17 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
     )
 
 
-def _ladder(train: Matrix) -> list[float]:
-    """Return the willingnesses of a sweep; none where nothing costs."""
-    usd = train.mean_usd()
-    if not usd.min() > 0:
-        return []
-    steps: Floats = np.geomspace(float(usd.min()) / 10, float(usd.max()) * 1000, STEPS)
-    return steps.tolist()
+def _choices(
+    field: RouterField, train: Matrix, test: Matrix, ladder: Sequence[float] | None
+) -> Iterator[tuple[Asked, Choices | int]]:
+    """Yield whom each system asks at each willingness, taught by `train`.
 
-
-def _estimates(
-    field: RouterField, train: Matrix, test: Matrix
-) -> Iterator[tuple[Router, Estimates]]:
+    No ladder is an unknown price somewhere, which leaves open who is the cheapest.
+    """
+    yield (BEST_SINGLE, None), best_single_worker(train)
+    if ladder is not None:
+        yield ("cheapest-single", None), int(np.argmin(train.mean_usd()))
+        yield ("priciest-single", None), int(np.argmax(train.mean_usd()))
     if field.embedder is None:
         return
     fitted = field.embedder.fit([asked.text for asked in train.questions])
@@ -321,7 +295,18 @@ def _estimates(
     )
     for router in field.routers:
         learnt = router.fit(training_examples(train, taught), field.seed)
-        yield router, router.estimate(learnt, asked)
+        expected = router.estimate(learnt, asked)
+        for willingness in (None, *(ladder or ())):
+            yield (router.name, willingness), choose_workers(expected, willingness)
+
+
+def _ladder(train: Matrix) -> list[float]:
+    """Return the willingnesses of a sweep; none where nothing costs."""
+    usd = train.mean_usd()
+    if not usd.min() > 0:
+        return []
+    steps: Floats = np.geomspace(float(usd.min()) / 10, float(usd.max()) * 1000, STEPS)
+    return steps.tolist()
 
 
 def _rows(
@@ -348,7 +333,9 @@ def _rows(
             yield row(name, "anchor", at[name])
     hindsight = np.full(len(evaluated.questions), best_single_worker(evaluated))
     yield row(HINDSIGHT, "anchor", hindsight, "chosen on the questions it is judged on")
-    yield row(ORACLE, "anchor", oracle_choices(evaluated), "looks at every verdict")
+    yield row(
+        ORACLE, "anchor", best_workers(evaluated.scores, evaluated.usd), "looks at every verdict"
+    )
     for worker, name in enumerate(evaluated.workers):
         yield row(f"single:{name}", "single", np.full(len(evaluated.questions), worker))
 
@@ -361,10 +348,9 @@ def _frontier(
     for willingness, chosen in sweep.items():
         cell = np.arange(len(chosen)), chosen
         score, usd = float(evaluated.scores[cell].mean()), float(evaluated.usd[cell].mean())
-        point = FrontierPoint(willingness, score, usd)
-        if points and (points[-1].score, points[-1].usd) == (point.score, point.usd):
+        if points and (points[-1].score, points[-1].usd) == (score, usd):
             points.pop()
-        points.append(point)
+        points.append(FrontierPoint(willingness, score, usd))
     return tuple(points)
 
 

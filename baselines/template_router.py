@@ -1,10 +1,9 @@
 """`template-router`, the strongest control: a classifier picks one of the enumerated workflows.
 
-It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
-words that nobody learnt: a template is a plan of `oracle.py`. Its tries are rounds of batched
-Thompson sampling (Thompson 1933) over templates and clusters of questions. Tries are few and
-templates many, so what is expected is pooled: a ridge logistic regression on who does what (over
-all questions, and a departure for each cluster), then shrinkage of what was seen towards it.
+It plans as a conductor does, from the same workers, train split and budget, but in words that no
+one learnt (oracle.py). Tries are batched Thompson sampling (Thompson 1933) over templates and
+clusters of questions. They are few, so a ridge logistic regression on who does what foretells, over
+all questions and apart for each cluster, and what was seen is shrunk towards it.
 """
 
 import hashlib
@@ -22,8 +21,8 @@ from baselines.common import (
     learnt_from,
     one_thread,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
     strip_prefix,
 )
 from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
@@ -47,21 +46,8 @@ TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateTries:
-    """Tries: row i is one of them."""
-
-    template: Ints
-    cluster: Ints
-    value: Floats  # between 0 and 1
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedScores:
-    """What is expected of each template on each cluster of questions."""
-
-    score: Floats  # (templates, clusters)
-    weight: Floats  # (templates, clusters), how many tries the score is worth
+TemplateTries = tuple[Ints, Ints, Floats]
+"""Of each try its template, the cluster of its question, and its value between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +66,9 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     """Return every template of some workers, shortest first."""
     plans = enumerate_plans(workers)
     shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
-    names = [[f"shape {shape}", *roles] for shape, roles in zip(shapes, played, strict=True)]
-    known = {name: at for at, name in enumerate(sorted({one for all_ in names for one in all_}))}
-    roles = np.zeros((len(plans), len(known)))
-    for at, all_ in enumerate(names):
-        for one in all_:
-            roles[at, known[one]] = 1.0
+    names = [{f"shape {shape}", *roles} for shape, roles in zip(shapes, played, strict=True)]
+    known = sorted(set[str]().union(*names))
+    roles = np.array([[float(one in named) for one in known] for named in names])
     calls = np.array([len(plan.steps) for plan in plans], dtype=np.int64)
     return Templates(plans, calls, np.array(shapes, dtype=np.int64), roles)
 
@@ -104,41 +87,38 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
     return 3, [*roles, f"finishes {steps[2].worker}"]
 
 
-def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> ExpectedScores:
-    """Return what the tries so far say of every template on every cluster."""
-    n = len(known.plans)
-    if not len(seen.value):
-        return ExpectedScores(np.full((n, clusters), 0.5), np.full((n, clusters), 1.0))
+def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> tuple[Floats, Floats]:
+    """Return the score that tries foretell, and how many tries that is worth.
+
+    Both are (templates, clusters).
+    """
+    shape, (template, cluster, value) = (len(known.plans), clusters), seen
+    if not len(value):
+        return np.full(shape, 0.5), np.full(shape, 1.0)
     model = _regressed(known.roles, seen, clusters)
-    counts, wins, foretold = (np.zeros((n, clusters)) for _ in range(3))
-    at = (seen.template, seen.cluster)
+    counts, wins, foretold = np.zeros((3, *shape))
+    at = (template, cluster)
     np.add.at(counts, at, 1.0)
-    np.add.at(wins, at, seen.value)
+    np.add.at(wins, at, value)
     np.add.at(foretold, at, model[at])
     tries = counts.sum(axis=1, keepdims=True)
     missed = (wins - foretold).sum(axis=1, keepdims=True) / (tries + TRUST_TEMPLATE)
     before = np.clip(model + missed, 0.0, 1.0)
     score = (wins + TRUST_CLUSTER * before) / (counts + TRUST_CLUSTER)
-    share = tries / (tries + TRUST_TEMPLATE)
-    return ExpectedScores(score, counts + 2.0 + TRUST_CLUSTER * share)
+    return score, counts + 2.0 + TRUST_CLUSTER * (tries / (tries + TRUST_TEMPLATE))
 
 
 def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
     """Return (templates, clusters): the chance of being right by roles, pooled over clusters."""
-    width = roles.shape[1]
-    rows = np.zeros((len(seen.value), 1 + width * (1 + clusters)))
-    rows[:, 0] = 1.0
-    rows[:, 1 : 1 + width] = roles[seen.template]
-    for cluster in range(clusters):
-        of = seen.cluster == cluster
-        start = 1 + width * (1 + cluster)
-        rows[of, start : start + width] = roles[seen.template[of]]
-    pull = np.full(rows.shape[1], RIDGE)
-    pull[0], pull[1 + width :] = 0.05, CLUSTER_RIDGE
-    weights = ridge_logistic(rows, seen.value, pull)
+    (template, cluster, value), width = seen, roles.shape[1]
+    played = roles[template]
+    apart = [np.where((cluster == one)[:, None], played, 0.0) for one in range(clusters)]
+    rows = np.hstack([np.ones((len(value), 1)), played, *apart])
+    pull = np.repeat([0.05, RIDGE, CLUSTER_RIDGE], [1, width, width * clusters])
+    weights = ridge_logistic(rows, value, pull)
     common = weights[0] + roles @ weights[1 : 1 + width]
-    apart = weights[1 + width :].reshape(clusters, width)
-    return sigmoid(common[:, None] + roles @ apart.T)
+    departs = weights[1 + width :].reshape(clusters, width)
+    return sigmoid(common[:, None] + roles @ departs.T)
 
 
 NAME, READING = "template-router", "reading/"
@@ -179,7 +159,6 @@ def _clusters_in(given: TrainingBudget) -> QuestionClusters:
     return cluster_questions(tuple(one.text for one in given.questions), given.seed)
 
 
-@dataclass(slots=True)
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
@@ -202,12 +181,12 @@ class TemplateExplorer:
         seen = sum(len({one.question for one in tried}) for tried in done)
         first = seen % size if epochs == 1 else 0
         asked = given.questions[first:]
-        of = told.of([one.text for one in asked])
         now = expected_scores(known, _tries_of(known, told, given, done), len(told.centres))
         tries: dict[str, list[int]] = {}
-        for question, cluster in zip(asked, of, strict=True):
-            drawn = _draw(known, now, int(cluster), epochs, random, looking=not done)
-            share -= sum(int(known.calls[one]) for one in drawn)
+        for question, at in zip(asked, told.of([one.text for one in asked]), strict=True):
+            expected = (now[0][:, at], now[1][:, at]) if done else None
+            drawn = _draw(known, expected, epochs, random)
+            share -= int(known.calls[drawn].sum())
             if share < 0:
                 break
             tries[question.id] = drawn
@@ -221,14 +200,14 @@ class TemplateExplorer:
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
         known, told = enumerate_templates(given.workers), _clusters_in(given)
         seen = _tries_of(known, told, given, done)
-        score = expected_scores(known, seen, len(told.centres)).score
+        score, _ = expected_scores(known, seen, len(told.centres))
         worth = score - COST_OF_A_CALL * known.calls[:, None]
         rows = [
             (at, one.question, one.epoch, one.plan, one.value, one.calls)
             for at, tries in enumerate(done)
             for one in tries
         ]
-        settings = {"clusters": len(told.centres), "tries": len(seen.value)}
+        settings = {"clusters": len(told.centres), "tries": len(seen[2])}
         about = replace(
             learnt_from(NAME, given, done, settings),
             rows_sha256=hashlib.sha256(repr(rows).encode()).hexdigest(),
@@ -236,28 +215,20 @@ class TemplateExplorer:
             embedder=TfIdf().name,
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
-        arrays = add_prefix(READING, told.reading)
-        return Artifact(
-            about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
-        )
+        arrays = {"centres": told.centres, "chosen": chosen, "score": score}
+        return Artifact(about, {**add_prefix(READING, told.reading), **arrays})
 
 
 def _draw(
-    known: Templates,
-    now: ExpectedScores,
-    cluster: int,
-    count: int,
-    random: Generator,
-    *,
-    looking: bool,
+    known: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
-    """Return templates to try on one question: by shape at first, then by a draw of their worth."""
-    if looking:
-        shapes = [int(one) for one in np.unique(known.shapes)]
-        chance = np.array([FIRST_LOOK[one] for one in shapes])
+    """Return templates to try on a question: by shape at first, then by a draw of their worth."""
+    if expected is None:
+        shapes = np.unique(known.shapes)
+        chance = np.array(FIRST_LOOK)[shapes]
         picked = random.choice(shapes, size=count, p=chance / chance.sum())
         return [int(random.choice(np.flatnonzero(known.shapes == one))) for one in picked]
-    score, weight = now.score[:, cluster], now.weight[:, cluster]
+    score, weight = expected
     spread = np.sqrt(np.clip(score * (1.0 - score), 0.01, None) / (1.0 + weight))
     worth = score + spread * random.standard_normal((count, len(score)))
     return [int(one) for one in np.argmax(worth - COST_OF_A_CALL * known.calls, axis=1)]
@@ -268,17 +239,12 @@ def _tries_of(
 ) -> TemplateTries:
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     clusters = told.of([one.text for one in given.questions])
-    of = {one.id: int(at) for one, at in zip(given.questions, clusters, strict=True)}
-    rows = [
-        (index[one.plan], of[one.question], one.value)
-        for tries in done
-        for one in tries
-        if one.value is not None and one.plan in index
-    ]
-    return TemplateTries(
-        np.array([row[0] for row in rows], dtype=np.int64),
-        np.array([row[1] for row in rows], dtype=np.int64),
-        np.array([row[2] for row in rows], dtype=np.float64),
+    of = {one.id: at for one, at in zip(given.questions, clusters, strict=True)}
+    kept = [one for tries in done for one in tries if one.value is not None and one.plan in index]
+    return (
+        np.array([index[one.plan] for one in kept], dtype=np.int64),
+        np.array([of[one.question] for one in kept], dtype=np.int64),
+        np.array([one.value for one in kept], dtype=np.float64),
     )
 
 
@@ -315,10 +281,10 @@ def template_system(learned: Artifact) -> System:
     return planned(plan)
 
 
-template_router = registered_learner(NAME, template_system)
+register_learner(NAME, template_system)
 
 
-@registered
+@register
 def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
     """Try templates on train questions: question id -> one index per epoch."""
 

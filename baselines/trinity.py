@@ -1,16 +1,14 @@
 """TRINITY (arXiv 2512.04695): turns of worker and role until a verifier accepts.
 
-Written from the paper's description: three roles, at most five turns, all earlier turns visible.
-`trinity` is led by a linear head over features of question and turns, which sep-CMA-ES evolves; a
-try is one question with one candidate head. `random-trinity` chooses at random: what the loop is
-worth without a coordinator.
+From the paper's description: three roles, at most five turns, all earlier visible. `trinity` is
+led by a linear head, which sep-CMA-ES evolves; a try is one question with one candidate head.
+`random-trinity` chooses at random: what the loop is worth without a coordinator.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +20,8 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
-    registered,
-    registered_learner,
+    register,
+    register_learner,
     seeded_random,
 )
 from baselines.voting import approves
@@ -65,33 +63,24 @@ DEVIATIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TrinityTurn:
-    """One turn that was taken."""
-
-    worker: str
-    role: Role
-    text: str
-
-
-Coordinator = Callable[[Question, Sequence[TrinityTurn]], tuple[int, Role]]
+Turn = tuple[Role, str]
+"""The role of a turn that was taken, and the reply."""
+Coordinator = Callable[[Question, Sequence[Turn]], tuple[int, Role]]
 """(question, turns so far) -> the next worker, by its place in the pool, and its role."""
+CoordinatorOf = Callable[[Question, Pool], Coordinator]  # gives each sample its own
 
 
-def is_accepted(kind: Kind, turns: Sequence[TrinityTurn]) -> bool:
+def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
     """Return whether the last turn is a verifier's that accepts the latest worker's reply."""
     latest = latest_work(turns[:-1])
-    if not turns or turns[-1].role != "verifier" or latest is None:
+    if latest is None or turns[-1][0] != "verifier":
         return False
-    return approves(kind, latest, turns[-1].text, "ACCEPT", "REVISE")
+    return approves(kind, latest, turns[-1][1], "ACCEPT", "REVISE")
 
 
-def latest_work(turns: Sequence[TrinityTurn]) -> str | None:
+def latest_work(turns: Sequence[Turn]) -> str | None:
     """Return what a worker said last; None when no turn was a worker's."""
-    return next((turn.text for turn in reversed(turns) if turn.role == "worker"), None)
-
-
-CoordinatorOf = Callable[[Question, Pool], Coordinator]
+    return next((text for role, text in reversed(turns) if role == "worker"), None)
 
 
 def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
@@ -104,20 +93,21 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         coordinator, session = coordinator_of(question, pool), Session(question, pool)
-        taken: list[TrinityTurn] = []
-        while len(taken) < turns and not (taken and is_accepted(question.kind, taken)):
+        taken: list[Turn] = []
+        accepted = False
+        while len(taken) < turns and not accepted:
             at, role = coordinator(question, taken)
-            worker = pool.workers[at]
-            reply = await session.ask(Step(worker, PROMPTS[role], reads="all"))
-            taken.append(TrinityTurn(worker, role, reply.text))
+            reply = await session.ask(Step(pool.workers[at], PROMPTS[role], reads="all"))
+            taken.append((role, reply.text))
+            accepted = is_accepted(question.kind, taken)
         said = latest_work(taken)
-        roles = [turn.role for turn in taken]
-        noted = {"roles": roles, "accepted": is_accepted(question.kind, taken)}
-        return session.answer(taken[-1].text if said is None else said, noted)
+        noted = {"roles": [role for role, _ in taken], "accepted": accepted}
+        return session.answer(taken[-1][1] if said is None else said, noted)
 
     return answer
 
 
+@register
 def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
     """Return the loop in which worker and role of each turn are drawn uniformly."""
 
@@ -147,113 +137,35 @@ RANDOM_TRINITY = SystemCard(
 )
 
 
-random_trinity = registered(random_trinity_system)
-
-
-HASH, HF = "hash", "hf:"
 WORDS = 8  # hashed features of the question: few, because calls are few
+FEATURES = WORDS + len(ROLES) + 2
+"""Words, one per role that may have come last and one for none, and how far the loop is."""
 
 
-@dataclass(frozen=True, slots=True)
-class HashEncoder:
-    """Hashed words of the question, the role of the last turn, and how far the loop is."""
-
-    @property
-    def dims(self) -> int:
-        """Words, one per role that may have come last and one for none, and the progress."""
-        return WORDS + len(ROLES) + 2
-
-    def __call__(self, question: Question, turns: Sequence[TrinityTurn]) -> Floats:
-        """Return the features; the state of the loop has the same weight as the question."""
-        last = [float(bool(turns) and turns[-1].role == role) for role in ROLES]
-        state = [float(not turns), *last, len(turns) / TURNS]
-        return np.array([*hash_words(question.text, WORDS), *state])
+def turn_features(question: Question, turns: Sequence[Turn]) -> Floats:
+    """Return (FEATURES,) numbers; the state of the loop has the same weight as the question."""
+    last = [float(bool(turns) and turns[-1][0] == role) for role in ROLES]
+    return np.array(
+        [*hash_words(question.text, WORDS), float(not turns), *last, len(turns) / TURNS]
+    )
 
 
-def transcript(question: Question, turns: Sequence[TrinityTurn]) -> str:
-    """Return what a coordinator's model reads: the question and all turns."""
-    said = [f"[{turn.role}, {turn.worker}]\n{turn.text}" for turn in turns]
-    return "\n\n".join([question.text, *said])
-
-
-WRITES = 8  # tokens that are written to get to a penultimate one; the paper does not say how many
-READS = 4096  # tokens of the transcript that are read: the last ones
-
-
-class HiddenState:
-    """The last layer's state at the penultimate token that a local model writes, of length 1.
-
-    The text is thrown away. Weights come from a folder on this machine and are never fetched. The
-    model runs in this process: no provider bills it, and the ledger does not know its tokens.
-    """
-
-    def __init__(self, path: str) -> None:
-        """Load a model and its tokenizer; UserError without torch or without such a folder."""
-        try:
-            import torch  # pyright: ignore[reportMissingImports]
-            import transformers  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise UserError(
-                "features=hf:PATH needs torch and transformers: pip install '.[train]'."
-            ) from None
-        if not (Path(path) / "config.json").is_file():
-            raise UserError(f"There is no transformers model at {path}: it has no config.json.")
-        loading: Any = transformers
-        self._torch: Any = torch
-        self._tokens: Any = loading.AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model: Any = loading.AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
-        self._model: Any = model.eval()
-
-    @property
-    def dims(self) -> int:
-        """The model's hidden size."""
-        return int(self._model.config.hidden_size)
-
-    def __call__(self, question: Question, turns: Sequence[TrinityTurn]) -> Floats:
-        """Return the state; greedy, so that the same transcript has the same features."""
-        read = self._tokens(transcript(question, turns), return_tensors="pt")["input_ids"]
-        read = read[:, -READS:]
-        with self._torch.no_grad():
-            written = self._model.generate(
-                read,
-                attention_mask=self._torch.ones_like(read),
-                max_new_tokens=WRITES,
-                min_new_tokens=WRITES,
-                do_sample=False,
-                output_hidden_states=True,
-                return_dict_in_generate=True,
-                pad_token_id=0,
-            )
-        state = written.hidden_states[-1][-1][0, -1]  # what the last step read: the one before last
-        found = np.asarray(state.float().tolist(), dtype=np.float64)
-        return found / (float(np.linalg.norm(found)) or 1.0)
-
-
-Encoder = HashEncoder | HiddenState
-
-
-@cache
-def load_encoder(name: str) -> Encoder:
-    """Return the encoder `hash`, or `hf:PATH`: a local transformers model, loaded once."""
-    if name == HASH:
-        return HashEncoder()
-    if name.startswith(HF) and name != HF:
-        return HiddenState(name.removeprefix(HF))
-    raise UserError(f"Features are {HASH!r} or 'hf:PATH' of a local model, not {name!r}.")
-
-
-def head_size(workers: int, features: int) -> int:
+def head_size(workers: int) -> int:
     """Return how many weights a head has."""
-    return (workers + len(ROLES)) * features
+    return (workers + len(ROLES)) * FEATURES
 
 
-def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordinator:
-    """Return the coordinator that takes the worker and the role of the highest logits."""
-    head = weights.reshape(workers + len(ROLES), encode.dims)
+def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
+    """Return the coordinator that takes the worker and the role of the highest logits.
 
-    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
-        logits = head @ encode(question, turns)
-        return int(np.argmax(logits[:workers])), ROLES[int(np.argmax(logits[workers:]))]
+    `workers` are the places in the pool of those that the head knows.
+    """
+    head = weights.reshape(len(workers) + len(ROLES), FEATURES)
+
+    def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
+        logits = head @ turn_features(question, turns)
+        worker, role = logits[: len(workers)], logits[len(workers) :]
+        return workers[int(np.argmax(worker))], ROLES[int(np.argmax(role))]
 
     return choose
 
@@ -310,43 +222,32 @@ def first_question(generation: int, questions: int, known: int) -> int:
     return generation * stride % starts
 
 
-@dataclass(frozen=True, slots=True)
 class TrinityExplorer:
     """Spends the budget on generations; each generation is asked other questions."""
 
-    features: str = HASH
-    turns: int = TURNS
-
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the next generation, None when the budget may not pay for all its turns."""
-        dims = head_size(len(given.workers), load_encoder(self.features).dims)
-        each = population_size(dims) * self.turns
+        candidates = population_size(head_size(len(given.workers)))
+        each = candidates * TURNS
         refuse_too_few(NAME, given, each)
-        questions = self._questions(given, each)
+        # Ours is that a budget buys as many questions per candidate as generations.
+        known = len(given.questions)
+        questions = max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, known))
         spent = sum(one.calls for tried in done for one in tried)
         if len(done) >= MOST_GENERATIONS or spent + each * questions > given.calls:
             return None
-        args = {
-            "seed": given.seed,
-            "turns": self.turns,
-            "features": self.features,
-            "fitness": [mean_grades(tried, population_size(dims)) for tried in done],
-        }
-        first = first_question(len(done), questions, len(given.questions))
-        most = self.turns
-        return Round("baselines/try_trinity", args, questions, population_size(dims), first, most)
+        fitness = [mean_grades(tried, candidates) for tried in done]
+        args = {"seed": given.seed, "fitness": fitness}
+        first = first_question(len(done), questions, known)
+        return Round("baselines/try_trinity", args, questions, candidates, first, TURNS)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
-        dims = head_size(len(given.workers), load_encoder(self.features).dims)
+        dims = head_size(len(given.workers))
         fitness = [mean_grades(tried, population_size(dims)) for tried in done]
         _, mean = evolve(dims, given.seed, fitness)
-        settings = {"embedder": self.features, "turns": self.turns, "generations": len(fitness)}
+        settings = {"embedder": "hash", "turns": TURNS, "generations": len(fitness)}
         return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: mean})
-
-    def _questions(self, given: TrainingBudget, each: int) -> int:
-        """Return the questions per candidate: ours is that a budget buys as many as generations."""
-        return max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, len(given.questions)))
 
 
 TRINITY = replace(
@@ -361,7 +262,7 @@ TRINITY = replace(
     explorer=TrinityExplorer,
     deviations=(
         "features are hashed words and the state of the loop (the paper: a hidden state of a 0.6B "
-        "model; features=hf:PATH takes one, and its own computing is not on the ledger)",
+        "model)",
         "evolved for the run's budget of worker calls (the paper: 30,720 evaluations); the head "
         "only, no singular values",
         "the answer is the head at the mean of the last generation, without sampling",
@@ -372,38 +273,28 @@ TRINITY = replace(
 
 def trinity_system(learned: Artifact) -> System:
     """Return the loop led by what was learnt."""
-    encode = load_encoder(learned.about.embedder)
-    workers = learned.about.workers
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         refuse_unfit(learned, pool, question)
-        places = [pool.workers.index(worker) for worker in workers]
-        choose = head_coordinator(learned.arrays[WEIGHTS], len(workers), encode)
+        places = [pool.workers.index(worker) for worker in learned.about.workers]
+        return head_coordinator(learned.arrays[WEIGHTS], places)
 
-        def placed(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
-            at, role = choose(question, turns)
-            return places[at], role
-
-        return placed
-
-    settings = learned.about.settings or {}
-    return turns_system(coordinator_of, int(settings.get("turns", TURNS)))
+    return turns_system(coordinator_of)
 
 
-trinity = registered_learner(NAME, trinity_system)
+register_learner(NAME, trinity_system)
 
 
-@registered
-def try_trinity(
-    seed: int, fitness: list[list[float]], features: str = HASH, turns: int = TURNS
-) -> System:
+@register
+def try_trinity(seed: int, fitness: list[list[float]]) -> System:
     """Try one candidate head per epoch: of the generation that this fitness leads to."""
-    encode, made = load_encoder(features), dict[int, Floats]()
+
+    @cache
+    def heads(workers: int) -> Floats:
+        return evolve(head_size(workers), seed, fitness)[0]
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
-        workers = len(pool.workers)
-        if workers not in made:
-            made[workers] = evolve(head_size(workers, encode.dims), seed, fitness)[0]
-        return head_coordinator(made[workers][pool.epoch - 1], workers, encode)
+        workers = range(len(pool.workers))
+        return head_coordinator(heads(len(workers))[pool.epoch - 1], workers)
 
-    return turns_system(coordinator_of, turns)
+    return turns_system(coordinator_of)

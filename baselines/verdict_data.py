@@ -1,23 +1,21 @@
 """Recorded verdicts of others as matrices: what routers learn from and are judged on.
 
-One reader a source, a registry by name (`SOURCES`). Bytes of others come in here: every row is
-checked against the columns that are read, and a message names the file, the line and the field,
-never a value. Draws are averaged in harness/learning/matrix.py.
+Bytes of others come in here: every row is checked against the columns that are read, and a message
+names the file, the line and the field, never a value.
 """
 
 import hashlib
 import math
 import re
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from baselines.verdicts import COST, packed_path, packed_verdicts
 from harness.errors import UserError, first_fault, no_such
 from harness.files import (
     DOCUMENT,
@@ -38,6 +36,7 @@ from harness.learning.matrix import (
 from harness.records import Kind, Question
 
 RowT = TypeVar("RowT", bound=BaseModel)
+Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
@@ -112,14 +111,61 @@ def _join(asked: dict[str, MatrixQuestion], one: MatrixQuestion, path: Path, ear
         raise UserError(f"{path}: question {one.id} is another one in {earlier}.")
 
 
-def _with_texts(
-    asked: Sequence[MatrixQuestion], texts: Mapping[str, str], fetch: str
-) -> tuple[list[MatrixQuestion], tuple[str, ...]]:
-    """Return the questions with their texts, and a note where these are not here."""
-    if texts:
-        return [replace(one, text=texts[one.id]) for one in asked], ()
+# Figures that come with the package: ids, scores, dollars and tokens, and nobody's text. Whence
+# they are stands in verdicts/PROVENANCE.toml; tests/baselines/pack_verdicts.py makes them.
+COST = "|total_cost"
+FIGURES = (("", "score"), (COST, "usd"), ("|tokens_out", "tokens_out"))
+"""What stands behind a model's name in the head of a column, and the field of a cell."""
+ABOUT = ("id", "kind", "date", "group", "split")
+
+
+def packed_path(name: str) -> Path:
+    """Return where the figures of a source are."""
+    return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
+
+
+def packed_verdicts(name: str) -> Verdicts:
+    """Return the questions, without texts, and the verdicts of a source."""
+    asked, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
+    for n, row in read_rows(path):
+        asked.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
+        models = (head for head in row if head not in ABOUT and "|" not in head)
+        cells += [_cell(row, row["id"], model, f"{path}, line {n}") for model in models]
+    return asked, cells
+
+
+def _cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
+    """Return a model's figures, None where a cell is empty; UserError for what is no number."""
+    figures: list[float | None] = []
+    for column in (model + what for what, _ in FIGURES):
+        text = str(row.get(column) or "").strip()
+        try:
+            value = float(text) if text else math.nan
+        except ValueError:
+            raise UserError(f"{where}: its {column!r} is no number.") from None
+        if value < 0 or math.isinf(value):
+            raise UserError(f"{where}: its {column!r} is no such number.")
+        figures.append(None if math.isnan(value) else value)
+    score, usd, tokens = figures
+    if score is not None and score > 1:
+        raise UserError(f"{where}: the score of {model} lies outside 0 to 1.")
+    return MatrixCell(id, model, score, usd or None, tokens)  # nobody answers for nothing: unknown
+
+
+def _packed_matrix(
+    name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
+) -> Matrix:
+    """Return the matrix of a source, or of a group, with texts or a note that these are absent."""
+    asked, cells = packed_verdicts(name)
+    if group:
+        asked = [one for one in asked if one.group == group]
+        kept = {one.id for one in asked}
+        cells = [cell for cell in cells if cell.question in kept]
     note = f"No question texts here, so no router can learn: `podium data fetch {fetch}` gets them."
-    return list(asked), (note,)
+    source, notes = f"{about.source}: {pin_files(packed_path(name))}", (*about.notes, note)
+    if texts:
+        asked, notes = [replace(one, text=texts[one.id]) for one in asked], about.notes
+    return assemble_matrix(replace(about, source=source, notes=notes), asked, cells)
 
 
 # LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), in tenths.
@@ -154,17 +200,14 @@ def read_leaderboard(given: SourceRequest) -> Matrix:
     version = given.path or BOARDS[0]
     if version not in BOARDS:
         raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
-    asked, cells = packed_verdicts(f"lcb-leaderboard-{version}")
     texts = {
         row.question_id: f"{row.question_title}\n\n{row.question_content}"
         for row in livecodebench_problems(given.data)
     }
-    asked, lacking = _with_texts(asked, texts, "lcb-qwen")
-    pin = pin_files(packed_path(f"lcb-leaderboard-{version}"))
-    source = f"LiveCodeBench/livecodebench.github.io, release_{version} leaderboard: {pin}"
+    source = f"LiveCodeBench/livecodebench.github.io, release_{version} leaderboard"
     note = "Scores are the leaderboard's pass@1 of 10 draws or fewer; it recorded no costs."
-    about = MatrixSource("lcb-leaderboard", source, notes=(note, *lacking), drawn=10)
-    return assemble_matrix(about, asked, cells)
+    about = MatrixSource("lcb-leaderboard", source, notes=(note,), drawn=10)
+    return _packed_matrix(f"lcb-leaderboard-{version}", about, texts, "lcb-qwen")
 
 
 # GPQA-Diamond: who was right on which of the 198 questions, by record id and without any text.
@@ -205,7 +248,12 @@ def read_gpqa(given: SourceRequest) -> Matrix:
     for row in check_rows(_Epoch, epochs):
         cells.append(MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score))
     _refuse_partial(cells, verdicts)
-    questions, reason = _gpqa_questions(given)
+    questions, reason = dict[str, Question](), "No question texts here, so no router can learn."
+    if given.gpqa:
+        try:
+            questions, reason = {question.id: question for question in given.gpqa()}, ""
+        except UserError as error:
+            reason = f"No question texts, so no router can learn: {error}"
     note = (
         "Scores are means of 4, 5 or 10 draws, of three sources with prompts of their own: workers "
         "differ by prompt and date too. No costs were recorded."
@@ -223,24 +271,16 @@ def read_gpqa(given: SourceRequest) -> Matrix:
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
-    passes = Counter((cell.worker, cell.question) for cell in cells)
-    for worker in dict.fromkeys(cell.worker for cell in cells):
-        counts = [n for (name, _), n in passes.items() if name == worker]
-        if len(counts) != QUESTIONS or min(counts) < LEAST_PASSES:
+    passes = defaultdict[str, Counter[str]](Counter)
+    for cell in cells:
+        passes[cell.worker][cell.question] += 1
+    for worker, counts in passes.items():
+        if len(counts) != QUESTIONS or min(counts.values()) < LEAST_PASSES:
             raise UserError(
                 f"{path} or the file beside it is not whole: {worker} has {len(counts)} records, "
-                f"at the least {min(counts)} times; {QUESTIONS} records are due, each "
+                f"at the least {min(counts.values())} times; {QUESTIONS} records are due, each "
                 f"{LEAST_PASSES} times or more."
             )
-
-
-def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
-    if given.gpqa is None:
-        return {}, "No question texts here, so no router can learn."
-    try:
-        return {question.id: question for question in given.gpqa()}, ""
-    except UserError as error:
-        return {}, f"No question texts, so no router can learn: {error}"
 
 
 # AIME 2025. The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code).
@@ -255,15 +295,11 @@ class _AimeProblem(VerdictRow):
 def read_aime(given: SourceRequest) -> Matrix:
     """Return the matrix of four models; UserError when the problems are damaged."""
     problems = given.data / AIME_PROBLEMS
-    texts = {
-        row.id: row.problem
-        for row in (check_rows(_AimeProblem, problems) if problems.is_file() else ())
-    }
-    asked, cells = packed_verdicts("aime25")
-    asked, lacking = _with_texts(asked, texts, "aime25")
+    rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
+    texts = {row.id: row.problem for row in rows}
     note = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
-    source = f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin_files(packed_path('aime25'))}"
-    return assemble_matrix(MatrixSource("aime25", source, notes=(note, *lacking)), asked, cells)
+    about = MatrixSource("aime25", "gtxygyzb/Saturn-code at 2cc9d746ed33", notes=(note,))
+    return _packed_matrix("aime25", about, texts, "aime25")
 
 
 # RouterBench (withmartian/routerbench): rows as CSV, `<model>` beside `<model>|total_cost`. The
@@ -271,7 +307,8 @@ def read_aime(given: SourceRequest) -> Matrix:
 # each. Not taken over: its price table, which divides by ten million; the dollars are its rows'.
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
-Declared = Literal["", "train", "eval"]
+SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
+"""What a file declares by its name."""
 
 
 def read_routerbench(given: SourceRequest) -> Matrix:
@@ -281,20 +318,18 @@ def read_routerbench(given: SourceRequest) -> Matrix:
     """
     paths = _routerbench_paths(given)
     asked, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
-    notes = () if paths else _with_texts((), {}, "routerbench")[1]
-    if not paths and given.path:
-        asked = [one for one in asked if one.group == given.path.replace("_", "-")]
-        kept = {one.id for one in asked}
-        cells = [cell for cell in cells if cell.question in kept]
-    if not asked:
+    group = given.path.replace("_", "-") if not paths else ""
+    slices = sorted({one.group for one in asked if group in ("", one.group)})
+    if not slices:
         raise UserError(
             f"There is no RouterBench file {given.path}: name a CSV file, a folder of them, or a "
             f"slice in {given.data / ROUTERBENCH_FOLDER}."
         )
-    slices = sorted({one.group for one in asked})
-    pin = pin_files(*(paths or [packed_path("routerbench")]))
-    source = f"withmartian/routerbench, slices of RouterDC: {pin}"
-    about = MatrixSource(f"routerbench:{','.join(slices)}", source, notes=notes)
+    source = "withmartian/routerbench, slices of RouterDC"
+    about = MatrixSource(f"routerbench:{','.join(slices)}", source)
+    if not paths:
+        return _packed_matrix("routerbench", about, {}, "routerbench", group)
+    about = replace(about, source=f"{source}: {pin_files(*paths)}")
     return assemble_matrix(about, _without_beginnings(asked), cells)
 
 
@@ -312,65 +347,36 @@ def _routerbench_paths(given: SourceRequest) -> list[Path]:
     return sorted(path for path in folder.glob("*.csv*") if path.name.startswith(wanted))
 
 
-def routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
+def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
     """Return what RouterBench's files hold; UserError names the file and line of what is wrong."""
-    rows: list[tuple[dict[str, Any], Declared, str]] = []
-    for path in paths:
-        match = re.fullmatch(r".+_(train|test)\.csv(\.gz)?", path.name)
-        split: Declared = "" if match is None else "train" if match[1] == "train" else "eval"
-        rows.extend((row, split, f"{path}, line {n}") for n, row in read_rows(path))
+    rows = [(row, f"{path}, line {n}", path.name) for path in paths for n, row in read_rows(path)]
     if not rows:
         raise UserError(f"{paths[0]} has no rows.")
     models = [name.removesuffix(COST) for name in rows[0][0] if name.endswith(COST)]
     if not models:
         raise UserError(f"{paths[0]} has no column that ends in {COST!r}: it is no RouterBench.")
     often = Counter(str(row.get("sample_id")) for row, _, _ in rows)
-    every: list[MatrixQuestion] = []
-    cells: list[MatrixCell] = []
-    for row, split, where in rows:
-        asked = _routerbench_question(row, split, where)
-        if often[asked.id] > 1:  # other prompts under one id: a digest tells them apart
-            digest = hashlib.sha256(asked.text.encode()).hexdigest()[:8]
-            asked = replace(asked, id=f"{asked.id}#{digest}")
-        every.append(asked)
-        cells.extend(_routerbench_cell(row, asked.id, model, where) for model in models)
-    return every, cells
+    asked, cells = list[MatrixQuestion](), list[MatrixCell]()
+    for row, where, name in rows:
+        one = _routerbench_question(row, where, name)
+        if often[one.id] > 1:  # other prompts under one id: a digest tells them apart
+            digest = hashlib.sha256(one.text.encode()).hexdigest()[:8]
+            one = replace(one, id=f"{one.id}#{digest}")
+        asked.append(one)
+        cells += [_cell(row, one.id, model, where) for model in models]
+    return asked, cells
 
 
-def _routerbench_question(row: dict[str, Any], split: Declared, where: str) -> MatrixQuestion:
+def _routerbench_question(row: dict[str, Any], where: str, file: str) -> MatrixQuestion:
     for name in ("sample_id", "prompt", "eval_name"):
         if not str(row.get(name) or "").strip():
             raise UserError(f"{where}: its {name!r} is absent or empty.")
-    id, text, group = str(row["sample_id"]), _prompt_text(str(row["prompt"])), str(row["eval_name"])
+    id, text, group = str(row["sample_id"]), str(row["prompt"]).strip(), str(row["eval_name"])
+    if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # a list of one, as Python prints it
+        text = text[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
+    declared = re.search(r"._(train|test)\.csv(\.gz)?$", file)
+    split = SPLITS[declared[1]] if declared else ""
     return MatrixQuestion(id, text, ROUTERBENCH_KINDS.get(group, "text"), group=group, split=split)
-
-
-def _routerbench_cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
-    score = _number(row, model, where)
-    if score is not None and not 0 <= score <= 1:
-        raise UserError(f"{where}: the score of {model} lies outside 0 to 1.")
-    usd = _number(row, model + COST, where)
-    return MatrixCell(id, model, score, usd=usd or None)  # nobody answers for nothing: 0 is unknown
-
-
-def _number(row: dict[str, Any], column: str, where: str) -> float | None:
-    """Return a figure, None where the cell is empty; UserError for what is no number."""
-    text = str(row.get(column) or "").strip()
-    try:
-        value = float(text) if text else math.nan
-    except ValueError:
-        raise UserError(f"{where}: its {column!r} is no number.") from None
-    if value < 0 or math.isinf(value):
-        raise UserError(f"{where}: its {column!r} is no such number.")
-    return None if math.isnan(value) else value
-
-
-def _prompt_text(prompt: str) -> str:
-    """Return a prompt as text: the files hold lists of one text as Python prints them."""
-    inner = prompt.strip()
-    if inner[:2] in {"['", '["'} and inner[-2:] in {"']", '"]'}:
-        inner = inner[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
-    return inner
 
 
 def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
@@ -387,20 +393,14 @@ def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]
 
 # RouterArena's cached results. Scores are of several metrics (choices, exact match, METEOR, tests
 # passed). Dollars are RouterArena's, at the price table beside its results; its token counts were
-# not checked against a provider (its own threads say so).
+# not checked against a provider (its own threads say so). A generation that failed has no score.
 ROUTERARENA_FOLDER = "routerarena_cached"
 ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl", "gemini-2.0-flash-001.jsonl")
 ROUTERARENA_KINDS: dict[str, Kind] = {"mcq_accuracy": "choice", "code_accuracy": "program"}
 
 
-class _Tokens(VerdictRow):
-    output_tokens: int = Field(ge=0)
-
-
-class _Result(VerdictRow):
-    score: float | None = Field(default=None, le=1)
-    metric: str
-    inference_cost: float | None = None
+def _within(*path: str, **checks: Any) -> Any:
+    return Field(None, validation_alias=AliasPath(*path), **checks)
 
 
 class _RouterArenaRow(VerdictRow):
@@ -408,8 +408,10 @@ class _RouterArenaRow(VerdictRow):
     question: str
     llm_selected: str
     success: bool = True
-    token_usage: _Tokens | None = None
-    evaluation_result: _Result
+    metric: str = Field(validation_alias=AliasPath("evaluation_result", "metric"))
+    score: float | None = _within("evaluation_result", "score", le=1)
+    usd: float | None = _within("evaluation_result", "inference_cost")
+    tokens: float | None = _within("token_usage", "output_tokens", ge=0)
 
 
 def read_routerarena(given: SourceRequest) -> Matrix:
@@ -417,34 +419,23 @@ def read_routerarena(given: SourceRequest) -> Matrix:
     folder = given.data / ROUTERARENA_FOLDER
     paths = [plain_or_packed(folder / name) for name in ROUTERARENA_FILES]
     pin = pin_files(*paths, fetch="routerarena")
-    asked: dict[str, MatrixQuestion] = {}
-    cells: list[MatrixCell] = []
-    below = 0
+    asked, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
     for path in paths:
         for row in check_rows(_RouterArenaRow, path):
-            result = row.evaluation_result
-            kind = ROUTERARENA_KINDS.get(result.metric, "text")
-            group = row.global_index.rpartition("_")[0]
-            one = MatrixQuestion(row.global_index, row.question, kind, group=group)
+            id, kind = row.global_index, ROUTERARENA_KINDS.get(row.metric, "text")
+            one = MatrixQuestion(id, row.question, kind, group=id.rpartition("_")[0])
             _join(asked, one, path, ROUTERARENA_FILES[0])
-            below += (result.score or 0) < 0
-            cells.append(_routerarena_cell(row))
+            below += (row.score or 0) < 0
+            figures = (None, None, None)
+            if row.success and row.score is not None:  # nobody answers for nothing: unknown
+                figures = (max(0.0, row.score), row.usd or None, row.tokens)
+            cells.append(MatrixCell(id, row.llm_selected, *figures))
     notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
     source = f"RouteWorks/RouterArena at 4714a9ad73e8: {pin}"
     about = MatrixSource("routerarena", source, notes=tuple(notes))
     return assemble_matrix(about, list(asked.values()), cells)
-
-
-def _routerarena_cell(row: _RouterArenaRow) -> MatrixCell:
-    """Return a draw; a generation that failed has no score, and what it cost is unknown."""
-    result = row.evaluation_result
-    if not row.success or result.score is None:
-        return MatrixCell(row.global_index, row.llm_selected, None)
-    usd = result.inference_cost or None  # nobody answers for nothing: 0 is unknown
-    tokens = float(row.token_usage.output_tokens) if row.token_usage else None
-    return MatrixCell(row.global_index, row.llm_selected, max(0.0, result.score), usd, tokens)
 
 
 # LLMRouterBench (ynulihao/LLMRouterBench), by its README: DIR/<dataset>/<split>/<model>/<name>-
@@ -482,8 +473,7 @@ def read_llmrouterbench(given: SourceRequest) -> Matrix:
             "reads the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
         )
     files = _newest_files(folder)
-    asked: dict[str, MatrixQuestion] = {}
-    cells: list[MatrixCell] = []
+    asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for path, file in files:
         for record in file.records:
             # What was asked, without the template around it where both are there.
@@ -492,7 +482,11 @@ def read_llmrouterbench(given: SourceRequest) -> Matrix:
                 raise UserError(f"{path}: record {record.index} has no question.")
             id = f"{file.dataset_name}/{file.split}/{record.index}"
             _join(asked, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
-            cells.append(_llmrouterbench_cell(id, file.model_name, record))
+            figures = (None, None, None)
+            answered = record.completion_tokens or record.prediction or record.raw_output
+            if answered and record.score is not None:
+                figures = (record.score, record.cost or None, record.completion_tokens or None)
+            cells.append(MatrixCell(id, file.model_name, *figures))
     failed = sum(cell.score is None for cell in cells)
     note = f"{failed} of {len(cells)} generations failed and have no score."
     source = f"ynulihao/LLMRouterBench, {len(files)} result files"
@@ -515,15 +509,6 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
     if not found:
         raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
     return [found[key][1:] for key in sorted(found)]
-
-
-def _llmrouterbench_cell(id: str, model: str, record: _Record) -> MatrixCell:
-    silent = not (record.completion_tokens or record.prediction or record.raw_output)
-    if silent or record.score is None:
-        return MatrixCell(id, model, None)
-    return MatrixCell(
-        id, model, record.score, record.cost or None, record.completion_tokens or None
-    )
 
 
 def _read_logs(given: SourceRequest) -> Matrix:

@@ -1,16 +1,30 @@
-"""One worker, asked several times: self-consistency votes, best-of-n lets a judge pick."""
+"""Several replies, one answer: a vote, a judge, a debate, or the one nearest to all (Smoothie)."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from baselines.common import registered
+import numpy as np
+
+from baselines.common import (
+    Rounds,
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    register,
+    register_learner,
+)
 from baselines.single import at_least_one, calls_by, known
+from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
+from harness.learning.fit import Artifact, Round, TrainingBudget
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
-from harness.system import System, SystemCard
+from harness.system import System, SystemCard, exactly
 from harness.workflow import REPLIES, Sampling, Step
 
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
@@ -47,6 +61,7 @@ def vote(kind: Kind, replies: Sequence[str]) -> str:
     return replies[answers.index(winner)]
 
 
+@register
 def self_consistency_system(
     worker: str | None = None, k: int = SAMPLES, temperature: float | None = None
 ) -> System:
@@ -60,9 +75,6 @@ def self_consistency_system(
         return session.answer(vote(question.kind, [reply.text for reply in drawn]))
 
     return answer
-
-
-self_consistency = registered(self_consistency_system)
 
 
 CANDIDATES = f"""\
@@ -128,6 +140,7 @@ def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int |
     return answers.index(own) if own is not None and own in answers else None
 
 
+@register
 def best_of_n_system(
     worker: str | None = None, n: int = SAMPLES, judge: str | None = None
 ) -> System:
@@ -147,9 +160,6 @@ def best_of_n_system(
     return answer
 
 
-best_of_n = registered(best_of_n_system)
-
-
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
     """Return whether the last line `VERDICT: ...` of a check approves of an answer.
 
@@ -160,3 +170,191 @@ def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str 
         return str(verdicts[-1]).upper() == yes
     found = normalised(kind, check)
     return found is not None and found == normalised(kind, answer)
+
+
+OTHERS = "Other agents were asked the same question. Their latest answers:"
+AGAIN = (
+    "Take these answers as advice that may be wrong: compare them with your own reasoning, then "
+    "give your updated answer to the question, in the form it asks for."
+)
+"""Our own words, from the paper's description: the authors' repository has no licence."""
+
+AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
+
+DEBATE = SystemCard(
+    name="debate",
+    solver="baselines/debate",
+    summary="Three copies of one worker answer twice, the second time after reading each other.",
+    source="Du et al. 2023, arXiv 2305.14325",
+    calls="agents * rounds, 3 * 2 unless said",
+    expected=exactly(
+        lambda n, args: int(args.get("agents") or AGENTS) * int(args.get("rounds") or ROUNDS)
+    ),
+    prompts=(OTHERS, AGAIN),
+    k="agents",
+    on_best=True,
+    deviations=(
+        "the prompt is in our own words, and does not repeat the question, which opens the "
+        "conversation (the authors' repository has no licence)",
+        "the majority is over normalised answers, a tie goes to the first agent; programs vote by "
+        "identical text",
+        "agents of a round answer at once (the authors: one after another; same requests)",
+        "samples at the worker's own temperature",
+    ),
+)
+
+
+@register
+def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
+    """Return the debate of `agents` copies of `worker` (default: the pool's first), who then vote.
+
+    Nobody judges. An agent's own earlier answers are turns of its conversation; what the others
+    said comes in the next user message.
+    """
+    at_least_one("A debate", "agents", agents)
+    at_least_one("A debate", "rounds", rounds)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        asked = known(pool, worker)
+        session = Session(question, pool)
+        latest = await session.ask_all([Step(asked)] * agents)
+        for number in range(1, rounds):
+            steps: list[Step] = []
+            for agent in range(agents):
+                own = tuple(earlier * agents + agent for earlier in range(number))
+                others = enumerate(latest[:agent] + latest[agent + 1 :], start=1)
+                said = (f"Agent {at}:\n{reply.text}" for at, reply in others)
+                steps.append(Step(asked, "\n\n".join((OTHERS, *said, AGAIN)), reads=own))
+            latest = await session.ask_all(steps)
+        return session.answer(vote(question.kind, [reply.text for reply in latest]))
+
+    return answer
+
+
+TRIPLET = 3  # the fewest workers
+DIMS = 512  # numbers per answer
+APART = 2.0  # squared distance of answers with nothing in common: orthogonal unit vectors
+GLOBAL, DISTANCES = "smoothie-global", "distances"
+_OF_SMOOTHIE = (
+    "the answers that are found in replies are embedded, by hashed words, offline (the authors: "
+    "the first line of a reply, by a sentence embedder)",
+    "a reply in which no answer is found agrees with nobody, and is given only where none is found "
+    "in any",
+    "the smallest estimate is trusted even where it is negative (the authors' code makes that a "
+    "negative weight)",
+    "a worker without a reply leaves the question unscored",
+)
+
+
+def triplet_errors(distances: Floats) -> Floats:
+    """Return each worker's estimated squared error from (n, n) mean squared distances.
+
+    For each pair of others, (d_ij + d_ik - d_jk) / 2, averaged over all pairs: the triplet
+    estimator (section 4 of the paper). The paper's weight is inversely proportional to it, so its
+    largest weight is the smallest error; noise can make an estimate negative.
+
+    >>> triplet_errors(np.array([[0, 3, 5], [3, 0, 6], [5, 6, 0.0]])).tolist()
+    [1.0, 2.0, 4.0]
+    """
+    n = len(distances)
+    others = distances.sum(axis=1)
+    pairs = (n - 1) * (n - 2) / 2
+    return ((n - 1) * others - distances.sum() / 2) / (2 * pairs)
+
+
+def answer_distances(answers: Sequence[str | None]) -> Floats:
+    """Return (n, n) squared distances, 0 to 4; who has no answer is `APART` from all others."""
+    points = np.array([hash_words(answer or "", DIMS) for answer in answers])
+    squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+    lacking = [at for at, answer in enumerate(answers) if answer is None]
+    squares[lacking, :] = squares[:, lacking] = APART
+    np.fill_diagonal(squares, 0.0)
+    return squares
+
+
+def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
+    """Return the first worker with the least error, of those with an answer, or of all."""
+    errors = np.round(triplet_errors(distances), 12)
+    answered = [at for at, answer in enumerate(answers) if answer is not None]
+    return min(answered or range(len(answers)), key=lambda at: errors[at])
+
+
+def smoothie_system(learned: Artifact | None = None) -> System:
+    """Return Smoothie: all workers are asked, and the one whose answers lie nearest is trusted.
+
+    After Guha et al. 2024, arXiv 2412.04692, from the paper. Not whole replies are embedded, but
+    answers: workers that cannot answer say so in the same words, and were trusted for it. With what
+    was learnt on the train split, its distances count beside this question's.
+    """
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        if len(pool.workers) < TRIPLET:
+            raise UserError(
+                f"Smoothie needs at least {TRIPLET} workers, and this pool has {len(pool.workers)}."
+            )
+        if learned:
+            refuse_unfit(learned, pool, question)
+        workers = learned.about.workers if learned else pool.workers
+        session = Session(question, pool)
+        replies = await session.ask_all([Step(worker) for worker in workers])
+        answers = [normalised(question.kind, reply.text) for reply in replies]
+        here = answer_distances(answers)
+        trusted = most_trusted(learned.arrays[DISTANCES] + here if learned else here, answers)
+        upper = here[np.triu_indices(len(workers), 1)]
+        noted = {"trusted": workers[trusted], DISTANCES: [round(float(one), 6) for one in upper]}
+        return session.answer(replies[trusted].text, noted)
+
+    return answer
+
+
+class SmoothieExplorer:
+    """Asks every worker as many train questions as the budget pays for, and keeps distances."""
+
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
+        """Return the one round there is."""
+        each = len(given.workers)
+        refuse_too_few(GLOBAL, given, max(TRIPLET, each))
+        most = min(len(given.questions), given.calls // each)
+        return None if done else Round("baselines/smoothie_local", {}, most, 1, most_calls=each)
+
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
+        """Return the sum of distances over all tries; grades are not looked at."""
+        n = len(given.workers)
+        total = np.zeros((n, n))
+        noted = [one.noted[DISTANCES] for tried in done for one in tried if DISTANCES in one.noted]
+        for upper in noted:
+            total[np.triu_indices(n, 1)] += np.array(upper, dtype=np.float64)
+        settings = {"embedder": f"hashed words of answers, {DIMS}", "tries": len(noted)}
+        return Artifact(learnt_from(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
+
+
+SMOOTHIE_LOCAL = SystemCard(
+    name="smoothie-local",
+    solver="baselines/smoothie_local",
+    summary="Every worker answers; the answer nearest to all others stands.",
+    group="routers",
+    source="Guha et al. 2024, arXiv 2412.04692",
+    calls="n",
+    expected=exactly(lambda n, _: n),
+    workers=TRIPLET,
+    deviations=(
+        "fitted on the replies to the question itself (the authors: also to its neighbours in the "
+        "suite)",
+        *_OF_SMOOTHIE,
+    ),
+)
+SMOOTHIE_GLOBAL = replace(
+    SMOOTHIE_LOCAL,
+    name=GLOBAL,
+    solver="baselines/smoothie_global",
+    summary="Every worker answers; the one that agreed most on train questions is trusted.",
+    explorer=SmoothieExplorer,
+    deviations=(
+        "fitted on replies to the train split and to the question (theirs: to the whole suite)",
+        *_OF_SMOOTHIE,
+    ),
+)
+
+
+register_learner(GLOBAL, smoothie_system)
+register(lambda: smoothie_system(), "smoothie_local")

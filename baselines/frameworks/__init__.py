@@ -1,27 +1,82 @@
-"""Agent frameworks as systems: the planner, executor and verifier of `baselines/roles.py`.
+"""Planner, executor, verifier: the workflow that people write by hand, and seven frameworks' way.
 
-Same instructions, same cast, same workers; each framework writes the requests in its own way, and
-what it adds to them is paid for like everything else. Versions are those that
-tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
+A conductor must beat it to show that *learning* the plan was worth it. Frameworks get the same
+instructions, cast and workers; what each adds to the requests is paid for like everything else.
+Versions are those that tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from inspect_ai.solver import Solver
-
-from baselines.common import registered
+from baselines.common import register
 from baselines.frameworks import with_frameworks
-from baselines.frameworks.with_frameworks import INSTRUCTIONS, Cast
-from baselines.roles import PLANNER_EXECUTOR_VERIFIER, cast
 from baselines.single import known
 from harness.bridge import PREFIX, Script, bridge_framework, bridge_script
 from harness.errors import UserError
 from harness.pool import Pool
+from harness.records import Question
 from harness.run.systems import missing_extra
-from harness.system import System, SystemCard
+from harness.system import System, SystemCard, exactly, planned
+from harness.workflow import Step, Workflow
+
+PLAN = (
+    "Do not answer the question yet. Write a short numbered plan for answering it: which facts are "
+    "needed, what must be worked out, in which order."
+)
+EXECUTE = "Follow the plan above and answer the question, in the form it asks for."
+VERIFY = (
+    "Check the answer above: redo what could be wrong and correct any mistake. Then state the "
+    "final answer to the question, in the form it asks for."
+)
+"""Our own wording; there is no published prompt for this workflow."""
+INSTRUCTIONS = (PLAN, EXECUTE, VERIFY)
+ROLES = ("planner", "executor", "verifier")
+
+PLANNER_EXECUTOR_VERIFIER = SystemCard(
+    name="planner-executor-verifier",
+    solver="baselines/planner_executor_verifier",
+    summary="A planner writes a plan, an executor follows it, a verifier corrects the result.",
+    source="podium (a common hand-written workflow)",
+    calls="3",
+    expected=exactly(lambda n, args: 3),
+    prompts=INSTRUCTIONS,
+    deviations=("roles go to workers of those names, else in pool order: nobody is best at one",),
+)
+
+
+def cast(workers: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]:
+    """Return who plays which of `ROLES`.
+
+    A role named by the user is taken as given; else a worker whose name is the role plays it; else
+    the next worker in pool order who plays nothing yet; in a small pool they play twice.
+
+    >>> cast(["abacus", "planner", "sage"], [None, "sage", None])
+    ('planner', 'sage', 'abacus')
+    """
+    players = [
+        given or (role if role in workers else None)
+        for role, given in zip(ROLES, named, strict=True)
+    ]
+    free = [worker for worker in workers if worker not in players]
+    queue = iter((free or list(workers)) * len(ROLES))
+    return tuple(player or next(queue) for player in players)
+
+
+@register
+def planner_executor_verifier_system(
+    planner: str | None = None, executor: str | None = None, verifier: str | None = None
+) -> System:
+    """Return the three-step system, each step reading all before it; `cast` fills open roles."""
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        players = [known(pool, one) for one in cast(pool.workers, (planner, executor, verifier))]
+        reads = ((), (0,), (0, 1))
+        return Workflow(tuple(map(Step, players, INSTRUCTIONS, reads)))
+
+    return planned(plan)
+
 
 VARIABLE = "PODIUM_CREWAI"
 """The Python that has CrewAI, as the sandbox knows it; by default its `python3`."""
@@ -105,10 +160,10 @@ Named = tuple[str | None, str | None, str | None]
 """The workers named as planner, executor and verifier; None leaves a role to the pool."""
 
 
-def models(pool: Pool, named: Named) -> Cast:
-    """Return the models that play, as the bridge knows them; UserError for an unknown worker."""
-    planner, executor, verifier = (known(pool, one) for one in cast(pool.workers, named))
-    return (PREFIX + planner, PREFIX + executor, PREFIX + verifier)
+def team_of(pool: Pool, named: Named) -> with_frameworks.Team:
+    """Return the role, model and instruction of each; UserError for an unknown worker."""
+    players = [PREFIX + known(pool, one) for one in cast(pool.workers, named)]
+    return tuple(zip(ROLES, players, INSTRUCTIONS, strict=True))
 
 
 def framework_system(name: str, named: Named) -> System:
@@ -119,7 +174,7 @@ def framework_system(name: str, named: Named) -> System:
     answer_with = getattr(with_frameworks, f"answer_with_{name.replace('-', '_')}")
 
     async def answer(question: str, pool: Pool) -> str:
-        return await answer_with(question, models(pool, named))
+        return await answer_with(question, team_of(pool, named))
 
     return bridge_framework(name, answer)
 
@@ -134,25 +189,23 @@ def crewai_system(named: Named) -> System:
     python = os.environ.get(VARIABLE, "python3")
 
     def script(question: str, pool: Pool) -> Script:
-        players = models(pool, named)
-        given = {"question": question, "cast": players, "instructions": INSTRUCTIONS}
-        return Script(source, python, given, QUIET)
+        return Script(source, python, {"question": question, "team": team_of(pool, named)}, QUIET)
 
     return bridge_script(CREWAI.name, script)
 
 
-def _pipeline(card: SystemCard) -> Callable[..., Solver]:
+def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
         """Plan, execute, verify; each role is a worker's name, or left to the pool."""
         named = (planner, executor, verifier)
-        if card.name == CREWAI.name:
+        if card is CREWAI:
             return crewai_system(named)
         return framework_system(card.name, named)
 
-    return registered(pipeline, card.solver.partition("/")[2])
+    register(pipeline, card.name.replace("-", "_"))
 
 
-langgraph, langchain, openai_agents, autogen, ag2, agent_framework = map(_pipeline, _IN_PROCESS)
-crewai = _pipeline(CREWAI)
+for one in (*_IN_PROCESS, CREWAI):
+    _register(one)

@@ -1,15 +1,13 @@
 """The pipeline with CrewAI: three agents with a task each, in sequence. Runs in a sandbox.
 
 Its environment is its own (CrewAI wants another OpenAI client than Inspect), so this file imports
-nothing of ours: it reads the question, cast and instructions from its standard input.
+nothing of ours: it reads the question, and who is told what, from its standard input.
 """
 
 import json
 import os
 import sys
 from typing import Any
-
-ROLES = ("planner", "executor", "verifier")
 
 
 def main() -> None:
@@ -19,7 +17,7 @@ def main() -> None:
 
     agents: list[Any] = []
     tasks: list[Any] = []
-    for role, model, text in zip(ROLES, given["cast"], given["instructions"], strict=True):
+    for role, model, text in given["team"]:
         chat = LLM(
             model=model,
             provider="openai",

@@ -6,36 +6,16 @@ CrewAI is beside it, in `with_crewai.py`: it runs in an environment of its own.
 import warnings
 from typing import Any
 
-from baselines.roles import EXECUTE, PLAN, ROLES, VERIFY
 from harness.bridge import client_settings
 
-INSTRUCTIONS = (PLAN, EXECUTE, VERIFY)
-"""Of planner, executor and verifier, in this order: those of the native pipeline."""
-
-Cast = tuple[str, str, str]
-"""The models that play planner, executor and verifier, as the bridge knows them."""
+Team = tuple[tuple[str, str, str], ...]
+"""Of planner, executor and verifier the role, the model as the bridge knows it, the instruction."""
 
 TITLES = ("Question", "Plan", "Answer")
 """What stands before a question and before earlier replies in a prompt written as one text."""
 
 
-def joined_prompt(instruction: str, *said: str) -> str:
-    """Return one text: the question, the replies to it so far, and what to do now.
-
-    >>> print(joined_prompt("Go on.", "2 + 2?", "Add."))
-    Question:
-    2 + 2?
-    <BLANKLINE>
-    Plan:
-    Add.
-    <BLANKLINE>
-    Go on.
-    """
-    parts = [f"{title}:\n{text}" for title, text in zip(TITLES, said, strict=False)]
-    return "\n\n".join([*parts, instruction])
-
-
-async def answer_with_langgraph(question: str, cast: Cast) -> str:
+async def answer_with_langgraph(question: str, team: Team) -> str:
     """Return what the last node of the graph says."""
     from langchain_core.messages import HumanMessage
     from langchain_openai import ChatOpenAI
@@ -51,16 +31,17 @@ async def answer_with_langgraph(question: str, cast: Cast) -> str:
         return say
 
     graph = StateGraph(MessagesState)
-    texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
-    for name, model, text in zip(ROLES, cast, texts, strict=True):
-        graph.add_node(name, node(model, text))
-    for before, after in zip([START, *ROLES], [*ROLES, END], strict=True):
-        graph.add_edge(before, after)
+    before, asked = START, f"{question}\n\n"
+    for name, model, text in team:
+        graph.add_node(name, node(model, asked + text))
+        graph.add_edge(before, name)
+        before, asked = name, ""
+    graph.add_edge(before, END)
     done = await graph.compile().ainvoke({"messages": []})
     return str(done["messages"][-1].text)
 
 
-async def answer_with_langchain(question: str, cast: Cast) -> str:
+async def answer_with_langchain(question: str, team: Team) -> str:
     """Return what the last model of the chain says."""
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
@@ -69,8 +50,9 @@ async def answer_with_langchain(question: str, cast: Cast) -> str:
 
     def link(at: int) -> Any:
         shown = [f"{title}:\n{{{title.lower()}}}" for title in TITLES[: at + 1]]
-        written = ChatPromptTemplate([("human", "\n\n".join([*shown, INSTRUCTIONS[at]]))])
-        return written | ChatOpenAI(model=cast[at], **client_settings()) | StrOutputParser()
+        _, model, text = team[at]
+        written = ChatPromptTemplate([("human", "\n\n".join([*shown, text]))])
+        return written | ChatOpenAI(model=model, **client_settings()) | StrOutputParser()
 
     chain = (
         RunnablePassthrough.assign(plan=link(0))
@@ -80,21 +62,19 @@ async def answer_with_langchain(question: str, cast: Cast) -> str:
     return str(await chain.ainvoke({"question": question}))
 
 
-async def answer_with_openai_agents(question: str, cast: Cast) -> str:
+async def answer_with_openai_agents(question: str, team: Team) -> str:
     """Return the last agent's final output; the SDK's upload of traces is off."""
     from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(**client_settings())
     settings = RunConfig(tracing_disabled=True)
-    said: list[Any] = []
-    done: Any = None
-    texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
-    for name, model, text in zip(ROLES, cast, texts, strict=True):
+    said, asked, done = list[Any](), f"{question}\n\n", None
+    for name, model, text in team:
         agent = Agent(name=name, model=OpenAIResponsesModel(model=model, openai_client=client))
-        turns = [*said, {"role": "user", "content": text}]
+        turns = [*said, {"role": "user", "content": asked + text}]
         done = await Runner.run(agent, turns, run_config=settings)
-        said = done.to_input_list()
+        said, asked = done.to_input_list(), ""
     return str(done.final_output)
 
 
@@ -103,7 +83,7 @@ INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
 """AutoGen asks for it where it does not know a model's name."""
 
 
-async def answer_with_autogen(question: str, cast: Cast) -> str:
+async def answer_with_autogen(question: str, team: Team) -> str:
     """Return the last message of the chat: the question and one message from each."""
     from autogen_agentchat.agents import AssistantAgent
     from autogen_agentchat.conditions import MaxMessageTermination
@@ -118,27 +98,28 @@ async def answer_with_autogen(question: str, cast: Cast) -> str:
             OpenAIChatCompletionClient(model=model, model_info=INFO, **client_settings()),
             system_message=text,
         )
-        for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True)
+        for name, model, text in team
     ]
-    team = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(4))
-    done = await team.run(task=question)
+    chat = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(4))
+    done = await chat.run(task=question)
     return str(done.messages[-1].to_text())
 
 
-async def answer_with_ag2(question: str, cast: Cast) -> str:
+async def answer_with_ag2(question: str, team: Team) -> str:
     """Return the last agent's reply."""
     from ag2 import Agent
     from ag2.config import OpenAIConfig
 
     said = [question]
-    for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True):
+    for name, model, text in team:
         agent = Agent(name, config=OpenAIConfig(model, **client_settings()))
-        reply = await agent.ask(joined_prompt(text, *said))
+        shown = [f"{title}:\n{reply}" for title, reply in zip(TITLES, said, strict=False)]
+        reply = await agent.ask("\n\n".join([*shown, text]))
         said.append(str(reply.body))
     return said[-1]
 
 
-async def answer_with_agent_framework(question: str, cast: Cast) -> str:
+async def answer_with_agent_framework(question: str, team: Team) -> str:
     """Return the text that the workflow puts out last."""
     from agent_framework import Agent
     from agent_framework.openai import OpenAIChatCompletionClient
@@ -152,7 +133,7 @@ async def answer_with_agent_framework(question: str, cast: Cast) -> str:
             instructions=text,
             name=name,
         )
-        for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True)
+        for name, model, text in team
     ]
     done = await SequentialBuilder(participants=agents).build().run(question)
     return str(done.get_outputs()[-1].text)

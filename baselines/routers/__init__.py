@@ -51,24 +51,12 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
-    """Groups of train questions that vote, each by the order it puts the workers in."""
-
-    weights: Floats  # (questions, groups), how much each group's vote counts
-    preference: Floats  # (groups, workers), what orders the workers when scores alone decide
-    score: Floats  # (groups, workers), mean score
-    usd: Floats  # (groups, workers), mean dollars
-
-
-@dataclass(frozen=True, slots=True)
 class Estimates:
     """What a router expects of each worker on each question."""
 
     score: Floats
     """(questions, workers), expected score; NaN for a worker that nothing is known about."""
     usd: Floats  # (questions, workers), expected dollars of one call; NaN where unknown
-    votes: Votes | None = None
-    """Where groups vote by rank, their votes; they then decide, by the same rule."""
 
 
 class Router(Protocol):
@@ -105,34 +93,23 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
     `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
     None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
-    order; an unknown price counts as the dearest among ties. Where groups vote, each orders the
-    workers by this rule and the votes are counted. (RouterBench, arXiv 2403.12031: performance *
-    willingness - cost has the same maximum.) UserError where a price that counts is unknown.
+    order; an unknown price counts as the dearest among ties. (RouterBench, arXiv 2403.12031:
+    performance * willingness - cost has the same maximum.) UserError where a price that counts is
+    unknown.
     """
-    if willingness is not None and not willingness > 0:
+    score, usd = estimates.score, estimates.usd
+    if willingness is None or willingness == float("inf"):
+        return best_workers(score, usd)
+    if not willingness > 0:
         raise UserError(
             f"A willingness is dollars per right answer, more than 0, not {willingness}."
         )
-    finite = None if willingness == float("inf") else willingness
-    votes = estimates.votes
-    if votes is None:
-        return best_workers(utility(estimates.score, estimates.usd, finite), estimates.usd)
-    preference = votes.preference
-    if finite is not None:
-        preference = utility(votes.score, votes.usd, finite)
-    return best_workers(votes.weights @ rank_scores(preference, votes.usd), estimates.usd)
-
-
-def utility(score: Floats, usd: Floats, willingness: float | None) -> Floats:
-    """Return score - usd / willingness; UserError when a price that counts is unknown."""
-    if willingness is None:
-        return score
     if np.isnan(usd[~np.isnan(score)]).any():
         raise UserError(
             "Some worker has no known price, so scores cannot be weighed against dollars: leave "
             "the willingness out, or give every worker a price."
         )
-    return score - usd / willingness
+    return best_workers(score - usd / willingness, usd)
 
 
 def best_workers(utility: Floats, usd: Floats) -> Choices:
@@ -143,19 +120,6 @@ def best_workers(utility: Floats, usd: Floats) -> Choices:
     price = np.where(np.isnan(usd), np.inf, usd)
     cheapest = np.where(tied, price, np.inf).min(axis=1, keepdims=True)
     return np.argmax(tied & (price <= cheapest), axis=1)
-
-
-def rank_scores(preference: Floats, usd: Floats) -> Floats:
-    """Return 1 / (rank + 1) of each worker in its row, rank 0 the most preferred; NaN stays NaN."""
-    left = np.array(preference)
-    found = np.full(left.shape, np.nan)
-    rows = np.arange(len(left))
-    for rank in range(left.shape[1]):
-        unranked = ~np.isnan(left).all(axis=1)
-        first = best_workers(left[unranked], usd[unranked])
-        found[rows[unranked], first] = 1.0 / (rank + 1)
-        left[rows[unranked], first] = np.nan
-    return found
 
 
 TERMS = 1024  # that TF-IDF keeps, the most frequent: a choice of ours, to keep fits short

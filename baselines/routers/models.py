@@ -1,19 +1,21 @@
-"""What routers learn: neighbours, clusters, logistic regression, a network, matrix factors."""
+"""What routers learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
 
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from baselines.routers import Estimates, Examples, Votes
+from baselines.routers import Estimates, Examples, unit_rows
 from baselines.routers.optimisers import (
+    Batch,
     DescentSchedule,
     Params,
     Rows,
     cross_entropy,
     descend,
+    fit_calibration,
     fit_logistic,
-    hold_out,
     k_means,
     known_scores,
     sigmoid,
@@ -73,79 +75,36 @@ over 20 has a standard error of 11 points at most."""
 
 @dataclass(frozen=True, slots=True)
 class ClusterRouter:
-    """Mean score and mean dollars in the nearest clusters, and their votes.
+    """Mean score and mean dollars in the nearest cluster of train questions.
 
     After Avengers-Pro (Zhang et al. 2025, arXiv 2508.12631) and its settings in LLMRouterBench:
-    k-means on embeddings of length 1, the nearest cluster only. With more, each votes with
-    softmax(-beta * distance), a worker of rank r (from 0) getting 1 / (r + 1) of it.
+    k-means on embeddings of length 1, the nearest cluster only.
     """
 
     clusters: int | None = None
     """None is 32, or a twentieth of the train questions where that is less."""
-    top_k: int = 1
-    beta: float = 9.0
-    alpha: float = 1.0
-    """Weight of accuracy against cheapness in a cluster's own ranking; 1 looks at accuracy alone.
-    A willingness to pay takes its place."""
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return centres, and each cluster's means and ranking."""
+        """Return centres, and each cluster's means."""
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
-        wrong = ""
         if not 1 <= clusters <= rows:
-            wrong = f"1 to {rows} clusters (the train questions), not {clusters}"
-        elif not 1 <= self.top_k <= clusters:
-            wrong = f"top_k is 1 to {clusters} (the clusters), not {self.top_k}"
-        elif not 0 <= self.alpha <= 1:
-            wrong = f"alpha is 0 to 1, not {self.alpha}"
-        if wrong:
-            raise UserError(f"{self.name}: {wrong}.")
+            raise UserError(
+                f"{self.name}: 1 to {rows} clusters (the train questions), not {clusters}."
+            )
         centres, labels = k_means(examples.embeddings, clusters, STARTS, seed)
         score = _by_cluster(examples.scores, labels, clusters)
         usd = _by_cluster(examples.usd, labels, clusters)
-        return {
-            "centres": centres,
-            "score": score,
-            "usd": usd,
-            "preference": score if self.alpha == 1 else balance(score, usd, self.alpha),
-        }
+        return {"centres": centres, "score": score, "usd": usd}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the nearest clusters' means, weighted as their votes are."""
+        """Return the nearest cluster's means."""
         centres = fitted["centres"]
         near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
-        distances = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
-        weights = near_weights(distances, self.top_k, self.beta)
-        votes = Votes(weights, fitted["preference"], fitted["score"], fitted["usd"])
-        return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
-
-
-def near_weights(distances: Floats, top_k: int, beta: float) -> Floats:
-    """Return (questions, clusters): softmax(-beta * distance) of the nearest, 0 of the others."""
-    order = np.argsort(np.round(distances, 9), axis=1, kind="stable")[:, :top_k]
-    near = np.take_along_axis(distances, order, axis=1)
-    parts = np.exp(-beta * (near - near.min(axis=1, keepdims=True)))
-    weights = np.zeros_like(distances)
-    np.put_along_axis(weights, order, parts / parts.sum(axis=1, keepdims=True), axis=1)
-    return weights
-
-
-def balance(score: Floats, usd: Floats, alpha: float) -> Floats:
-    """Return alpha * accuracy + (1 - alpha) * cheapness, each scaled within its cluster.
-
-    Both are (clusters, workers). Accuracy is (a - least) / (most - least), 1 where all are equal;
-    cheapness is 1 - usd / most. UserError when a price is unknown.
-    """
-    if np.isnan(usd).any():
-        raise UserError("router-cluster: alpha below 1 needs every worker's price.")
-    least = np.nanmin(score, axis=1, keepdims=True)
-    spread = np.nanmax(score, axis=1, keepdims=True) - least
-    accuracy = np.where(spread > 0, (score - least) / np.where(spread > 0, spread, 1.0), 1.0)
-    dearest = usd.max(axis=1, keepdims=True)
-    cheapness = 1.0 - usd / np.where(dearest > 0, dearest, 1.0)
-    return np.where(np.isnan(score), np.nan, alpha * accuracy + (1 - alpha) * cheapness)
+        distances: Floats = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
+        nearest = np.argmin(np.round(distances, 9), axis=1)  # equals stay equal
+        return Estimates(fitted["score"][nearest], fitted["usd"][nearest])
 
 
 def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
@@ -155,9 +114,31 @@ def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
 
 
+class MeanDollars:
+    """A router that expects of each worker its mean dollars, whatever the question."""
+
+    __slots__ = ()
+
+    def expect(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return (questions, workers) expected scores."""
+        raise NotImplementedError
+
+    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
+        """Return each worker's expected score, and its mean dollars on the train split."""
+        score = self.expect(fitted, embeddings)
+        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
+
+
+def _kept(found: Params, bias: str, examples: Examples) -> Arrays:
+    """Return what is kept: a worker that nobody graded has a bias of NaN, so it is never asked."""
+    graded = ~np.isnan(examples.scores).all(axis=0)
+    usd = mean_known(examples.usd)
+    return {**found, bias: np.where(graded, found[bias], np.nan), "usd": usd}
+
+
 @dataclass(frozen=True, slots=True)
-class LogisticRouter:
-    """One linear head per worker, on scores as soft labels; dollars are the worker's train mean.
+class LogisticRouter(MeanDollars):
+    """One linear head per worker, on scores as soft labels.
 
     As RouteLLM (Ong et al. 2024, arXiv 2406.18665) puts a head on BERT, for any number of workers.
     """
@@ -171,30 +152,27 @@ class LogisticRouter:
         if not self.c > 0:
             raise UserError(f"{self.name}: c is more than 0, not {self.c}.")
         inputs, scores = examples.embeddings, examples.scores
-        weights, bias = (
-            np.zeros((inputs.shape[1], scores.shape[1])),
-            np.full(scores.shape[1], np.nan),
-        )
+        weights, bias = np.zeros((inputs.shape[1], scores.shape[1])), np.zeros(scores.shape[1])
         known = ~np.isnan(scores)
         for worker in np.flatnonzero(known.any(axis=0)):
             rows = known[:, worker]
             head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c, tol=1e-8)
             weights[:, worker], bias[worker] = head.coef_[0], head.intercept_[0]
-        return {"weights": weights, "bias": bias, "usd": mean_known(examples.usd)}
+        return _kept({"weights": weights, "bias": bias}, "bias", examples)
 
-    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return each worker's chance to be right, and its mean dollars."""
-        score = sigmoid(embeddings @ fitted["weights"] + fitted["bias"])
-        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
+    def expect(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return each worker's chance to be right."""
+        return sigmoid(inputs @ params["weights"] + params["bias"])
 
 
-MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
+MLP_SCHEDULE = DescentSchedule(batch=200, rate=0.001, looks=200, every=None, patience=10)
+PENALTY = 0.0001
 """Those of scikit-learn's `MLPRegressor`, whose defaults RouterBench keeps."""
 
 
 @dataclass(frozen=True, slots=True)
-class MlpRouter:
-    """One network with an output per worker; dollars are the worker's train mean."""
+class MlpRouter(MeanDollars):
+    """One network with an output per worker."""
 
     units: int = 100  # the smallest of RouterBench's networks: one hidden layer
     name: str = "router-mlp"
@@ -203,75 +181,62 @@ class MlpRouter:
         """Return the two layers, as they were when they did best on held-out train questions."""
         if self.units < 1:
             raise UserError(f"{self.name}: units is at least 1, not {self.units}.")
-        rng = np.random.default_rng(seed)
-        scores, known = known_scores(examples)
-        inputs = examples.embeddings
-
-        def gradient(params: Params, rows: Rows) -> Params:
-            return _network_gradient(params, inputs[rows], scores[rows], known[rows])
-
-        def loss(params: Params, rows: Rows) -> float:
-            gaps = (_outputs(params, inputs[rows]) - scores[rows]) * known[rows]
-            return float((gaps**2).sum())
-
-        learn, held_out = hold_out(len(inputs), rng)
-        means, width = mean_known(examples.scores), inputs.shape[1]
+        means, width = mean_known(examples.scores), examples.embeddings.shape[1]
         first, second = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
-        start = {  # Glorot's bounds, and each worker's mean as its first output
-            "weights1": rng.uniform(-first, first, (width, self.units)),
-            "bias1": np.zeros(self.units),
-            "weights2": rng.uniform(-second, second, (self.units, len(means))),
-            "bias2": np.nan_to_num(means),
-        }
-        epoch = -(-len(learn) // MLP_BATCH)
-        pace = DescentSchedule(EPOCHS * epoch, MLP_BATCH, MLP_RATE, every=epoch, patience=10)
-        found = descend(start, (gradient, loss), (learn, held_out), (pace, rng))
+
+        def start(rng: np.random.Generator) -> Params:
+            return {  # Glorot's bounds, and each worker's mean as its first output
+                "weights1": rng.uniform(-first, first, (width, self.units)),
+                "bias1": np.zeros(self.units),
+                "weights2": rng.uniform(-second, second, (self.units, len(means))),
+                "bias2": np.nan_to_num(means),
+            }
+
+        batch = (examples.embeddings, *known_scores(examples.scores))
+        found = descend(batch, start, (self.gradient, self.loss), MLP_SCHEDULE, seed)
+        return _kept(found, "bias2", examples)
+
+    def expect(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return the network's outputs, which may leave 0 to 1."""
+        hidden = np.maximum(inputs @ params["weights1"] + params["bias1"], 0.0)
+        return cast(Floats, hidden @ params["weights2"] + params["bias2"])
+
+    def loss(self, params: Params, batch: Batch) -> float:
+        """Return the sum of squared errors."""
+        inputs, scores, known = batch
+        return float((((self.expect(params, inputs) - scores) * known) ** 2).sum())
+
+    def gradient(self, params: Params, batch: Batch, _rng: np.random.Generator) -> Params:
+        """Return the slope of half the mean squared error of a question, and of the penalty."""
+        inputs, scores, known = batch
+        before = inputs @ params["weights1"] + params["bias1"]
+        hidden = np.maximum(before, 0.0)
+        gaps = (hidden @ params["weights2"] + params["bias2"] - scores) * known / len(inputs)
+        back = (gaps @ params["weights2"].T) * (before > 0)
+        shrink = PENALTY / len(inputs)
         return {
-            **found,
-            "bias2": np.where(known.any(axis=0), found["bias2"], np.nan),
-            "usd": mean_known(examples.usd),
+            "weights1": inputs.T @ back + shrink * params["weights1"],
+            "bias1": back.sum(axis=0),
+            "weights2": hidden.T @ gaps + shrink * params["weights2"],
+            "bias2": gaps.sum(axis=0),
         }
 
-    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the network's outputs, which may leave 0 to 1, and mean dollars."""
-        score = _outputs(fitted, embeddings)
-        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
-
-def _outputs(params: Arrays, inputs: Floats) -> Floats:
-    hidden = np.maximum(inputs @ params["weights1"] + params["bias1"], 0.0)
-    return cast(Floats, hidden @ params["weights2"] + params["bias2"])
-
-
-def _network_gradient(params: Params, inputs: Floats, scores: Floats, known: Floats) -> Params:
-    """Return the slope of half the mean squared error of a question, and of the penalty."""
-    before = inputs @ params["weights1"] + params["bias1"]
-    hidden = np.maximum(before, 0.0)
-    gaps = (hidden @ params["weights2"] + params["bias2"] - scores) * known / len(inputs)
-    back = (gaps @ params["weights2"].T) * (before > 0)
-    shrink = PENALTY / len(inputs)
-    return {
-        "weights1": inputs.T @ back + shrink * params["weights1"],
-        "bias1": back.sum(axis=0),
-        "weights2": hidden.T @ gaps + shrink * params["weights2"],
-        "bias2": gaps.sum(axis=0),
-    }
-
-
-DIMENSIONS, MF_BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1
-"""RouteLLM's, as its training script has them."""
-MF_RATE, STEPS = 3e-3, 1500  # ours: theirs (0.0003, 100 epochs) are for tens of thousands of labels
+MF_DIMENSIONS, NOISE = 128, 0.1
+MF_SCHEDULE = DescentSchedule(batch=64, rate=3e-3, looks=30, decay=1e-5)
+"""RouteLLM's, as its training script has them, but for the rate and 1500 steps: theirs (0.0003, 100
+epochs) are for tens of thousands of labels."""
 
 
 @dataclass(frozen=True, slots=True)
-class FactorsRouter:
+class FactorsRouter(MeanDollars):
     """Chance to be right = sigmoid(bias + worker vector . projected question).
 
     The form is RouteLLM's, with noise on embeddings while learning. The loss is EmbedLLM's (Zhuang
     et al. 2024, arXiv 2410.02223): whether each worker is right, not which of two is better.
     """
 
-    dimensions: int = DIMENSIONS
+    dimensions: int = MF_DIMENSIONS
     noise: float = NOISE
     """Standard deviation of what is added to each number of an embedding while learning."""
     name: str = "router-mf"
@@ -280,49 +245,176 @@ class FactorsRouter:
         """Return worker vectors, biases and the projection, best on held-out train questions."""
         if self.dimensions < 1 or self.noise < 0:
             raise UserError(f"{self.name}: dimensions is at least 1, noise at least 0.")
-        rng = np.random.default_rng(seed)
-        scores, known = known_scores(examples)
-        inputs = examples.embeddings
-
-        def gradient(params: Params, rows: Rows) -> Params:
-            noisy = inputs[rows] + self.noise * rng.standard_normal(inputs[rows].shape)
-            return _factors_gradient(params, noisy, scores[rows], known[rows])
-
-        def loss(params: Params, rows: Rows) -> float:
-            return cross_entropy(_logits(params, inputs[rows]), scores[rows], known[rows])
-
-        among = hold_out(len(inputs), rng)
-        width, size = inputs.shape[1], self.dimensions
+        width, size = examples.embeddings.shape[1], self.dimensions
         sure = np.clip(np.nan_to_num(mean_known(examples.scores), nan=0.5), 0.01, 0.99)
-        start = {  # each worker's mean is its first chance to be right
-            "workers": rng.normal(0.0, size**-0.5, (len(sure), size)),
-            "projection": rng.normal(0.0, width**-0.5, (width, size)),
-            "bias": np.log(sure / (1 - sure)),
+
+        def start(rng: np.random.Generator) -> Params:
+            return {  # each worker's mean is its first chance to be right
+                "workers": rng.normal(0.0, size**-0.5, (len(sure), size)),
+                "projection": rng.normal(0.0, width**-0.5, (width, size)),
+                "bias": np.log(sure / (1 - sure)),
+            }
+
+        batch = (examples.embeddings, *known_scores(examples.scores))
+        found = descend(batch, start, (self.gradient, self.loss), MF_SCHEDULE, seed)
+        return _kept(found, "bias", examples)
+
+    def expect(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return each worker's chance to be right."""
+        return sigmoid(self.logits(params, inputs))
+
+    def logits(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return the log odds of each worker's chance."""
+        return inputs @ params["projection"] @ params["workers"].T + params["bias"]
+
+    def loss(self, params: Params, batch: Batch) -> float:
+        """Return the cross-entropy of scores as soft labels."""
+        return cross_entropy(self.logits(params, batch[0]), *batch[1:])
+
+    def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
+        """Return the slope of the loss, on embeddings with noise."""
+        noisy = batch[0] + self.noise * rng.standard_normal(batch[0].shape)
+        projected = noisy @ params["projection"]
+        logits = projected @ params["workers"].T + params["bias"]
+        gaps = (sigmoid(logits) - batch[1]) * batch[2] / max(batch[2].sum(), 1.0)
+        return {
+            "workers": gaps.T @ projected,
+            "projection": noisy.T @ (gaps @ params["workers"]),
+            "bias": gaps.sum(axis=0),
         }
-        pace = DescentSchedule(STEPS, MF_BATCH, MF_RATE, DECAY)
-        found = descend(start, (gradient, loss), among, (pace, rng))
+
+
+RIGHT = 0.5  # a worker with more than this is no counter-example (the released code)
+TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
+DIMENSIONS = 64
+CONTRASTIVE_SCHEDULE = DescentSchedule(batch=16, rate=0.003, looks=20, patience=20)
+"""The released script's, but for rate and dimensions: here is no language model to tune. Its sample
+loss has weight 0 there, so that only clusters contrast."""
+GROUPS = 8  # as in their notebook, which makes the clusters
+WORKER_SPREAD = 0.78  # standard deviation of a worker's first vector, theirs
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastiveRouter(MeanDollars):
+    """Questions near the workers that answer them: cosines with a learned vector per worker.
+
+    After RouterDC (Chen et al. 2024, arXiv 2409.19886) and the released scripts: a loss contrasts
+    the best workers with the worst of a question, another questions of one cluster with those of
+    others. Their encoder is a fine-tuned language model, here a linear map of frozen embeddings.
+    """
+
+    top_k: int = TOP_K
+    last_k: int = LAST_K
+    cluster_weight: float = CLUSTER_WEIGHT
+    dimensions: int = DIMENSIONS
+    name: str = "router-contrastive"
+
+    def fit(self, examples: Examples, seed: int) -> Arrays:
+        """Return vectors and encoder, as they were when they routed held-out questions best."""
+        if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
+            raise UserError(f"{self.name}: top_k, last_k and dimensions are at least 1.")
+        inputs, scores = examples.embeddings, examples.scores
+        _, groups = k_means(inputs, max(1, min(GROUPS, len(inputs) // GROUPS)), 1, seed)
+        width, size = inputs.shape[1], self.dimensions
+
+        def start(rng: np.random.Generator) -> Params:
+            return {
+                "workers": rng.normal(0.0, WORKER_SPREAD, (scores.shape[1], size)),
+                "encoder": rng.normal(0.0, width**-0.5, (width, size)),
+            }
+
+        slopes = (self.gradient, self.loss)
+        found = descend((inputs, scores, groups), start, slopes, CONTRASTIVE_SCHEDULE, seed)
         return {
             **found,
-            "bias": np.where(known.any(axis=0), found["bias"], np.nan),
+            "calibration": fit_calibration(cosines(found, inputs), scores),
+            "known": np.array(~np.isnan(scores).all(axis=0)),
             "usd": mean_known(examples.usd),
         }
 
-    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return each worker's chance to be right, and its mean dollars."""
-        score = sigmoid(_logits(fitted, embeddings))
-        return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
+    def expect(self, params: Arrays, inputs: Floats) -> Floats:
+        """Return cosines as chances to be right, in the same order."""
+        start, slope = params["calibration"]
+        chance = sigmoid(start + np.exp(slope) * cosines(params, inputs))
+        return np.where(params["known"], chance, np.nan)
+
+    def loss(self, params: Params, batch: Batch) -> float:
+        """Return the mean score of the nearest workers, where it is known, with its sign turned."""
+        nearest = np.argmax(cosines(params, batch[0]), axis=1)
+        picked = batch[1][np.arange(len(nearest)), nearest]
+        known = picked[~np.isnan(picked)]
+        return -float(known.mean()) if known.size else 0.0
+
+    def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
+        """Return the slope of the sample-worker loss plus the weighted cluster loss."""
+        inputs, scores, groups = batch
+        encoded, lengths = unit_rows(inputs @ params["encoder"])
+        vectors, worker_lengths = unit_rows(params["workers"])
+        by_cosine = worker_slope(encoded @ vectors.T, scores, (self.top_k, self.last_k), rng)
+        by_encoded = by_cosine @ vectors
+        if self.cluster_weight:
+            pairs = cluster_slope(encoded @ encoded.T, groups, NEGATIVES, rng)
+            by_encoded = by_encoded + self.cluster_weight * (pairs + pairs.T) @ encoded
+        return {
+            "workers": _through_unit(by_cosine.T @ encoded, vectors, worker_lengths),
+            "encoder": inputs.T @ _through_unit(by_encoded, encoded, lengths),
+        }
 
 
-def _logits(params: Arrays, inputs: Floats) -> Floats:
-    return inputs @ params["projection"] @ params["workers"].T + params["bias"]
+def cosines(params: Arrays, inputs: Floats) -> Floats:
+    """Return (questions, workers): the cosine of each encoded question with each worker."""
+    return unit_rows(inputs @ params["encoder"])[0] @ unit_rows(params["workers"])[0].T
 
 
-def _factors_gradient(params: Params, inputs: Floats, scores: Floats, known: Floats) -> Params:
-    projected = inputs @ params["projection"]
-    logits = projected @ params["workers"].T + params["bias"]
-    gaps = (sigmoid(logits) - scores) * known / max(known.sum(), 1.0)
-    return {
-        "workers": gaps.T @ projected,
-        "projection": inputs.T @ (gaps @ params["workers"]),
-        "bias": gaps.sum(axis=0),
-    }
+def worker_slope(
+    near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
+) -> Floats:
+    """Return the slope by `near` of: each of the top k before the last k that are wrong.
+
+    Scores are NaN where unknown. Equal ones are put in a new random order each time; a top worker
+    without points is left out.
+    """
+    questions, workers = near.shape
+    top_k, last_k = contrasted
+    shuffled = rng.random(near.shape)
+    best_first = np.lexsort((shuffled, -np.nan_to_num(scores, nan=-1.0)), axis=1)
+    worst_first = np.lexsort((shuffled, np.nan_to_num(scores, nan=2.0)), axis=1)
+    last = worst_first[:, : min(last_k, workers)]
+    rows = np.arange(int(questions))[:, None]
+    wrong = np.nan_to_num(scores[rows, last], nan=2.0) <= RIGHT
+    slope = np.zeros_like(near)
+    for rank in range(min(top_k, workers)):
+        top = best_first[:, rank : rank + 1]
+        counts = np.nan_to_num(scores[rows, top]) > 0
+        logits = np.hstack([near[rows, top], np.where(wrong, near[rows, last], -np.inf)])
+        part = (_softmax(logits) - np.eye(logits.shape[1])[0]) * counts / questions
+        np.add.at(slope, (rows, np.hstack([top, last])), part)
+    return slope
+
+
+def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
+    """Return the slope by `near` (questions, questions) of: one of my cluster before some others.
+
+    A question with fewer than `negatives` questions of other clusters beside it is left out.
+    """
+    same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
+    rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
+    slope = np.zeros_like(near)
+    if not rows.size:
+        return slope
+    mine = np.where(same, rng.random(same.shape), 2.0).argsort(axis=1)[:, :1]
+    others = np.where(same, 2.0, rng.random(same.shape)).argsort(axis=1)[:, :negatives]
+    chosen = np.hstack([mine, others])[rows[:, 0]]
+    part = _softmax(near[rows, chosen]) - np.eye(negatives + 1)[0]
+    np.add.at(slope, (rows, chosen), part / len(rows))
+    return slope
+
+
+def _softmax(logits: Floats) -> Floats:
+    parts = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return parts / parts.sum(axis=1, keepdims=True)
+
+
+def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
+    """Return the slope by rows before they were scaled to length 1."""
+    return (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 from warnings import catch_warnings, simplefilter
 
@@ -13,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.common import one_thread
-from baselines.routers import Examples
 from harness.learning.matrix import Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
-Gradient = Callable[[Params, Rows], Params]
-"""(parameters, rows of a minibatch) -> gradient of the mean loss."""
-Loss = Callable[[Params, Rows], float]  # (parameters, held-out rows) -> what is to be small
+Batch = tuple[Floats, Floats, NDArray[Any]]
+"""Rows of embeddings, of scores, and of what else a loss looks at."""
+Gradient = Callable[[Params, Batch, np.random.Generator], Params]
+"""(parameters, minibatch, random numbers) -> gradient of the mean loss."""
+Loss = Callable[[Params, Batch], float]  # (parameters, held-out rows) -> what is to be small
 
 HELD_OUT = 5  # one train question in so many is held out to choose the state
 FEW = 10  # with fewer train questions none is held out: the state is chosen on all of them
@@ -31,12 +33,12 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own (arXiv 1412.6980)
 class DescentSchedule:
     """How long and how fast to learn."""
 
-    steps: int
     batch: int
     rate: float
-    decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
-    every: int = 50  # steps between two looks at the held-out rows
+    looks: int  # at the held-out rows, at most
+    every: int | None = 50  # steps between two looks; None is an epoch
     patience: int = 4  # looks without a better state after which learning stops
+    decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
 
 
 def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
@@ -48,62 +50,62 @@ def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
 
 
 def descend(
-    start: Params,
+    data: Batch,
+    start: Callable[[np.random.Generator], Params],
     slopes: tuple[Gradient, Loss],
-    among: tuple[Rows, Rows],
-    how: tuple[DescentSchedule, np.random.Generator],
+    schedule: DescentSchedule,
+    seed: int,
 ) -> Params:
     """Return the state with the least loss on the held-out rows, the earliest if several.
 
     They are part of the train split; an eval split's questions are never looked at.
     """
-    (gradient, loss), (learn, held_out), (pace, rng) = slopes, among, how
-    params = dict(start)
+    (gradient, loss), rng = slopes, np.random.default_rng(seed)
+    learn, held_out = hold_out(len(data[0]), rng)
+    chosen = params = dict(start(rng))
     first = {name: np.zeros_like(value) for name, value in params.items()}
     second = dict(first)
-    chosen, least, waited = params, np.inf, 0
+    every = schedule.every or -(-len(learn) // schedule.batch)
+    least, waited, judged = np.inf, 0, _rows(data, held_out)
+    steps = islice(_minibatches(learn, schedule.batch, rng), schedule.looks * every)
     with one_thread():
-        for step, rows in enumerate(_batches(learn, pace, rng), start=1):
-            gradients = gradient(params, rows)
-            params = dict(params)
-            for name, slope in gradients.items():  # Adam's step
+        for step, rows in enumerate(steps, start=1):
+            slope_of, params = gradient(params, _rows(data, rows), rng), dict(params)
+            for name, slope in slope_of.items():  # Adam's step
                 first[name] = _BETA1 * first[name] + (1 - _BETA1) * slope
                 second[name] = _BETA2 * second[name] + (1 - _BETA2) * slope**2
                 mean = first[name] / (1 - _BETA1**step)
                 spread = np.sqrt(second[name] / (1 - _BETA2**step)) + _EPSILON
-                moved = mean / spread + pace.decay * params[name]
-                params[name] = params[name] - pace.rate * moved
-            if step % pace.every:
+                moved = mean / spread + schedule.decay * params[name]
+                params[name] = params[name] - schedule.rate * moved
+            if step % every:
                 continue
-            now = loss(params, held_out)
+            waited, now = waited + 1, loss(params, judged)
             if now < least:
                 chosen, least, waited = params, now, 0
-            else:
-                waited += 1
-            if waited >= pace.patience:
+            elif waited >= schedule.patience:
                 break
     return chosen
 
 
-def _batches(rows: Rows, pace: DescentSchedule, rng: np.random.Generator) -> Iterator[Rows]:
-    """Yield minibatches, in a new random order every time all rows have been seen."""
-    done = 0
-    while done < pace.steps:
+def _rows(data: Batch, rows: Rows) -> Batch:
+    return data[0][rows], data[1][rows], data[2][rows]
+
+
+def _minibatches(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """Yield minibatches without end, in a new random order every time all rows have been seen."""
+    while True:
         order = rng.permutation(rows)
-        for at in range(0, len(order), pace.batch):
-            if done == pace.steps:
-                return
-            done += 1
-            yield order[at : at + pace.batch]
+        yield from (order[at : at + size] for at in range(0, len(order), size))
 
 
-def known_scores(examples: Examples) -> tuple[Floats, Floats]:
+def known_scores(scores: Floats) -> tuple[Floats, Floats]:
     """Return scores with 0 for what is unknown, and 1 for known and 0 for unknown entries.
 
     The second multiplies every loss and gradient, so that the 0 teaches nothing.
     """
-    known = ~np.isnan(examples.scores)
-    return np.where(known, examples.scores, 0.0), known.astype(np.float64)
+    known = ~np.isnan(scores)
+    return np.where(known, scores, 0.0), known.astype(np.float64)
 
 
 def sigmoid(values: Floats) -> Floats:
@@ -125,8 +127,7 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
     penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
-    known = (~np.isnan(scores)).astype(np.float64)
-    targets = np.where(known > 0, scores, 0.0)
+    targets, known = known_scores(scores)
     count = max(float(known.sum()), 1.0)
 
     def slope(point: Floats) -> tuple[float, Floats]:
@@ -140,11 +141,6 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
     with one_thread():
         found = minimize(slope, np.zeros(2), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     return np.asarray(found.x, dtype=np.float64)
-
-
-def calibrate(near: Floats, point: Floats) -> Floats:
-    """Return chances to be right, in the order of the similarities."""
-    return sigmoid(point[0] + np.exp(point[1]) * near)
 
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:

@@ -1,14 +1,15 @@
-"""Routers as systems: trained on a matrix, kept as an artefact, asked whom to ask."""
+"""Routers as systems: trained on a matrix and kept as an artefact, or a model that is asked."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from inspect_ai.solver import Solver
+from inspect_ai.model import ChatMessageUser
 
-from baselines.common import add_prefix, refuse_unfit, registered, strip_prefix
+from baselines.common import add_prefix, refuse_unfit, register, register_learner, strip_prefix
 from baselines.routers import (
     Embedder,
     Estimates,
@@ -18,9 +19,9 @@ from baselines.routers import (
     load_embedder,
     training_examples,
 )
-from baselines.routers.contrastive import ContrastiveRouter
 from baselines.routers.models import (
     ClusterRouter,
+    ContrastiveRouter,
     FactorsRouter,
     KnnRouter,
     LogisticRouter,
@@ -28,13 +29,14 @@ from baselines.routers.models import (
 )
 from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
-from harness.learning.fit import Artifact, ArtifactSource, read_artifact
-from harness.learning.matrix import Floats, Matrix
+from harness.execute import Session
+from harness.learning.fit import Artifact, ArtifactSource
+from harness.learning.matrix import Matrix
 from harness.pool import Pool
-from harness.records import Question
+from harness.records import CONDUCTOR, Answer, Question
 from harness.rewards.splits import question_digest
 from harness.system import System, SystemCard, planned
-from harness.workflow import Workflow
+from harness.workflow import Step, Workflow
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-knn": KnnRouter,
@@ -49,18 +51,8 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
 _OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # whose arrays, in an artefact
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedRouter:
-    """A trained router, ready to be asked."""
-
-    learned: Artifact
-    router: Router
-    embedder: Embedder
-
-    def estimate(self, texts: Sequence[str]) -> Estimates:
-        """Return what it expects of each worker, in the order of `learned.about.workers`."""
-        vectors = self.embedder.embed(strip_prefix(_OF_EMBEDDER, self.learned.arrays), texts)
-        return self.router.estimate(strip_prefix(_OF_ROUTER, self.learned.arrays), vectors)
+Estimator = Callable[[Sequence[str]], Estimates]
+"""Texts -> what a trained router expects of each worker, in the order of its artefact."""
 
 
 def train_router(
@@ -94,22 +86,27 @@ def train_router(
     return Artifact(about, {**add_prefix(_OF_EMBEDDER, reading), **add_prefix(_OF_ROUTER, fitted)})
 
 
-def load_router(learned: Artifact) -> TrainedRouter:
+def load_router(learned: Artifact) -> Estimator:
     """Return a trained router; UserError when it is damaged or its embedder is absent."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
     settings = {name: value for name, value in (about.settings or {}).items() if name != "seed"}
+    reading = strip_prefix(_OF_EMBEDDER, learned.arrays)
+    fitted = strip_prefix(_OF_ROUTER, learned.arrays)
+
+    def estimate(texts: Sequence[str]) -> Estimates:
+        return router.estimate(fitted, embedder.embed(reading, texts))
+
+    said = f"This artefact of {about.system} is damaged"
     try:
-        router = ROUTERS[about.system](**settings)
-        made = TrainedRouter(learned, router, load_embedder(about.embedder))
-        expected = made.estimate(["?"])
+        router, embedder = ROUTERS[about.system](**settings), load_embedder(about.embedder)
+        expected = estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        said = f"This artefact of {about.system} is damaged ({error}): train anew."
-        raise UserError(said) from None
+        raise UserError(f"{said} ({error}): train anew.") from None
     if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
-        raise UserError(f"This artefact of {about.system} is damaged: train anew.")
-    return made
+        raise UserError(f"{said}: train anew.")
+    return estimate
 
 
 def question_texts(matrix: Matrix) -> list[str]:
@@ -125,8 +122,7 @@ def question_texts(matrix: Matrix) -> list[str]:
 def rows_sha256(matrix: Matrix) -> str:
     """Return the digest of a matrix's ids, workers, scores and costs."""
     digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
-    for at, asked in enumerate(matrix.questions):
-        row: tuple[Floats, Floats] = (matrix.scores[at], matrix.usd[at])
+    for asked, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
         digest.update(f"{asked.id} {[part.tolist() for part in row]!r}\n".encode())
     return digest.hexdigest()
 
@@ -169,8 +165,8 @@ ROUTER_CARDS = (
         "Asks the worker that did best in the nearest cluster of train questions.",
         "Zhang et al. 2025 (Avengers-Pro), arXiv 2508.12631, as in LLMRouterBench",
         "32 clusters, or a twentieth of the train split where that is less",
-        "money is weighed by one willingness to pay for all clusters; the authors' alpha, which "
-        "scales accuracy and cost within each cluster, is a setting for training",
+        "money is weighed by one willingness to pay for all clusters; the authors' alpha scales "
+        "accuracy and cost within each cluster",
     ),
     _card(
         "router-logistic",
@@ -213,31 +209,93 @@ ROUTER_CARDS = (
 
 
 def router_system(learned: Artifact, willingness: float | None = None) -> System:
-    """Return the system that asks the worker its router chooses, by score - usd / `willingness`.
+    """Ask the worker that a trained router chooses, by score - usd / `willingness`.
 
     UserError, before any question, for what cannot be loaded and for an unknown price that counts.
     """
-    trained = load_router(learned)
-    choose_workers(trained.estimate(["?"]), willingness)
+    estimate = load_router(learned)
+    choose_workers(estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool, question)
-        chosen = choose_workers(trained.estimate([question.text]), willingness)
+        chosen = choose_workers(estimate([question.text]), willingness)
         return alone(learned.about.workers[int(chosen[0])])
 
     return planned(plan)
 
 
-def _router(name: str) -> Callable[..., Solver]:
-    def router(
-        learned: str | None = None, sha256: str | None = None, willingness: float | None = None
-    ) -> System:
-        """Ask the worker that the router in the file `learned` chooses."""
-        return router_system(read_artifact(learned, name, sha256), willingness)
-
-    return registered(router, name.replace("-", "_"))
+for one in ROUTERS:
+    register_learner(one, router_system)
 
 
-router_knn, router_cluster, router_logistic, router_mlp, router_mf, router_contrastive = map(
-    _router, ROUTERS
+ROUTE = """\
+You send questions to language models. You never answer a question yourself: you name the one model
+that will.
+
+Below you find a user question and a numbered list of the available models. Choose at most 1 model,
+the one that is most likely to answer the question correctly. Think briefly. Then end with exactly
+one line of this form, where N is a whole number from the list:
+
+model_id = [N]
+
+USER QUESTION:
+{question}
+
+AVAILABLE LANGUAGE MODELS:
+{models}"""
+"""Our own wording, in the form in which conductors are asked (conductor/prompt.py). The control for
+a learned router and for a conductor: the same information, no training, a plan of one step."""
+
+_NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
+
+ROUTER_LLM = SystemCard(
+    name="router-llm",
+    solver="baselines/router_llm",
+    summary="The pool's conductor names one worker for each question, and it answers alone.",
+    group="routers",
+    source="podium (a common control); no training",
+    calls="1, plus 1 of the conductor",
+    expected=ONE_CALL,
+    prompts=(ROUTE,),
+    needs=frozenset({"conductor"}),
+    conductor_calls=1,
+    deviations=("a reply that names no worker of the list sends the question to the first worker",),
 )
+
+
+def routing_prompt(question: str, cards: Sequence[str]) -> str:
+    """Return what the router is sent; `cards` has one entry per worker, empty to hide it."""
+    models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
+    return ROUTE.format(question=question, models="\n".join(models))
+
+
+def named_worker(reply: str, workers: int) -> int | None:
+    r"""Return the worker that a reply names last, counted from 0; None for none of the list.
+
+    >>> named_worker("Model 2 is best.\nmodel_id = [2]", 3), named_worker("2", 3)
+    (2, 2)
+    >>> named_worker("model_id = [3]", 3)
+    """
+    found = _NAMED.findall(reply) or re.findall(r"\A\s*(\d{1,6})\s*\Z", reply)
+    return int(found[-1]) if found and int(found[-1]) < workers else None
+
+
+@register
+def router_llm_system(*, cards: bool = True) -> System:
+    """Return the system in which the conductor chooses who answers."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        if CONDUCTOR not in pool.models:
+            raise UserError(
+                "This pool has no conductor to route with: add a [conductor] table to the pool "
+                "file, or name one with --model-role conductor=PROVIDER/MODEL."
+            )
+        shown = [pool.card(worker) if cards else "" for worker in pool.workers]
+        asked = [ChatMessageUser(content=routing_prompt(question.text, shown))]
+        said = await pool.ask(CONDUCTOR, asked, f"{CONDUCTOR}: route")
+        choice = named_worker(said.text, len(pool.workers))
+        session = Session(question, pool)
+        reply = await session.ask(Step(pool.workers[choice or 0]))
+        return session.answer(reply.text, {"route": choice, "fallback": choice is None})
+
+    return answer

@@ -14,14 +14,16 @@ from pathlib import Path
 from pydantic import Field
 
 from baselines.verdict_data import (
+    ABOUT,
+    FIGURES,
     ROUTERBENCH_FOLDER,
     VerdictRow,
     check_json,
     check_rows,
     livecodebench_problems,
+    packed_path,
     routerbench_rows,
 )
-from baselines.verdicts import ABOUT, FIGURES, packed_path
 from harness.errors import UserError
 from harness.files import plain_or_packed
 from harness.learning.matrix import MatrixCell, MatrixQuestion

@@ -15,11 +15,12 @@ from inspect_ai.solver import Solver
 
 import baselines
 from baselines import _registry
+from baselines._registry import moa_lite, self_consistency
 from baselines.controls import random_steps, random_worker_system, random_workflow_system
-from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_lite, moa_system
-from baselines.roles import EXECUTE, PLAN, VERIFY, cast, roles_system
+from baselines.frameworks import EXECUTE, PLAN, VERIFY, cast, planner_executor_verifier_system
+from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_system
 from baselines.single import best_single, choose, single, single_system
-from baselines.voting import self_consistency, self_consistency_system, vote
+from baselines.voting import self_consistency_system, vote
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
@@ -186,7 +187,7 @@ def test_roles_go_to_the_named_then_to_namesakes_then_to_pool_order(
 
 def test_the_verifier_reads_the_plan_and_the_work() -> None:
     rig = scripted_pool(planner="1. Add.", sage="It is 4.", verifier="ANSWER: 4")
-    answer = ask(roles_system(), rig.pool)
+    answer = ask(planner_executor_verifier_system(), rig.pool)
     assert (answer.text, answer.depth, rig.asked) == (
         "ANSWER: 4",
         3,

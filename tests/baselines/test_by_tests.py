@@ -12,13 +12,14 @@ import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 
 from baselines import SYSTEMS
+from baselines._registry import retry
 from baselines.by_tests import (
     best_of_n_tests_system,
     cheapest_first,
     escalation_system,
-    retry,
     retry_system,
     temperatures,
+    warming_system,
 )
 from harness.boxes import Boxes
 from harness.errors import UserError, WorkerError
@@ -81,7 +82,7 @@ def test_every_try_is_the_canonical_request_and_none_reads_another() -> None:
 
 def test_warming_rises_from_0_to_a_half() -> None:
     rig = in_turn(*PROGRAMS)
-    answer = answered(retry_system(warmest=0.5, name="warming"), rig)
+    answer = answered(warming_system(), rig)
     assert heats(answer) == [0, 0.125, 0.25, 0.375, 0.5]
     assert temperatures(2, 0.5) == (0, 0.5)
 
@@ -168,7 +169,7 @@ def test_senseless_numbers_are_refused() -> None:
     [
         ("best-of-n-tests", best_of_n_tests_system()),
         ("retry", retry_system()),
-        ("warming", retry_system(warmest=0.5)),
+        ("warming", warming_system()),
         ("escalation", escalation_system()),
     ],
 )

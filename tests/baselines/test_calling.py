@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.llm_router import llm_router_system, named_worker, routing_prompt
-from baselines.smoothie import (
+from baselines._registry import smoothie_global
+from baselines.routers.systems import named_worker, router_llm_system, routing_prompt
+from baselines.voting import (
     SmoothieExplorer,
     answer_distances,
     most_trusted,
-    smoothie_global,
     smoothie_system,
     triplet_errors,
 )
@@ -128,7 +128,7 @@ def test_a_budget_below_one_question_is_refused_with_what_it_takes() -> None:
 
 def test_the_conductor_names_who_answers_and_its_call_is_no_step() -> None:
     rig = scripted_pool(conductor="The second.\nmodel_id = [1]", abacus="5", sage=FOUR)
-    answer = ask(llm_router_system(), rig.pool, SUM)
+    answer = ask(router_llm_system(), rig.pool, SUM)
     assert (answer.text, len(answer.replies)) == (FOUR, 1)
     assert rig.asked == ["conductor", "sage"]
     assert answer.noted == {"route": 1, "fallback": False}
@@ -139,7 +139,7 @@ def test_the_conductor_names_who_answers_and_its_call_is_no_step() -> None:
 @pytest.mark.parametrize("said", ["", "model_id = [7]", "model_id = [0, 1]", "I like 1.", "-1"])
 def test_a_reply_that_names_nobody_goes_to_the_first_worker_and_is_noted(said: str) -> None:
     rig = scripted_pool(conductor=said, abacus=FOUR, sage="5")
-    answer = ask(llm_router_system(), rig.pool, SUM)
+    answer = ask(router_llm_system(), rig.pool, SUM)
     assert (answer.text, answer.noted["fallback"]) == (FOUR, True)
 
 
@@ -157,5 +157,5 @@ def test_a_question_with_braces_is_shown_as_it_is() -> None:
 def test_a_pool_without_a_conductor_is_refused_before_anything_is_asked() -> None:
     rig = scripted_pool(abacus=FOUR)
     with pytest.raises(UserError, match="no conductor to route with"):
-        ask(llm_router_system(), rig.pool, SUM)
+        ask(router_llm_system(), rig.pool, SUM)
     assert rig.heard == []

@@ -15,23 +15,24 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import Solver
 
-from baselines.debate import AGAIN, OTHERS, debate_system
+from baselines._registry import long_context, moa_lite, self_consistency
 from baselines.mixture import (
     AGGREGATE_AND_SYNTHESIZE,
-    moa_lite,
     moa_paper_system,
     moa_system,
     self_moa_system,
 )
-from baselines.reflection import REVIEW, long_context, self_reflection_system
+from baselines.single import REVIEW, self_reflection_system
 from baselines.voting import (
+    AGAIN,
     CANDIDATES,
     CHOOSE,
+    OTHERS,
     UNREADABLE,
     best_of_n_system,
     choice_number,
+    debate_system,
     pick_candidate,
-    self_consistency,
     self_consistency_system,
 )
 from harness.errors import UserError

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from baselines._registry import router_mas
 from baselines.mas_router import (
     ALONE,
     COT,
@@ -18,14 +19,12 @@ from baselines.mas_router import (
     ROLES,
     Design,
     MasExplorer,
-    Member,
     Mode,
     describe_design,
     design_workflow,
     draw_design,
     mas_router_system,
     mas_sample_system,
-    router_mas,
 )
 from harness.errors import UserError
 from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
@@ -38,7 +37,7 @@ WORKERS = ("a", "b", "c")
 
 
 def made(mode: Mode, count: int) -> Workflow:
-    return design_workflow(Design(mode, tuple(Member(at % 3, 0) for at in range(count))), WORKERS)
+    return design_workflow(Design(mode, tuple((at % 3, 0) for at in range(count))), WORKERS)
 
 
 def test_each_mode_has_its_own_shape() -> None:
@@ -68,7 +67,7 @@ def test_every_drawn_design_can_be_run_within_its_most_calls() -> None:
         assert len(design.members) <= MOST
         assert len(describe_design(design, 3)) == len(MODES) + 1 + 2 * 3
         modes.add(design.mode)
-        roles |= {member.role for member in design.members}
+        roles |= {role for _, role in design.members}
     assert modes == set(MODES)
     assert roles == set(range(len(ROLES)))
     assert MAS_SAMPLE.expected is not None

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, read_matrix
-from baselines.verdicts import packed_path
+from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path, read_matrix
 from harness.errors import UserError
 from harness.learning.matrix import (
     Matrix,

@@ -14,12 +14,12 @@ from baselines.oracle import (
     best_expected,
     best_realised,
     enumerate_plans,
+    oracle,
     oracle_system,
     read_plans,
     single_plans,
     write_plans,
 )
-from baselines.oracle import oracle as oracle_solver
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool
 from harness.records import Question
@@ -261,7 +261,7 @@ def test_damaged_plans_are_refused_in_one_sentence(
 
 def test_missing_plans_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no oracle plans"):
-        oracle_solver(plans=str(tmp_path / "none.json"))
+        oracle(plans=str(tmp_path / "none.json"))
 
 
 def test_the_oracle_runs_the_plan_of_each_question() -> None:

@@ -16,10 +16,9 @@ from baselines.route_eval import (
     best_single_worker,
     choose_routers,
     evaluate_routers,
-    oracle_choices,
     split_in_folds,
 )
-from baselines.routers import Embedder, Estimates, Examples, Router
+from baselines.routers import Embedder, Estimates, Examples, Router, best_workers
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import (
@@ -103,7 +102,7 @@ def test_the_oracle_asks_the_cheapest_of_the_best_and_the_cheapest_where_nobody_
     matrix = matrix_of(
         [[1, 1, 0], [0, 1, 1], [0, 0, 0]], [[0.1, 0.2, 0.3], [0.1, 0.3, 0.2], [3, 2, 1]]
     )
-    assert oracle_choices(matrix).tolist() == [0, 2, 2]
+    assert best_workers(matrix.scores, matrix.usd).tolist() == [0, 2, 2]
     found = evaluate_routers(
         matrix, Split("s", (Fold(np.array([0]), np.array([1, 2])),)), RouterField((), None)
     )
@@ -113,7 +112,7 @@ def test_the_oracle_asks_the_cheapest_of_the_best_and_the_cheapest_where_nobody_
 
 def test_unknown_prices_leave_the_oracles_scores_and_take_its_dollars() -> None:
     matrix = matrix_of([[0, 1], [1, 0]], [[0.1, np.nan], [0.1, 0.2]])
-    assert oracle_choices(matrix).tolist() == [1, 0]
+    assert best_workers(matrix.scores, matrix.usd).tolist() == [1, 0]
     found = evaluate_routers(matrix, split_in_folds(matrix, 2, 0), RouterField((), None))
     assert np.isnan(row(found, "oracle-router").usd).any()
     assert not [one for one in found.systems if one.system == "cheapest-single"]

@@ -47,7 +47,7 @@ def test_a_saved_router_chooses_what_it_chose_before(name: str, seed: int, tmp_p
     write_artifact(learned, tmp_path / "router.npz")
     with run_context(log_dir=tmp_path):
         read = read_artifact("router.npz", name, learned.sha256)
-    before, after = (load_router(one).estimate(question_texts(ASKED)) for one in (learned, read))
+    before, after = (load_router(one)(question_texts(ASKED)) for one in (learned, read))
     assert np.array_equal(before.score, after.score)
     assert np.array_equal(before.usd, after.usd)
     assert choose_workers(before, 0.05).tolist() == choose_workers(after, 0.05).tolist()
@@ -62,10 +62,8 @@ def test_the_same_rows_and_seed_teach_the_same_bytes(name: str) -> None:
 @EACH
 def test_a_question_is_routed_alike_alone_and_among_others(name: str) -> None:
     trained = load_router(taught(name))
-    together = choose_workers(trained.estimate(question_texts(ASKED))).tolist()
-    assert [
-        int(choose_workers(trained.estimate([text]))[0]) for text in question_texts(ASKED)
-    ] == together
+    together = choose_workers(trained(question_texts(ASKED))).tolist()
+    assert [int(choose_workers(trained([text]))[0]) for text in question_texts(ASKED)] == together
 
 
 def test_an_artefact_says_what_taught_it() -> None:
@@ -148,7 +146,7 @@ def test_the_embedder_whose_weights_come_along_routes_as_well() -> None:
     learned = train_router(
         ROUTERS["router-logistic"](), topics.two_topics(200, 0), 0, load_embedder("wordllama")
     )
-    chosen = choose_workers(load_router(learned).estimate(question_texts(ASKED)))
+    chosen = choose_workers(load_router(learned)(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 

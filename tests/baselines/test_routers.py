@@ -7,25 +7,20 @@ import numpy as np
 import pytest
 
 from baselines.routers import Examples, Router, choose_workers
-from baselines.routers.contrastive import (
-    ContrastiveLosses,
-    ContrastiveRouter,
-    cluster_slope,
-    worker_slope,
-)
 from baselines.routers.models import (
     ClusterRouter,
+    ContrastiveRouter,
     FactorsRouter,
     KnnRouter,
     LogisticRouter,
     MlpRouter,
-    balance,
-    near_weights,
+    cluster_slope,
+    worker_slope,
 )
 from baselines.routers.optimisers import hold_out
 from baselines.routers.systems import (
     ROUTERS,
-    TrainedRouter,
+    Estimator,
     load_router,
     question_texts,
     train_router,
@@ -40,7 +35,7 @@ ASKED = topics.two_topics(300, seed=1)
 
 
 @cache
-def trained(name: str) -> TrainedRouter:
+def trained(name: str) -> Estimator:
     """Return a router with default settings that has learnt two topics."""
     return load_router(train_router(ROUTERS[name](), TAUGHT, seed=3))
 
@@ -48,9 +43,7 @@ def trained(name: str) -> TrainedRouter:
 def routed(name: str, taught: Matrix, asked: Matrix, willingness: float | None = None) -> list[int]:
     """Return whom a router with default settings sends each question to."""
     learned = train_router(ROUTERS[name](), taught, seed=3)
-    return choose_workers(
-        load_router(learned).estimate(question_texts(asked)), willingness
-    ).tolist()
+    return choose_workers(load_router(learned)(question_texts(asked)), willingness).tolist()
 
 
 def mean_of(asked: Matrix, chosen: list[int]) -> float:
@@ -59,7 +52,7 @@ def mean_of(asked: Matrix, chosen: list[int]) -> float:
 
 @EACH
 def test_a_question_goes_to_the_specialist_of_its_topic(name: str) -> None:
-    chosen = choose_workers(trained(name).estimate(question_texts(ASKED)))
+    chosen = choose_workers(trained(name)(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 
@@ -104,7 +97,7 @@ def test_where_nothing_explains_the_scores_a_router_is_right_by_chance_alone(nam
 @EACH
 def test_who_is_willing_to_pay_less_pays_less(name: str) -> None:
     sweep = (None, 1.0, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
-    estimate = trained(name).estimate(question_texts(ASKED))
+    estimate = trained(name)(question_texts(ASKED))
     paid = [float(np.mean(np.array(topics.USD)[choose_workers(estimate, one)])) for one in sweep]
     assert paid == sorted(paid, reverse=True)
     assert paid[-1] < paid[0]
@@ -153,14 +146,12 @@ def test_more_neighbours_than_train_questions_are_refused(k: int) -> None:
 def test_more_clusters_than_train_questions_are_refused() -> None:
     with pytest.raises(UserError, match="1 to 6 clusters"):
         ClusterRouter(clusters=7).fit(fitted_on(6), 0)
-    with pytest.raises(UserError, match="top_k is 1 to 2"):
-        ClusterRouter(clusters=2, top_k=3).fit(fitted_on(6), 0)
 
 
 @pytest.mark.parametrize(
     "router",
     [
-        ClusterRouter(alpha=1.5),
+        ClusterRouter(clusters=-1),
         ContrastiveRouter(top_k=0),
         FactorsRouter(noise=-1.0),
         LogisticRouter(c=0.0),
@@ -173,22 +164,9 @@ def test_a_setting_that_means_nothing_is_refused(router: Router) -> None:
         router.fit(fitted_on(6), 0)
 
 
-def test_the_nearest_clusters_share_a_vote_by_softmax_of_distance() -> None:
-    weights = near_weights(np.array([[1.0, 1.1, 5.0]]), top_k=2, beta=9.0)
-    ratio = np.exp(0.9)
-    assert np.allclose(weights, [[ratio / (1 + ratio), 1 / (1 + ratio), 0.0]])
-
-
-def test_balance_scales_accuracy_and_cost_within_a_cluster() -> None:
-    # By hand, alpha 0.7: accuracies scaled to 0, 0.5, 1 and cheapness 1 - usd/4: 0.75, 0.5, 0.
-    found = balance(np.array([[0.2, 0.4, 0.6]]), np.array([[1.0, 2.0, 4.0]]), 0.7)
-    assert np.allclose(found, [[0.225, 0.5, 0.7]])
-    assert np.allclose(balance(np.array([[0.5, 0.5]]), np.array([[0.0, 0.0]]), 0.7), [[1.0, 1.0]])
-
-
-def test_several_clusters_and_a_balance_route_as_well() -> None:
-    learned = train_router(ClusterRouter(clusters=8, top_k=3, alpha=0.9), TAUGHT, 3)
-    chosen = choose_workers(load_router(learned).estimate(question_texts(ASKED)))
+def test_fewer_clusters_route_as_well() -> None:
+    learned = train_router(ClusterRouter(clusters=2), TAUGHT, 3)
+    chosen = choose_workers(load_router(learned)(question_texts(ASKED)))
     assert topics.share_right(ASKED.questions, chosen) >= 0.95
 
 
@@ -223,7 +201,7 @@ def test_the_slope_of_the_contrast_between_workers_is_that_of_its_loss() -> None
         rng.normal(size=(6, 5)),
         rng.permuted(np.tile([0, 0.2, 0.4, 0.7, 1], (6, 1)), axis=1),
     )
-    slope = worker_slope(near, scores, ContrastiveLosses(2, 2, 0.0, 3), rng)
+    slope = worker_slope(near, scores, (2, 2), rng)
     for at in np.ndindex(near.shape):
         step = np.zeros_like(near)
         step[at] = 1e-6

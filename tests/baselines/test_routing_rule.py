@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.routers import Estimates, Votes, choose_workers, rank_scores
+from baselines.routers import Estimates, choose_workers
 from harness.errors import UserError
 from harness.learning.matrix import mean_known
 
@@ -82,23 +82,6 @@ def test_no_other_worker_does_better_than_the_chosen(
     price = 1 / willingness if willingness else 0.0
     values = [one - price * paid for one, paid in zip(score, usd, strict=True)]
     assert values[at] >= max(values) - 1e-9
-
-
-def test_votes_count_one_over_the_rank_of_a_worker_in_each_group() -> None:
-    # Two groups of weight 0.6 and 0.4: 0.6 + 0.4/3, 0.6/2 + 0.4 and 0.6/3 + 0.4/2.
-    score = np.array([[0.9, 0.8, 0.1], [0.0, 0.9, 0.5]])
-    usd = np.ones((2, 3))
-    assert rank_scores(score, usd).tolist() == [[1, 1 / 2, 1 / 3], [1 / 3, 1, 1 / 2]]
-    weights = np.array([[0.6, 0.4], [0.4, 0.6]])
-    voted = Estimates(weights @ score, weights @ usd, Votes(weights, score, score, usd))
-    assert choose_workers(voted).tolist() == [0, 1]
-
-
-def test_voting_groups_weigh_dollars_by_the_same_willingness() -> None:
-    score, usd = np.array([[0.5, 0.6]]), np.array([[1.0, 3.0]])
-    weights = np.ones((1, 1))
-    voted = Estimates(score, usd, Votes(weights, score, score, usd))
-    assert [int(choose_workers(voted, paid)[0]) for paid in (19.9, 20.1)] == [0, 1]
 
 
 def test_a_mean_of_nothing_known_is_unknown() -> None:

@@ -7,25 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baselines._registry import trinity
 from baselines.trinity import (
+    FEATURES,
     PROMPTS,
     RANDOM_TRINITY,
     Coordinator,
-    HashEncoder,
     Role,
     TrinityExplorer,
-    TrinityTurn,
+    Turn,
     evolve,
     head_coordinator,
     head_size,
     is_accepted,
-    load_encoder,
     mean_grades,
     population_size,
     random_trinity_system,
-    transcript,
-    trinity,
     trinity_system,
+    turn_features,
     turns_system,
 )
 from harness.errors import UserError
@@ -44,7 +43,7 @@ def led(*moves: tuple[int, Role], **replies: str) -> tuple[Answer, list[Heard]]:
     rig = scripted_pool(seed=0, **replies)
 
     def policy_of(question: Question, pool: Pool) -> Coordinator:
-        def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
+        def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
             return moves[len(turns)]
 
         return choose
@@ -82,18 +81,14 @@ def test_where_nobody_was_the_worker_the_last_reply_is_the_answer() -> None:
 
 
 def test_a_verdict_counts_for_work_only_and_agreement_stands_for_a_verdict() -> None:
-    work, same = (
-        TrinityTurn("a", "worker", "ANSWER: 4"),
-        TrinityTurn("b", "verifier", "It is so. ANSWER: 4"),
-    )
-    other = TrinityTurn("b", "verifier", "ANSWER: 5")
-    assert not is_accepted("integer", [TrinityTurn("b", "verifier", "VERDICT: ACCEPT")])
+    work: Turn = ("worker", "ANSWER: 4")
+    same: Turn = ("verifier", "It is so. ANSWER: 4")
+    other: Turn = ("verifier", "ANSWER: 5")
+    assert not is_accepted("integer", [("verifier", "VERDICT: ACCEPT")])
     assert is_accepted("integer", [work, same])
     assert not is_accepted("integer", [work, other])
-    assert not is_accepted(
-        "integer", [work, TrinityTurn("b", "verifier", "ANSWER: 4 VERDICT: REVISE")]
-    )
-    assert not is_accepted("integer", [work, same, TrinityTurn("a", "thinker", "Hm.")])
+    assert not is_accepted("integer", [work, ("verifier", "ANSWER: 4 VERDICT: REVISE")])
+    assert not is_accepted("integer", [work, same, ("thinker", "Hm.")])
     assert not is_accepted("integer", [])
 
 
@@ -117,26 +112,14 @@ def test_random_trinity_repeats_itself_by_seed_and_epoch_and_keeps_to_its_manife
 
 
 def test_a_head_of_zeros_takes_the_first_worker_and_role() -> None:
-    encode = HashEncoder()
-    policy = head_coordinator(np.zeros(head_size(4, encode.dims)), 4, encode)
+    policy = head_coordinator(np.zeros(head_size(4)), range(4))
     assert policy(SUM, []) == (0, "thinker")
 
 
 def test_a_head_can_tell_turns_apart() -> None:
-    encode = HashEncoder()
-    first, second = encode(SUM, []), encode(SUM, [TrinityTurn("a", "worker", "ANSWER: 4")])
-    assert len(first) == len(second) == encode.dims
+    first, second = turn_features(SUM, []), turn_features(SUM, [("worker", "ANSWER: 4")])
+    assert len(first) == len(second) == FEATURES
     assert not np.array_equal(first, second)
-
-
-def test_unknown_features_are_refused() -> None:
-    with pytest.raises(UserError, match="'hash' or 'hf:PATH' of a local model"):
-        load_encoder("bert")
-
-
-def test_what_a_model_reads_names_turns_and_their_roles() -> None:
-    said = transcript(SUM, [TrinityTurn("sage", "thinker", "Add.")])
-    assert said == "What is 2 + 2?\n\n[thinker, sage]\nAdd."
 
 
 # --- evolving ---------------------------------------------------------------------------------

@@ -28,10 +28,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from baselines.debate import debate_system
+from baselines.frameworks import planner_executor_verifier_system
 from baselines.mixture import moa_system
-from baselines.roles import roles_system
-from baselines.voting import self_consistency_system
+from baselines.voting import debate_system, self_consistency_system
 from harness.execute import execute
 from harness.pool import Pool
 from harness.records import Answer, Question
@@ -127,7 +126,7 @@ def asks() -> dict[str, Ask]:
         "moa-3": moa_system(layers=3),
         "debate": debate_system(),
         "self-consistency": self_consistency_system(),
-        "planner-executor-verifier": roles_system(),
+        "planner-executor-verifier": planner_executor_verifier_system(),
     }
 
     def shape(workflow: Workflow) -> Ask:

@@ -2,7 +2,6 @@
 
 PODIUM_TRAINERS=1 runs these (`make trainers`): they download 1.7 GB. The rewards come from a
 service in this process, as where a trainer's pins are not ours; podium is a folder on the path.
-The tests of TRINITY's hidden state, which skip where there is no torch, run here too.
 """
 
 import json
@@ -32,14 +31,6 @@ pytestmark = [
 ]
 
 SCRIPTS = Path(__file__).parent / "trainers"
-
-BORROWING = """\
-import sys
-sys.path.append(sys.argv.pop(1))
-import pytest
-sys.exit(pytest.main())
-"""
-"""Runs tests with an environment's own packages first and those of a folder for what it lacks."""
 
 WANTED = [1.0, 0.0, None, 0.0]
 """What the four replies of every script come to: right, wrong, not graded, no answer."""
@@ -156,20 +147,6 @@ def test_openrlhf_finds_the_reply_in_its_query_and_is_told_as_it_asked(light: Tr
     zeros = light.run("openrlhf_agent.py", "zero")
     assert [one["reward"] for one in zeros] == [1.0, 0.0, 0.0, 0.0]
     assert [one["extra_logs"] for one in zeros] == [{"unscored": x} for x in (0.0, 0.0, 1.0, 0.0)]
-
-
-def test_trinity_reads_the_hidden_state_of_a_model_where_there_is_torch(torched: Trainers) -> None:
-    ours = sysconfig.get_path("purelib")
-    words = ["-q", "-p", "no:cacheprovider", "tests/baselines/test_hidden_state.py"]
-    done = subprocess.run(
-        [torched.python, "-c", BORROWING, ours, *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert "skipped" not in done.stdout
 
 
 def test_conductors_are_trained_where_there_is_torch(torched: Trainers, tmp_path: Path) -> None:
