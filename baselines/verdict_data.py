@@ -2,7 +2,7 @@
 
 One reader a source, a registry by name (`SOURCES`). Bytes of others come in here: every row is
 checked against the columns that are read, and a message names the file, the line and the field,
-never a value. Draws are averaged in harness/learning/matrix.py.
+never a value. Draws are averaged in harness/learning.py.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from harness.files import (
     read_rows,
     unpack_gzip,
 )
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

@@ -11,8 +11,7 @@ from typing import Any, Literal, Protocol
 from inspect_ai.solver import Solver
 
 from harness.execute import Budget, execute
-from harness.learning.fit import Artifact, Explorer
-from harness.learning.matrix import Matrix
+from harness.learning import Artifact, Explorer, Matrix
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Answer, Question

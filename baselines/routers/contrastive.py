@@ -23,8 +23,7 @@ from baselines.routers.optimisers import (
     k_means,
 )
 from harness.errors import UserError
-from harness.learning.fit import Arrays
-from harness.learning.matrix import Floats, mean_known
+from harness.learning import Arrays, Floats, mean_known
 
 RIGHT = 0.5  # a worker with more than this is no counter-example (the released code)
 

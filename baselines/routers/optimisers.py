@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from baselines.common import one_thread
 from baselines.routers import Examples
-from harness.learning.matrix import Floats
+from harness.learning import Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

@@ -28,8 +28,7 @@ from baselines.routers.models import (
 )
 from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
-from harness.learning.fit import Artifact, ArtifactSource, read_artifact
-from harness.learning.matrix import Floats, Matrix
+from harness.learning import Artifact, ArtifactSource, Floats, Matrix, read_artifact
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest

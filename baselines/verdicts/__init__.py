@@ -6,7 +6,7 @@ Whence they are stands in PROVENANCE.toml; tests/baselines/pack_verdicts.py make
 from pathlib import Path
 
 from harness.files import read_rows
-from harness.learning.matrix import MatrixCell, MatrixQuestion
+from harness.learning import MatrixCell, MatrixQuestion
 
 COST, TOKENS = "|total_cost", "|tokens_out"
 FIGURES = (("", "score"), (COST, "usd"), (TOKENS, "tokens_out"))

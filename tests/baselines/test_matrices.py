@@ -11,7 +11,7 @@ import pytest
 from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, read_matrix
 from baselines.verdicts import packed_path
 from harness.errors import UserError
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
