@@ -1,9 +1,7 @@
 """Models that judge, and grading again from logs: a newer log takes the place of the old one.
 
 A judge is no worker: no pool of a sample holds it, no plan can name it, and its calls are no
-system's cost. Graded again is what could not be graded, or all after a scorer was mended; no model
-is asked, but for verdicts that only a model gives and did not (`retry_ungraded`). The new log has
-the old one's task id, so reports take its samples, and a resumed run finds its questions answered.
+system's cost. A newer log has the old one's task id, so that a resumed run finds it answered.
 """
 
 import math
@@ -11,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,23 +19,22 @@ from inspect_ai import (
     score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
 )
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
-from inspect_ai.model import ChatMessageUser, Model, ModelOutput, ModelRole, model_roles
-from inspect_ai.scorer import Score, Target, model_graded_qa
+from inspect_ai.model import Model, ModelOutput, model_roles
+from inspect_ai.scorer import Score
 from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import current_span_id, span
+from inspect_ai.util import span
 
 from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
 from harness.context import current, run_context
 from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
-from harness.ledger.hooks import last_event
 from harness.ledger.journal import Head
-from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_call
+from harness.ledger.recorder import TaskJournal
 from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
 from harness.parallel import map_concurrently
-from harness.pool import slot_model
+from harness.pool import ask_once, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import GRADER, PODIUM, Question
 from harness.reply_cache import PaidReplies
@@ -54,13 +50,8 @@ from harness.suite import (
     refuse_redacted,
     with_prompt,
 )
-from harness.text import make_storable
 
 Suites = Mapping[str, Suite[Any]]
-NO_JUDGE = (
-    "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
-    "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
-)
 
 
 class JudgeError(PodiumError):
@@ -79,16 +70,6 @@ class JudgeCase:
     answer: str
     """What is judged. Whoever wrote it may try to talk to the judge: the template fences it."""
     criterion: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """What a judge said."""
-
-    verdict: str
-    said: str
-    judge: str
-    """The model's name; several, joined by a comma, where the role is bound to a list."""
 
 
 def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec) -> None:
@@ -129,82 +110,51 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
 
 def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
     if judged := judged_among(suite, questions):
-        raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
+        raise UserError(
+            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
+            f"{suite.name!r}: add a [grader] table to pool {pool}, or under `inspect eval` give "
+            "--model-role grader=PROVIDER/MODEL."
+        )
 
 
-async def judged_by_model(state: TaskState, case: JudgeCase) -> Ruling:
-    """Let Inspect's own model-graded scorer ask the role `grader`, inside a running eval.
+SAID = 300
+"""Characters of a judge's last words that go into a reason."""
 
-    Raises `JudgeError` without a model in that role, or when it gives no verdict; `SpendLimit`
-    before a call that may not be paid for; and what the provider raises.
+
+async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
+    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name.
+
+    Where the role is bound to a list, more than half must give the same verdict. Raises
+    `JudgeError` without a model in that role, or when it gives no verdict; `SpendLimit` before a
+    call that may not be paid for; and what the provider raises.
     """
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
     judges = bound if isinstance(bound, list) else [bound]
-    score = await _paid(state, case, judges)
-    if score is None or not isinstance(score.value, str):
-        said = (score.explanation if score else None) or "nothing"
-        raise JudgeError(f"the judge gave no verdict: {said[-SAID:]}")
-    names = ", ".join(str(judge) for judge in judges)
-    return Ruling(verdict=score.value, said=score.explanation or "", judge=names)
+    said = [await _asked(state, case, judge) for judge in judges]
+    given = [found[1] if (found := re.search(case.verdicts, text)) else None for text in said]
+    verdict, votes = Counter(given).most_common(1)[0]
+    if verdict is None or 2 * votes <= len(judges):
+        raise JudgeError(f"the judge gave no verdict: {said[-1][-SAID:]}")
+    return verdict, said[given.index(verdict)], ", ".join(map(str, judges))
 
 
-INSTRUCTIONS = "-"  # the template says it all
-SAID = 300
-"""Characters of a judge's last words that go into a reason."""
-
-
-async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> Score | None:
+async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
     """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
-    judge = judges[0]
-    request = Request(GRADER, judge, [_prompt(state, case)], price_ref=str(judge))
-    async with span("judge"):
-        draw = next_draw(request) if len(judges) == 1 else None
-        if draw and (event := draw.replayed(request)):
-            read_back(request, event, current().spend)
-            said = event.output.completion  # as Inspect's scorer reads it
-            if found := re.search(case.verdicts, said):
-                return Score(value=found.group(1), explanation=said)
-            return Score.unscored(reason="grader_failed", explanation=said)
-        async with record_call(request, current().spend) as asked:
-            score = await _asked(state, case)
-            call = last_event(current_span_id())
-            asked.output = make_storable(call.output) if call else None
-            if draw and asked.output and not asked.output.empty:
-                draw.keep(asked.output)
-    return score
-
-
-def _prompt(state: TaskState, case: JudgeCase) -> ChatMessageUser:
-    """Return what Inspect's scorer will send; it has no public name for this."""
-    return model_scoring_prompt(
+    # Inspect's own prompt, which has no public name: it takes the sting out of what ends its data.
+    prompt = model_scoring_prompt(
         template=case.template,
         question=case.question,
-        output=_answer(state, case),
+        output=ModelOutput.from_content(model=str(state.model), content=case.answer),
         criterion=case.criterion,
-        instructions=INSTRUCTIONS,
+        instructions="-",  # the template says it all
         metadata={},
     )
-
-
-def _answer(state: TaskState, case: JudgeCase) -> ModelOutput:
-    return ModelOutput.from_content(model=str(state.model), content=case.answer)
-
-
-async def _asked(state: TaskState, case: JudgeCase) -> Score | None:
-    """Ask with a state that holds nothing but the case: no metadata, no history, no other reply."""
-    shown = copy(state)
-    shown.metadata = {}
-    shown.output = _answer(state, case)
-    scorer = model_graded_qa(
-        template=case.template,
-        instructions=INSTRUCTIONS,
-        grade_pattern=case.verdicts,
-        include_history=lambda _: case.question,
-        model_role=ModelRole(GRADER, required=True),
-    )
-    return await scorer(shown, Target(case.criterion))
+    request = Request(GRADER, judge, [prompt], price_ref=str(judge))
+    async with span("judge"):
+        _, output = await ask_once(request, current().spend, lambda: judge.generate([prompt]))
+    return output.completion
 
 
 @dataclass(frozen=True, slots=True)
