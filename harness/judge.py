@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -254,19 +254,20 @@ def _graded_anew(
     return map_concurrently(grade, samples, box.most if box else 1)
 
 
-def may_lack_scores(path: Path) -> bool:
-    """Return whether a log's header leaves open that an answer has no score."""
-    header = read_eval_log(str(path), header_only=True)
-    scores = header.results.scores if header.results else []
-    return not scores or any(score.unscored_samples for score in scores)
+def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
+    """Yield the newest log of every task of ours, its run, and whether it may lack a score."""
+    for path in newest_logs([log_dir]):
+        header = read_eval_log(str(path), header_only=True)
+        scores = header.results.scores if header.results else []
+        if facts := run_facts(header, path):
+            yield path, facts, not scores or any(one.unscored_samples for one in scores)
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
     """Name the graders of a directory's logs that have another version now."""
-    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
-    found = (facts for path, log in logs if (facts := run_facts(log, path)))
-    then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
-    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in sorted(then)]
+    found = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
+    then = sorted({(facts.suite, facts.suite_version) for facts in found})
+    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
     return ", ".join(filter(None, said))
 
 
@@ -286,10 +287,8 @@ def regrade_dir(
 ) -> list[Regrade]:
     """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
-    for path in newest_logs([log_dir]):
-        log = read_log(path) if everything or may_lack_scores(path) else None
-        facts = run_facts(log, path) if log else None
-        if log is None or facts is None:
+    for path, facts, lacking in _runs(log_dir):
+        if (log := read_log(path) if everything or lacking else None) is None:
             continue
         suite = _suite_of(facts, path, suites)
         if suite.needs_box and box is None:
@@ -319,13 +318,11 @@ class Remade:
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
     """Grade the newest log of every task again, programs in a box alone, and compare."""
     for path in newest_logs([log_dir]):
-        log = read_log(path)
-        if log is not None:
-            yield remade(log, path, suites, box)
+        if log := read_log(path):
+            yield _remade(log, path, suites, box)
 
 
-def remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
-    """Grade all samples of a log again, and compare their verdicts with the new ones."""
+def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     found, facts = Remade(path, log.eval.task), run_facts(log, path)
     samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
     why = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
@@ -371,9 +368,8 @@ def box_for_logs(
     log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
 ) -> Generator[OpenBox | None]:
     """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
-    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
-    found = ((path, facts) for path, log in logs if (facts := run_facts(log, path)))
-    runs = [facts for path, facts in found if _suite_of(facts, path, catalogue.suites).needs_box]
+    found = _runs(log_dir)
+    runs = [one for path, one, _ in found if _suite_of(one, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(
@@ -395,39 +391,20 @@ def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
     return with_prompt(suites[facts.suite], facts.prompt)
 
 
-def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> list[Path]:
-    """Ask the pool's grader, if any, for verdicts that the newest logs lack; return newer logs."""
+def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> None:
+    """Ask the pool's grader, if any, for verdicts that the newest logs lack; write newer logs."""
     if spec.grader is None:
-        return []
+        return
     with run_context(log_dir=log_dir, spec=spec, spend=spend):
-        logs = newest_logs([log_dir])
-        return [*filter(None, (_judged_log(log_dir, path, suites, spec.grader) for path in logs))]
+        for path, facts, lacking in _runs(log_dir):
+            log = read_log(path) if lacking and facts.suite in suites else None
+            if log:
+                _judge_log(log_dir, log, facts, suites[facts.suite], spec.grader)
 
 
-def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
-    """Ask for the missing verdicts of one log; None when none is missing or the suite changed."""
-    samples = log.samples or []
-    unscored = [one for one in samples if one.error is None and is_unscored(one)]
-    left = [one for one in unscored if was_judged(one, suite)]
-    if not left or log.eval.task_version != suite.version:
-        return None
-    scored = score(
-        log.model_copy(update={"samples": left}),
-        as_scorer(suite),
-        model_roles={GRADER: grader},
-        action="overwrite",
-        display="none",
-    )
-    made = {(one.id, one.epoch): one for one in scored.samples or []}
-    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
-    return written_newer(log)
-
-
-def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -> Path | None:
-    log = read_log(path) if may_lack_scores(path) else None
-    facts = run_facts(log, path) if log else None
-    if log is None or facts is None or facts.suite not in suites:
-        return None
+def _judge_log(
+    log_dir: Path, log: EvalLog, facts: RunFacts, suite: Suite[Any], grader: WorkerSpec
+) -> None:
     head = Head(
         task=log.eval.task,
         suite=facts.suite,
@@ -437,9 +414,22 @@ def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -
         book_sha256=str(facts.prices.get("sha256", "")),
         shown=facts.publishable,
     )
-    journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
-    try:
-        with run_context(journal=journal):
-            return retry_ungraded_log(log, suites[facts.suite], slot_model(grader))
-    finally:
-        journal.close()
+    samples = log.samples or []
+    left = [one for one in samples if one.error is None and is_unscored(one)]
+    left = [one for one in left if was_judged(one, suite)]
+    if not left or log.eval.task_version != suite.version:
+        return
+    with (
+        closing(TaskJournal(log_dir, head, PaidReplies(log_dir))) as journal,
+        run_context(journal=journal),
+    ):
+        scored = score(
+            log.model_copy(update={"samples": left}),
+            as_scorer(suite),
+            model_roles={GRADER: slot_model(grader)},
+            action="overwrite",
+            display="none",
+        )
+    made = {(one.id, one.epoch): one for one in scored.samples or []}
+    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
+    written_newer(log)
