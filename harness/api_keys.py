@@ -1,8 +1,6 @@
-"""Keys of providers, kept out of whatever is written or shown.
+"""Keys of providers, kept out of whatever is written or shown: a provider may quote one.
 
-A provider that refuses a key may quote it, and Inspect writes such an error into the log. So a
-model is guarded (`guard_keys`), and texts are cleaned (`without_keys`). Known are the values of
-environment variables and pool files that are named as keys are, from `LEAST` characters on.
+Known are the values of environment variables and pool files that are named as keys are.
 """
 
 import operator
@@ -23,10 +21,8 @@ NAMED = re.compile(
     r"|password|cookie|credentials?)$"
 )
 """How names of keys end, in the environment, among a provider's arguments and in headers."""
-PUBLIC = ("PODIUM_GPQA_PASSWORD",)
-"""Named as a key is, and printed in a public README."""
-_FROM_POOLS: dict[str, str] = {}
-"""Value -> name, of all pools that this process has read."""
+PUBLIC = ("PODIUM_GPQA_PASSWORD",)  # Named as a key is, and printed in a public README
+_FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this process has read
 
 
 def known_keys() -> dict[str, str]:

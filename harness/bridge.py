@@ -1,10 +1,7 @@
 """Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
 
-A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
-Inspect's agent bridge hands that request to `Pool.relay`, so every call has the journal, span,
-limits, sample and price that all systems' calls have. Its sampling settings are dropped, for a
-worker has its own in every system. The workflow that is logged has a step for each call, which
-counts as having read all that had been said when it was asked.
+A framework asks the model `inspect/WORKER` through OpenAI's client, and the bridge hands that to
+`Pool.relay`: journal, limits and price are those of all systems, and so is the worker's sampling.
 """
 
 import json
@@ -82,9 +79,8 @@ _installed = threading.Lock()
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
     """Refuse every connection and program that the code within starts; `watch` makes the error.
 
-    Not covered: a thread without our context, sockets that an extension module opens without Python
-    (grpc), and the look-up of a name by the event loop, whose connection is then refused: such code
-    belongs in a sandbox without a network.
+    Not covered: threads without our context and extension modules with sockets of their own (grpc):
+    such code belongs in a sandbox without a network.
     """
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
@@ -236,10 +232,8 @@ class Script:
     """What is run in the sandbox."""
 
     source: str
-    python: str
-    """The interpreter there, e.g. `python3`."""
-    given: Mapping[str, Any]
-    """What it reads, as JSON."""
+    python: str  # The interpreter there, e.g. `python3`.
+    given: Mapping[str, Any]  # What it reads, as JSON
     environment: Mapping[str, str]
     """Its whole environment, beside PATH, HOME and the bridge's address: no key of ours."""
 

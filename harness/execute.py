@@ -143,8 +143,8 @@ def messages(
 ) -> list[ChatMessage]:
     """Return what a worker is sent: the question always, what the step may read, its subtask.
 
-    Earlier steps are past turns of the conversation, as in the paper; the question opens the first
-    user turn. With `REPLIES` in the system message they are numbered there instead, as in MoA.
+    Earlier steps are past turns of the conversation, as in the paper; with `REPLIES` in the system
+    message they are numbered there instead, as in MoA.
     """
     chat: list[ChatMessage] = []
     if step.system is not None:

@@ -2,12 +2,10 @@
 
 - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
   or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
-- The last statement counts: a final statement outranks working.
-- Statements that stand together (nothing between them decides) and differ are a hedge: no answer.
-- A statement that is taken back, with none after it, is no answer; nor is one that goes on ("70 or
-  71", "70 thousand").
+- The last statement counts. Statements that stand together and differ, one that is taken back and
+  one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
-  reply that is nothing but an answer. An arbitrary last number or letter is never an answer.
+  reply that is nothing but an answer; an arbitrary last number or letter never does.
 - What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
 """
 

@@ -1,9 +1,7 @@
 """Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines.
 
-Real files stay far below every ceiling: a run of a million calls has members of some megabytes,
-packed by a factor of 5 to 30. What an archive says of its sizes is checked before anything is
-unpacked, and what comes out is counted, since an archive may lie. Whatever is wrong is a ValueError
-of one line (`TooLarge` for a limit), so that readers name their file in a sentence of their own.
+What an archive says of its sizes is checked, and what comes out is counted. Whatever is wrong is a
+ValueError of one line (`TooLarge` for a limit): readers name their file in a sentence of their own.
 """
 
 import csv
@@ -42,20 +40,16 @@ else:
 MIB, GIB = 1 << 20, 1 << 30
 SETTINGS = 4 * MIB
 """A pool, a price book, a training config, cards, a key: the largest that is shipped has 12 kB."""
-DOCUMENT = 2 * GIB
-"""A JSON file that is read whole: a manifest of 10 million samples fits."""
+DOCUMENT = 2 * GIB  # A JSON file that is read whole: a manifest of 10 million samples fits
 LINE = 512 * MIB
 """A line of JSON Lines or a row of CSV: a program's hidden tests are one field of 100 MB."""
-MEMBER = 4 * GIB
-"""A member of an archive: one question with all calls that were made for it."""
+MEMBER = 4 * GIB  # A member of an archive: one question with all calls that were made for it
 SMALL = 64 * MIB
 """So much may come out of a member, four times that of a whole archive, at any ratio: texts that
 repeat themselves pack well."""
-RATIO = 250
-"""Above that a member or an archive may be so many times as large as its packed bytes."""
+RATIO = 250  # Above that a member or an archive may be so many times as large as its packed bytes
 MEMBERS = 2_000_000
-PIECE = 1 * MIB
-"""Bytes that are unpacked at a time."""
+PIECE = 1 * MIB  # Bytes that are unpacked at a time
 ZSTD = 93
 
 
@@ -256,10 +250,8 @@ class Limited(RawIOBase):
 
 
 DEEP = "brackets stand too deep within one another"
-DOTS = 100
-"""So many parts of a dotted key in TOML: its reader takes time by their square."""
-DIGITS = 400
-"""Of a number as text: a token count has 10, an amount in dollars 30."""
+DOTS = 100  # So many parts of a dotted key in TOML: its reader takes time by their square
+DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
 
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:
@@ -435,10 +427,7 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
-    """Raise UserError where no directory can be made or written to, before anything is done.
-
-    Nothing is left behind. What root may do no permission tells, so a nameless file is tried.
-    """
+    """Raise UserError where no directory can be made or written to; nothing is left behind."""
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
         raise UserError(f"{place} is no directory; name another {option}.")

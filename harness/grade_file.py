@@ -37,8 +37,7 @@ from harness.run.catalogue import Catalogue, find_named
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
-LINE = "line"
-"""Last field of a verdict: the line of the replies file that it is about."""
+LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
 Verdict = Mapping[str, Any]
 """`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
 
@@ -51,10 +50,8 @@ class VerdictOrigin(BaseModel):
     format: Literal["podium-verdicts-1"] = "podium-verdicts-1"
     suite: str
     suite_version: str
-    problems: str
-    """sha256 of the problems file, or the suite's data revision."""
-    replies: str
-    """sha256 of the replies file."""
+    problems: str  # sha256 of the problems file, or the suite's data revision
+    replies: str  # sha256 of the replies file
     box: str | None = None
     box_facts: BoxRecord | None = None
 
@@ -179,8 +176,7 @@ class GradeRequest:
     suite: str
     replies: Path
     out: Path
-    problems: Path | None = None
-    """The benchmark's own rows; None for the suite's pinned questions."""
+    problems: Path | None = None  # The benchmark's own rows; None for the suite's pinned questions
     box: str | None = None
     max_sandboxes: int | None = None
 
@@ -191,12 +187,10 @@ class Graded:
 
     replies: int
     unscored: int
-    mean: float | None
-    """Mean value of what is graded, earlier runs included."""
+    mean: float | None  # Mean value of what is graded, earlier runs included
     now: int
     seconds: float
-    reason: str
-    """Why the first unscored reply is unscored; empty when none is."""
+    reason: str  # Why the first unscored reply is unscored; empty when none is
     where: str
 
     def __str__(self) -> str:
@@ -216,8 +210,7 @@ class _Reply:
     line: int
     question: str
     text: str
-    epoch: int
-    """Which epoch's form of the question was asked; 1 unless the row says."""
+    epoch: int  # Which epoch's form of the question was asked; 1 unless the row says
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:

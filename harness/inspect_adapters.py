@@ -1,11 +1,7 @@
 """The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score.
 
-    @solver
-    def single(worker: str, pool: str | None = None) -> Solver:
-        return as_solver(planned(...), pool)
-
-Such a solver fills absent model roles from `pool` (the name of a pool file); with `pool=None` the
-workers are the user's model roles. Without a solver a task generates with Inspect's own model.
+A solver of ours fills absent model roles from its `pool`, the name of a pool file; with None the
+workers are the user's model roles.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -153,8 +149,7 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
     }
 
 
-SCHEMA = 1
-"""Version of podium's log metadata."""
+SCHEMA = 1  # Version of podium's log metadata
 
 
 def as_task(
@@ -241,7 +236,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return how a suite's public tests are run in a box; None where it has none, or no box.
+    """Return how a suite's public tests run in a box; None where it has none, or no box.
 
     They share the scorer's places for `programs`. What the box raises fails the sample, no reply.
     """

@@ -64,8 +64,7 @@ class JudgeCase:
 
     template: str
     """Of Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`; the suite's own."""
-    verdicts: str
-    """Pattern over the judge's reply; its one group is the verdict."""
+    verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
     answer: str
     """What is judged. Whoever wrote it may try to talk to the judge: the template fences it."""
@@ -97,7 +96,7 @@ def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
     """Return a task's setup that refuses every sample of what nobody could grade.
 
-    Without the role, which is known only in a running eval, the examined model would grade itself.
+    Without the role, known only in a running eval, the examined model would grade itself.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -117,8 +116,7 @@ def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None
         )
 
 
-SAID = 300
-"""Characters of a judge's last words that go into a reason."""
+SAID = 300  # Characters of a judge's last words that go into a reason
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:

@@ -153,8 +153,7 @@ class RouteComparison:
     embedder: str
     refits: int
     reference: str
-    hindsight: str
-    """The best single worker on the judged questions: the reference that nobody has."""
+    hindsight: str  # The best single worker on the judged questions: the reference that nobody has
     oracle: str
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
@@ -244,9 +243,8 @@ SINGLE = "single:"
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
     """Return the matrix of all single workers below some directories, at list prices.
 
-    A question's id is `suite/id`. An epoch is a draw; an attempt without a verdict is none.
-    UserError when nobody answered alone, and for logs of different labels, versions, data or
-    prompts of a suite.
+    A question's id is `suite/id`; an epoch is a draw. UserError when nobody answered alone, and for
+    logs of different labels, versions, data or prompts of a suite.
     """
     alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
     if not alone:
@@ -429,7 +427,7 @@ class TrainingBudget:
 class Round:
     """Tries to make next: `questions` of the split from `first` on, each `epochs` times.
 
-    The solver decides by its arguments alone what it tries, so that a resumed round tries the same.
+    The solver decides by its arguments alone, so that a resumed round tries the same.
     """
 
     solver: str  # registry name, e.g. `baselines/try_templates`.

@@ -60,8 +60,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-AHEAD = 2
-"""Items handed out per worker, so that none waits for the next one to be read."""
+AHEAD = 2  # Items handed out per worker, so that none waits for the next one to be read
 
 
 def map_concurrently(
@@ -90,10 +89,8 @@ def map_concurrently(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-MOST_PROCESSES = 8
-"""Processes, each of which takes some 150 MiB before it reads anything."""
-LARGE = 32 << 20
-"""Bytes of files from which on other processes are started."""
+MOST_PROCESSES = 8  # Processes, each of which takes some 150 MiB before it reads anything
+LARGE = 32 << 20  # Bytes of files from which on other processes are started
 
 
 def map_in_processes(

@@ -210,8 +210,7 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
     """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
 
-    It has no role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
-    process had in it. Inspect gives each role a copy of its own when an eval starts.
+    It has no role: `get_model(..., role=NAME)` would return a model of an earlier eval.
     """
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))

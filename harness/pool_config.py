@@ -25,9 +25,7 @@ ONLY: Mapping[Label, str] = {
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }
-REPLAYING = "recorded"
-REHEARSING = "rehearsal"
-"""The two providers that call nobody; all others are `live`."""
+REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that call nobody
 UNPRICEABLE = "not-auditable"
 """Begins the price reference of a worker whose dollars nothing tells: no book has such a key."""
 ROLES = (CONDUCTOR, GRADER)

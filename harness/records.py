@@ -1,7 +1,6 @@
 """The frozen nouns that every part of podium passes around.
 
-A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their `Usage`,
-and the suite turns the answer into a `Grade`.
+Suites load questions, systems turn them into answers out of replies, and suites grade those.
 """
 
 from collections.abc import Mapping
@@ -10,8 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal
 
-SEED = 2**63 - 1
-"""The largest seed that every generator takes."""
+SEED = 2**63 - 1  # The largest seed that every generator takes
 
 
 Kind = Literal["integer", "choice", "program", "text"]
@@ -21,9 +19,7 @@ PODIUM = "podium"
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
-CONDUCTOR = "conductor"
-GRADER = "grader"
-"""The two roles that are not workers."""
+CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

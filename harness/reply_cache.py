@@ -1,9 +1,8 @@
 """Replies that were paid for, kept so that who resumes pays nothing twice.
 
-Only the very same draw is read back: worker, whole request, sampling and the sample's number. One
-SQLite file per process, its owner's alone (mode 0600), written through: kill -9 loses no reply that
-had come. A run keeps a reply until its sample is in its log; a training keeps them for good, but
-those of questions that may not be published only in memory.
+Only the very same draw is read back. One SQLite file per process, its owner's alone and written
+through: kill -9 loses nothing. A run keeps a reply until its sample is in its log, a training for
+good; those of questions that may not be published stay in memory.
 """
 
 import errno
@@ -27,10 +26,8 @@ from anyio.lowlevel import RunVar
 from harness.errors import UserError
 from harness.records import Reply, Usage
 
-FOLDER = "paid-replies"
-"""Below the folder of a run or a training."""
-REMEMBERED = 1 << 14
-"""Replies kept in memory where no file keeps them, the latest ones."""
+FOLDER = "paid-replies"  # Below the folder of a run or a training
+REMEMBERED = 1 << 14  # Replies kept in memory where no file keeps them, the latest ones
 MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
 """Columns: what a reply was asked for, and when it came, in seconds since 1970."""
 OPENING = f"""
@@ -91,8 +88,7 @@ class PaidReplies:
     """The replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
-    rank: int = 0
-    """Which process of a training this is: each has a file of its own."""
+    rank: int = 0  # Which process of a training this is: each has a file of its own
     _file: _File | None = None
     _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
     _under_way: RunVar[dict[bytes, anyio.Event]] = field(

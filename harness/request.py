@@ -1,7 +1,6 @@
 """One request to a model: what is sent, its digest, which sample is wanted, its service tier.
 
-Recorded replies, cached replies and rehearsal randomness are keyed by worker, request *and*
-`SampleIndex`. Keyed by the request alone, self-consistency@5 would be one call counted five times.
+Replies are keyed by worker, request *and* `SampleIndex`: else five samples would be one call.
 """
 
 import hashlib

@@ -9,14 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-TAIL = 4000
-"""Characters at the end of a reply in which labels and conclusions are looked for."""
-LONGEST = 400
-"""Characters of a value behind a label."""
-MOST_BOXES = 10
-"""Boxes that are looked at, from the end."""
-MOST_BETWEEN = 6
-"""Words, but for joining ones, between two sentences that stand together."""
+TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
+LONGEST = 400  # Characters of a value behind a label
+MOST_BOXES = 10  # Boxes that are looked at, from the end
+MOST_BETWEEN = 6  # Words, but for joining ones, between two sentences that stand together
 ANSWER_WORDS = ("answer", "ans")
 CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
 """Words before a value, in small letters."""
@@ -50,12 +46,9 @@ class Statement:
     form: Literal["box", "tag", "line", "sentence"]
     start: int
     end: int
-    text: str
-    """What it gives, as it is written."""
-    more: str = ""
-    """What follows a box in its sentence; the rest of the line of a label."""
-    value: int = 0
-    """Where the value behind a label begins."""
+    text: str  # What it gives, as it is written
+    more: str = ""  # What follows a box in its sentence; the rest of the line of a label
+    value: int = 0  # Where the value behind a label begins
     explicit: bool = True
     """Whether it is meant as an answer wherever it stands: a box, a tag, `Answer: C`."""
 
@@ -116,10 +109,7 @@ def find(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
 
 
 def in_order(said: str, found: list[Statement]) -> list[Statement]:
-    """Return statements by their place; of two, one inside the other, the inner says it better.
-
-    Of two labels in one sentence ("the answer is 3 and the answer is 4") each has its own value.
-    """
+    """Return statements by their place; of two, one inside the other, the inner says it better."""
     kept: list[Statement] = []
     for one in sorted(found, key=lambda each: -each.start):
         inner = kept[-1] if kept and kept[-1].start < one.end else None
@@ -294,8 +284,7 @@ _DECIDES = re.compile(
 """Between two statements: the second one replaces the first."""
 _FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-MOST_WORDS = 3
-"""Words of a value; what is longer is a sentence."""
+MOST_WORDS = 3  # Words of a value; what is longer is a sentence
 _JOINING = re.compile(
     r"(?i)or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps"
     r"|possibly"
@@ -332,10 +321,9 @@ def doubted(before: str) -> bool:
 
 
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
-    """Return whether nothing between two statements says that the second one replaces the first.
+    """Return whether nothing between two statements says that the second replaces the first.
 
-    An answer line outranks a box right before it, "the answer is" what was only called correct, and
-    a box the sentence that leads to it.
+    An answer line outranks a box, "the answer is" what was only called correct, a box its sentence.
     """
     between = said[one.end : after.start]
     if after.value:

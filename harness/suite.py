@@ -229,10 +229,7 @@ WITHHELD = "its words are withheld, they may quote a question; the log has them"
 
 
 def keep_files_private() -> None:
-    """Let every file that this process writes from now on be its owner's alone (mode 0600).
-
-    A mode set on each afterwards would leave a moment, and Inspect's temporary files, open.
-    """
+    """Let every file that this process writes from now on be its owner's alone (mode 0600)."""
     os.umask(0o077)
 
 

@@ -1,7 +1,6 @@
 """The one place where other people's token counts become ours.
 
-Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
-the input of every provider. What it drops is taken from the provider's own usage (`with_raw`).
+Inspect's counts come first; what it drops is taken from the provider's own usage (`with_raw`).
 Usage that cannot be is no usage (`believed`), and the call costs what nobody knows.
 """
 
@@ -14,8 +13,7 @@ from inspect_ai.model import ModelOutput, ModelUsage
 
 from harness.records import Usage
 
-Raw = Mapping[str, Any]
-"""A provider's own usage, as its reply has it."""
+Raw = Mapping[str, Any]  # A provider's own usage, as its reply has it
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
 PROVIDER_USAGE = "provider_usage"
 """Key in a reply's metadata under which our own providers keep the raw usage in the log."""
@@ -179,11 +177,7 @@ def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
-    """Cached tokens are part of the input, reasoning of the output.
-
-    Sakana's orchestration tokens stand among the details and are part of neither
-    (console.sakana.ai/pricing, read 2026-11-22); cached ones are part of their own input.
-    """
+    """Cached tokens are part of the input, reasoning of the output; Sakana's own of neither."""
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None
