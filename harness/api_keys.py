@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8
-"""Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
+LEAST = 8  # shorter values are words (`EMPTY`, `none`) and stand within others
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
-)
-"""How names of keys end, in the environment, among a provider's arguments and in headers."""
+)  # how names of keys end, in the environment, among a provider's arguments and in headers
 PUBLIC = ("PODIUM_GPQA_PASSWORD",)  # Named as a key is, and printed in a public README
 _FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this process has read
 

@@ -31,8 +31,7 @@ class BoxRecord(BaseModel):
     python: str  # Version of the Python inside, e.g. `3.11.2`.
     image: str | None = None
     image_id: str | None = None
-    packages: tuple[str, ...] = ()
-    """Third-party packages a program could import, as `name==version`."""
+    packages: tuple[str, ...] = ()  # third-party ones a program could import, `name==version`
 
     @property
     def short(self) -> str:
@@ -46,12 +45,9 @@ class BoxRecord(BaseModel):
 class Boxes:
     """How boxes are had. Each callable raises UserError, never an error of the sandbox's own."""
 
-    open: Callable[[str, int | None], Any]
-    """Name and programs at once (None: as many as there are cores) -> box."""
-    describe: Callable[[Any, str], Any]
-    """Box and image -> an object with the fields of `BoxRecord`; says what is missing."""
-    engine: Callable[[], str]
-    """Why no container engine can be used, in a sentence; empty when one answers."""
+    open: Callable[[str, int | None], Any]  # name, programs at once (None: one per core) -> box
+    describe: Callable[[Any, str], Any]  # box, image -> what has `BoxRecord`'s fields
+    engine: Callable[[], str]  # why no container engine can be used; empty when one answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,7 @@ _NETWORK = {
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
-)
-"""Audit events that start another program: no guard would go with it."""
+)  # audit events that start another program: no guard would go with it
 
 
 _installed = threading.Lock()
@@ -102,10 +101,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     raise watch(said)
 
 
-PREFIX = "inspect/"
-"""Begins the model names that Inspect's bridge takes up; all others would go out."""
-NOWHERE = "http://127.0.0.1:9/v1"
-"""An address at which nobody answers: what a framework's client is given."""
+PREFIX = "inspect/"  # begins the models that Inspect's bridge takes up; all others go out
+NOWHERE = "http://127.0.0.1:9/v1"  # nobody answers there: for a framework's client
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
 """(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
@@ -123,8 +120,7 @@ class BridgedQuestion:
     question: Question
     pool: Pool
     framework: str
-    trouble: Exception | None = None
-    """What went wrong first, whatever the framework then made of it."""
+    trouble: Exception | None = None  # what went wrong first, whatever was then made of it
     steps: list[Step] = field(default_factory=list[Step])
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
 
@@ -223,8 +219,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
 
 FILE = "framework_app.py"
-_STARTING = anyio.Lock()
-"""Inspect unpacks its tools in a sandbox at the first start; local ones share a folder."""
+_STARTING = anyio.Lock()  # Inspect unpacks its tools at the first start, locally into one folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +229,7 @@ class Script:
     source: str
     python: str  # The interpreter there, e.g. `python3`.
     given: Mapping[str, Any]  # What it reads, as JSON
-    environment: Mapping[str, str]
-    """Its whole environment, beside PATH, HOME and the bridge's address: no key of ours."""
+    environment: Mapping[str, str]  # all of it, beside PATH, HOME and the bridge's address
 
 
 def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:

@@ -25,29 +25,22 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(slots=True)
 class Spend:
-    """The meter of a run, which all its samples share, or of one question of it.
-
-    Every call counts in both. Once one call of a question was refused no other of it is made.
-    """
+    """The meter of a run, which all samples share, or of a question: every call counts in both."""
 
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
-    per_question: Decimal | None = None
-    """What the calls of one question may cost; judges, who are no system's cost, not included."""
+    per_question: Decimal | None = None  # what calls of one question may cost, without judges
     _held: Decimal = ZERO
-    _flying: Counter[str] = field(default_factory=Counter[str])
-    """By price: calls with an allowance; each ends by itself."""
+    _flying: Counter[str] = field(default_factory=Counter[str])  # by price: calls with an allowance
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price: calls that may have been billed, of which nothing says how much."""
-    _passed: set[str] = field(default_factory=set[str])
-    """Prices of which a reply took more than its request could."""
+    _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
     run: "Spend | None" = None  # The run's meter; None where this is it
-    ended: SpendLimit | None = None
-    """Why no more calls of a question are made; of a whole run others may still fit."""
+    ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property
     def gone(self) -> Decimal:
@@ -196,8 +189,7 @@ class Allowance:
     spend: Spend
     price_ref: str
     most: Decimal | None = None  # What one HTTP request can cost; None where nothing bounds it
-    requests: int = 1
-    """As many HTTP requests an attempt may be: a provider's own client may try again by itself."""
+    requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
 
     @property

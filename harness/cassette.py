@@ -40,8 +40,7 @@ from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand from published data: name -> function that returns the file's path.
-Filled by suites/_registry.py, which Inspect loads before it makes the first model."""
+"""Cassettes made on demand: name -> who returns the file's path. Filled by suites/_registry.py."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
 
@@ -66,8 +65,7 @@ class CassetteHeader(BaseModel):
     podium_cassette: Literal[1] = 1
     created_from: tuple[str, ...]  # File names of the sources
     source_sha256: tuple[str, ...]
-    source_label: SourceLabel
-    """Who replied: models of real providers (`live`), or podium's own practice workers."""
+    source_label: SourceLabel  # models of real providers, or podium's practice workers
     note: str = ""
 
 
@@ -85,8 +83,7 @@ class RecordedReply(BaseModel):
     model: str
     stop_reason: StopReason = "unknown"
     question: str | None = None
-    prompt_recorded: bool = True
-    """False when the source kept no prompt: the canonical single-worker request is assumed."""
+    prompt_recorded: bool = True  # else the canonical single-worker request is assumed
     source: str
 
     @property
@@ -292,10 +289,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return the files to write beside a cassette: the pool, and its price book if not shipped.
-
-    `models` maps each recorded worker to the model that answered; `facts` are the logs' headers.
-    """
+    """Return the files beside a cassette: the pool, and its price book if not shipped."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."

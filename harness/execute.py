@@ -42,10 +42,9 @@ async def execute(
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    `begun` is what its first steps have come to, where a later round adds steps: they are not asked
-    again, and count against every limit. Where a limit ends the work early (`stopped`), the answer
-    is the latest reply in step order. Raises what `Pool.ask` raises, once, after all other steps
-    have ended.
+    `begun` is what its first steps have come to, where a later round adds steps: they count against
+    every limit. Where one ends the work early (`stopped`), the answer is the latest reply in step
+    order. Raises what `Pool.ask` raises, once, after all other steps have ended.
     """
     known = begun.replies if begun else ()
     # Whoever planned the rest waited for all that has replied, so it comes on top.
@@ -187,12 +186,14 @@ class Session:
     async def ask_all(self, steps: Sequence[Step]) -> list[Reply]:
         """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
-        readable = [self._readable(step) for step in steps]
-        spelled = [replace(step, reads=reads) for step, reads in zip(steps, readable, strict=True)]
+        every = tuple(range(start))  # steps asked beside one another do not count
+        reads = [every if step.reads == "all" else step.reads for step in steps]
+        assert {read for own in reads for read in own} <= {*every}, "steps read what has replied"
+        spelled = [replace(step, reads=own) for step, own in zip(steps, reads, strict=True)]
         found: dict[int, Reply] = {}
 
         async def ask(at: int) -> None:
-            history = [(self.steps[read], self.replies[read]) for read in readable[at]]
+            history = [(self.steps[read], self.replies[read]) for read in reads[at]]
             found[at] = await _ask(self, start + at, spelled[at], history)
 
         await _side_by_side(ask, range(len(spelled)))
@@ -211,9 +212,3 @@ class Session:
             plan=done.as_json(),
             noted=noted,
         )
-
-    def _readable(self, step: Step) -> tuple[int, ...]:
-        """Return what a step reads, with "all" spelled out; steps asked beside it do not count."""
-        reads = tuple(range(len(self.steps))) if step.reads == "all" else step.reads
-        assert all(0 <= read < len(self.steps) for read in reads), "a step reads what has replied"
-        return reads

@@ -38,8 +38,7 @@ from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
-Verdict = Mapping[str, Any]
-"""`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
+Verdict = Mapping[str, Any]  # `FIELDS`, what a suite adds, `LINE`; a null value is ungraded
 
 
 class VerdictOrigin(BaseModel):
@@ -157,16 +156,14 @@ def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
         raise UserError(f"{beside} is damaged: name another --out.") from error
     for name, now in made:
         if (before := getattr(stored, name)) != now:
-            what = f"{name.replace('_', ' ')} was {_said(before)} and is now {_said(now)}"
+            said = [
+                one.short if isinstance(one, BoxRecord) else f"{one}"[:40] for one in (before, now)
+            ]
+            what = f"{name.replace('_', ' ')} was {said[0]} and is now {said[1]}"
             raise UserError(f"{path} holds other verdicts: {what}; name another --out.")
 
 
-def _said(value: object) -> str:
-    return value.short if isinstance(value, BoxRecord) else str(value)[:40]
-
-
-ADDED = ("official", "fragile", "errata")
-"""What a suite's grade may say beside its value, kept as it is."""
+ADDED = ("official", "fragile", "errata")  # what a suite may say beside its value, kept as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +211,9 @@ class _Reply:
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies, or what an earlier run has left of it.
+    """Grade a file of replies, or what an earlier run, also a broken one, has left of it.
 
-    UserError, before anything is graded, for whatever is wrong with the files, the suite or the
-    box. KeyboardInterrupt leaves a file that the same request finishes.
+    UserError, before anything is graded, for what is wrong with the files, the suite or the box.
     """
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
     if not (folder := request.out.absolute().parent).is_dir():
@@ -341,19 +337,18 @@ def _replies(path: Path) -> Generator[_Reply]:
 
 
 def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> VerdictOrigin:
+    def sha256(path: Path) -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     return VerdictOrigin(
         suite=suite.name,
         suite_version=suite.version,
-        problems=_sha256(request.problems) if request.problems else suite.data_revision,
-        replies=_sha256(request.replies),
+        problems=sha256(request.problems) if request.problems else suite.data_revision,
+        replies=sha256(request.replies),
         box=box.name if box else None,
         box_facts=box.facts[suite.name] if box else None,
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _verdict(

@@ -62,12 +62,10 @@ class JudgeError(PodiumError):
 class JudgeCase:
     """What a judge is asked."""
 
-    template: str
-    """Of Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`; the suite's own."""
+    template: str  # of `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
-    answer: str
-    """What is judged. Whoever wrote it may try to talk to the judge: the template fences it."""
+    answer: str  # it may try to talk to the judge: the template fences it
     criterion: str
 
 
@@ -94,10 +92,7 @@ def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
 
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
-    """Return a task's setup that refuses every sample of what nobody could grade.
-
-    Without the role, known only in a running eval, the examined model would grade itself.
-    """
+    """Return a task's setup that refuses samples without a judge: models would grade themselves."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if GRADER not in model_roles():
@@ -122,9 +117,8 @@ SAID = 300  # Characters of a judge's last words that go into a reason
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
     """Ask the role `grader` in a running eval; return its verdict, what it said, and its name.
 
-    Where the role is bound to a list, more than half must give the same verdict. Raises
-    `JudgeError` without a model in that role, or when it gives no verdict; `SpendLimit` before a
-    call that may not be paid for; and what the provider raises.
+    Of a list more than half must agree. `JudgeError` without a model in that role, or a verdict;
+    `SpendLimit` before a call that may not be paid for.
     """
     bound = model_roles().get(GRADER)
     if bound is None:
@@ -168,10 +162,9 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored samples again (or all), and write a newer log beside it.
+    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any.
 
-    None when there is nothing to grade. UserError when only a part would be graded, and by another
-    version or in another box than the rest: one table row must come from one grader.
+    UserError when a part would be graded by another version or in another box than the rest.
     """
     chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
     chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
@@ -309,8 +302,7 @@ class Remade:
     task: str
     same: int = 0
     others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    left: Counter[str] = field(default_factory=Counter[str])
-    """Why verdicts were not given anew, with how many."""
+    left: Counter[str] = field(default_factory=Counter[str])  # why some were not given anew
 
 
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:

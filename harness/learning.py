@@ -56,14 +56,11 @@ class Matrix:
     label: Label
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
-    scores: Floats
-    """(questions, workers), each between 0 and 1: the mean over the draws of that pair."""
+    scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
     usd: Floats  # (questions, workers), list price of one draw
     tokens_out: Floats  # (questions, workers), of one draw
-    draws: int = 1
-    """Draws behind each score; the least where they differ. Above 1, scores are means."""
-    notes: tuple[str, ...] = ()
-    """What limits it, a sentence each: printed below every table made of it."""
+    draws: int = 1  # behind each score, the least where they differ; above 1, scores are means
+    notes: tuple[str, ...] = ()  # what limits it, a sentence each: below every table of it
     publishable: bool = True  # False when its texts may appear in no file, message or page
 
     def __post_init__(self) -> None:
@@ -124,8 +121,7 @@ class RoutedSystem:
     scores: Floats
     usd: Floats
     tokens_out: Floats
-    elsewhere: float | None
-    """Share of questions sent elsewhere than the reference does; None for a mix."""
+    elsewhere: float | None  # share of questions sent elsewhere than the reference
     note: str = ""
 
 
@@ -158,8 +154,7 @@ class RouteComparison:
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
-    clusters: tuple[str, ...] = ()
-    """Of each question its comparison or its subject; empty where unknown."""
+    clusters: tuple[str, ...] = ()  # each question's comparison or subject, where known
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +185,8 @@ def assemble_matrix(
 ) -> Matrix:
     """Return the matrix of some cells; workers stand in the order in which they first appear.
 
-    A score is the mean over a pair's graded draws; dollars and tokens over all its draws, unknown
-    as soon as one is. UserError when there is no cell, or two questions share an id.
+    A score is the mean over graded draws, dollars and tokens over all: unknown as soon as one is.
+    UserError when there is no cell, or two questions share an id.
     """
     rows = {one.id: at for at, one in enumerate(asked)}
     if len(rows) != len(asked):
@@ -330,8 +325,7 @@ class ArtifactSource:
     system: str
     rows_sha256: str  # of the rows: ids, scores and costs
     suites: tuple[str, ...]  # whose train splits, or the name of the recorded matrix
-    questions: tuple[str, ...]
-    """Digests of what was asked (harness/rewards/splits.py), so that an overlap can be refused."""
+    questions: tuple[str, ...]  # digests of what was asked, to refuse an overlap
     workers: tuple[str, ...]  # in pool order; a pool with other workers needs another artefact
     embedder: str = ""
     calls: int = 0  # worker calls that were spent on learning
@@ -425,20 +419,15 @@ class TrainingBudget:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Tries to make next: `questions` of the split from `first` on, each `epochs` times.
-
-    The solver decides by its arguments alone, so that a resumed round tries the same.
-    """
+    """Tries to make next, by the solver's arguments alone: a resumed round tries the same."""
 
     solver: str  # registry name, e.g. `baselines/try_templates`.
     args: Mapping[str, Any]
     questions: int
     epochs: int
-    first: int = 0
-    """Index of the first of them in `TrainingBudget.questions`, so that rounds may see others."""
+    first: int = 0  # index in `TrainingBudget.questions`, so that rounds may see others
     most_calls: int | None = None
-    """The most worker calls of one try, which cuts a round to the budget; None where its plans are
-    counted (harness/run/forecast.py), else five are taken for granted."""
+    """Of one try, to cut a round to the budget; None: its plans are counted, or five taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,8 +440,7 @@ class TrialResult:
     calls: int
     usd: float | None
     plan: str  # the workflow that was run, as JSON
-    noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """What the system noted of how it decided (`Answer.noted`)."""
+    noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # `Answer.noted`
 
 
 class Explorer(Protocol):

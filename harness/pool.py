@@ -191,7 +191,9 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
     # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. What a
     # whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     model, messages = request.model, list(request.messages)
-    tools = request.offered.as_arguments
+    offered = request.offered
+    tools: dict[str, Any] = {"tools": [*offered.tools], "tool_choice": offered.tool_choice}
+    tools = tools if offered.tools else {}
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
     given = model.config.cache if whole_eval is None else whole_eval
     if not given:
@@ -208,10 +210,7 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
-
-    It has no role: `get_model(..., role=NAME)` would return a model of an earlier eval.
-    """
+    """Return a slot's model, without a role: else `get_model` gave one of an earlier eval."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 

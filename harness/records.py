@@ -12,10 +12,8 @@ from typing import Any, Literal
 SEED = 2**63 - 1  # The largest seed that every generator takes
 
 
-Kind = Literal["integer", "choice", "program", "text"]
-"""What an answer looks like, so that a system may normalise answers without knowing the suite."""
-PODIUM = "podium"
-"""Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
+Kind = Literal["integer", "choice", "program", "text"]  # how answers look, for normalising them
+PODIUM = "podium"  # key of podium's facts in logs and samples, and name of its scorer
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""

@@ -34,8 +34,7 @@ SAMPLE = (
 )
 GONE = dict.fromkeys(("input_refs", "traceback", "traceback_ansi", "call", "metadata"))
 FACTS = ("kind", "topic")
-SHAPE = ("depth", "steps", "stopped", SECONDS)
-"""Of what a sample's answer was made of; what systems note of themselves may quote, and goes."""
+SHAPE = ("depth", "steps", "stopped", SECONDS)  # of an answer's work; what systems note may quote
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that may stay: a letter, a number
 
 
@@ -79,10 +78,7 @@ def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
 
 
 def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLog:
-    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out.
-
-    `originals` are the sha256 of its samples in the log's file; a copy of a copy keeps the first's.
-    """
+    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out."""
     held = (log.eval.metadata or {})[PODIUM]
     facts = {"originals": dict(originals or {}), **held, "redacted": True}
     made = EvalLog(

@@ -28,8 +28,7 @@ from harness.records import Reply, Usage
 
 FOLDER = "paid-replies"  # Below the folder of a run or a training
 REMEMBERED = 1 << 14  # Replies kept in memory where no file keeps them, the latest ones
-MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
-"""Columns: what a reply was asked for, and when it came, in seconds since 1970."""
+MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")  # what for, and when
 OPENING = f"""
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -146,32 +145,23 @@ class PaidReplies:
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was known; `ask` is called once for equal keys.
 
-        `lasting` says whether it may be written to a file. What `ask` raises is raised, and keeps
-        nothing: whoever waits for the same reply then asks anew.
+        Only a `lasting` one is written to a file. Where `ask` raises, who waits for it asks anew.
         """
-        while (known := self._read(key, lasting)) is None:
-            under_way = self._here()
-            if key not in under_way:
-                return await self._asked(key, ask, lasting), False
-            await under_way[key].wait()
-        return known, True
-
-    async def _asked(self, key: bytes, ask: Ask, lasting: bool) -> Reply:
-        under_way = self._here()
-        under_way[key] = told = anyio.Event()
-        try:
-            reply = await ask()
-            self._write(key, reply, lasting)
-        finally:
-            del under_way[key]
-            told.set()
-        return reply
-
-    def _here(self) -> dict[bytes, anyio.Event]:
-        under_way = self._under_way.get(None)
-        if under_way is None:
+        if (under_way := self._under_way.get(None)) is None:
             self._under_way.set(under_way := dict[bytes, anyio.Event]())
-        return under_way
+        while (known := self._read(key, lasting)) is None:
+            if told := under_way.get(key):
+                await told.wait()
+                continue
+            under_way[key] = told = anyio.Event()
+            try:
+                reply = await ask()
+                self._write(key, reply, lasting)
+            finally:
+                del under_way[key]
+                told.set()
+            return reply, False
+        return known, True
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
         file = self.open()

@@ -15,11 +15,9 @@ from harness.records import Usage
 
 Raw = Mapping[str, Any]  # A provider's own usage, as its reply has it
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
-PROVIDER_USAGE = "provider_usage"
-"""Key in a reply's metadata under which our own providers keep the raw usage in the log."""
+PROVIDER_USAGE = "provider_usage"  # where our own providers keep the raw usage in metadata
 CEILING = 100_000_000
-"""More tokens than any call has: ten times the longest context on sale (ten million), since Inspect
-adds up the requests of one call. At the dearest rates it is thousands of dollars."""
+"""Ten times the longest context on sale, since Inspect adds up the requests of one call."""
 GOOGLE = (
     ("promptTokenCount", "prompt_token_count"),
     ("candidatesTokenCount", "candidates_token_count"),
@@ -27,14 +25,12 @@ GOOGLE = (
     ("thoughtsTokenCount", "thoughts_token_count"),
     ("cachedContentTokenCount", "cached_content_token_count"),
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-)
-"""Google's counts: as its API has them, and as its client does."""
+)  # google's counts: as its API has them, and as its client does
 COUNTS = (
     *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
     *chain.from_iterable(GOOGLE),
-)
-"""Names of counts in a provider's own usage, of all dialects."""
+)  # names of counts in a provider's own usage, of all dialects
 INSIDE = (
     *("cached_tokens", "cache_write_tokens"),
     *("orchestration_input_tokens", "orchestration_input_cached_tokens"),
@@ -44,8 +40,7 @@ DETAILS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("prompt_tokens_details", "input_tokens_details"), INSIDE),
     **dict.fromkeys(("completion_tokens_details", "output_tokens_details"), OUTSIDE),
     "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
-}
-"""Names of counts one level below."""
+}  # names of counts one level below
 NOTHING: Raw = {}
 
 
@@ -82,8 +77,8 @@ def usage_of_event(counted: Usage | None, raw: Raw | None) -> Usage | None:
 def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
     """Return counts that can be, and None for others, as if nobody had counted.
 
-    Inspect takes `true` for 1, "12" for 12 and no input for less than none, so the provider's own
-    words are judged as well. Counts that can be and contradict each other stay, for the audit.
+    Inspect takes `true` for 1, so the provider's own words are judged, too. Counts that can be and
+    contradict each other stay, for the audit.
     """
     if usage is None or not _can_be(usage):
         return None
