@@ -277,8 +277,12 @@ def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
             input_tokens_cache_write=tokens.cache_write,
             reasoning_tokens=tokens.reasoning,
         )
-    facts = {"source": row.source, "source_label": cassette.header.source_label}
-    facts |= {"prompt_recorded": row.prompt_recorded, "cassette_sha256": cassette.sha256}
+    facts = {
+        "source": row.source,
+        "source_label": cassette.header.source_label,
+        "prompt_recorded": row.prompt_recorded,
+        "cassette_sha256": cassette.sha256,
+    }
     output.metadata = {"recorded": facts}
     return output
 

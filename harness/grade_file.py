@@ -156,11 +156,12 @@ def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
         raise UserError(f"{beside} is damaged: name another --out.") from error
     for name, now in made:
         if (before := getattr(stored, name)) != now:
-            said = [
-                one.short if isinstance(one, BoxRecord) else f"{one}"[:40] for one in (before, now)
-            ]
-            what = f"{name.replace('_', ' ')} was {said[0]} and is now {said[1]}"
+            what = f"{name.replace('_', ' ')} was {_said(before)} and is now {_said(now)}"
             raise UserError(f"{path} holds other verdicts: {what}; name another --out.")
+
+
+def _said(value: object) -> str:
+    return value.short if isinstance(value, BoxRecord) else str(value)[:40]
 
 
 ADDED = ("official", "fragile", "errata")  # what a suite may say beside its value, kept as it is

@@ -69,10 +69,18 @@ class JudgeCase:
     criterion: str
 
 
-def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec) -> None:
+def refuse_unjudged(
+    suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
+) -> None:
     """Raise UserError when only a model can grade some of the questions and the pool has none."""
-    if spec.grader is None:
-        _refuse(suite, questions, repr(spec.name))
+    judged = judged_among(suite, questions)
+    if judged and (spec is None or spec.grader is None):
+        pool = repr(spec.name) if spec else "file"
+        raise UserError(
+            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
+            f"{suite.name!r}: add a [grader] table to pool {pool}, "
+            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
+        )
 
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
@@ -96,19 +104,10 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if GRADER not in model_roles():
-            _refuse(suite, questions, "file")
+            refuse_unjudged(suite, questions, None)
         return state
 
     return solve
-
-
-def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
-    if judged := judged_among(suite, questions):
-        raise UserError(
-            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
-            f"{suite.name!r}: add a [grader] table to pool {pool}, or under `inspect eval` give "
-            "--model-role grader=PROVIDER/MODEL."
-        )
 
 
 SAID = 300  # Characters of a judge's last words that go into a reason
