@@ -27,15 +27,15 @@ from baselines.voting import approves, vote
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import (
+from harness.learning import (
     Arrays,
     Artifact,
+    Floats,
     Round,
     TrainingBudget,
     TrialResult,
     read_artifact,
 )
-from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.system import System, SystemCard

@@ -19,16 +19,16 @@ from inspect_ai.solver import Solver, solver
 
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
+from harness.learning import (
     Arrays,
     Artifact,
     ArtifactSource,
+    Floats,
     TrainingBudget,
     TrialResult,
     read_artifact,
     refuse_other_workers,
 )
-from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest

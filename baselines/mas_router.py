@@ -24,8 +24,7 @@ from baselines.common import (
     seeded_random,
 )
 from harness.errors import UserError
-from harness.learning.fit import Artifact, Round, TrainingBudget
-from harness.learning.matrix import Floats
+from harness.learning import Artifact, Floats, Round, TrainingBudget
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, planned

@@ -24,7 +24,7 @@ from baselines.routers import (
 )
 from baselines.routers.systems import ROUTERS
 from harness.errors import UserError, no_such
-from harness.learning.matrix import (
+from harness.learning import (
     MEASURED,
     Floats,
     FrontierPoint,

@@ -29,8 +29,7 @@ from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
 from baselines.routers import TfIdf
 from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
 from harness.errors import UserError
-from harness.learning.fit import Arrays, Artifact, Round, TrainingBudget
-from harness.learning.matrix import Floats
+from harness.learning import Arrays, Artifact, Floats, Round, TrainingBudget
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest

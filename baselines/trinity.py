@@ -27,8 +27,7 @@ from baselines.common import (
 from baselines.voting import approves
 from harness.errors import UserError
 from harness.execute import Session
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
-from harness.learning.matrix import Floats
+from harness.learning import Artifact, Floats, Round, TrainingBudget, TrialResult
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.system import System, SystemCard

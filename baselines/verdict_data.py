@@ -25,7 +25,7 @@ from harness.files import (
     read_rows,
     unpack_gzip,
 )
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

@@ -20,8 +20,7 @@ from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import Artifact, Round, TrainingBudget
-from harness.learning.matrix import Floats
+from harness.learning import Artifact, Floats, Round, TrainingBudget
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
 from harness.system import System, SystemCard, exactly

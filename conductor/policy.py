@@ -14,7 +14,7 @@ from inspect_ai.solver import Solver, solver
 
 from conductor import plan_format, prompt
 from harness.errors import UserError, WorkerError
-from harness.execute import Begun, Budget, execute_more
+from harness.execute import Budget, execute
 from harness.inspect_adapters import as_solver
 from harness.ledger.answers import PLANNING
 from harness.pool import Pool
@@ -119,10 +119,10 @@ class _ConductorRun:
 
     async def carry_out(self, plan: Workflow) -> None:
         whole = plan_format.join_rounds(self.plan, plan) if self.sizes else plan
-        begun = Begun(whole, self.answer.replies, self.answer.depth)
         usd = self.rounds.max_usd
         budget = Budget(usd=None if usd is None else usd - _total_usd(self.spent))
-        self.answer = await execute_more(begun, self.question, self.conductor.pool, budget)
+        pool = self.conductor.pool
+        self.answer = await execute(whole, self.question, pool, budget, self.answer)
         self.plan = whole
         self.sizes.append(len(plan.steps))
 

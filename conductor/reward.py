@@ -18,7 +18,7 @@ from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan
 from conductor.prompt import plan_prompt
 from harness.budget import Spend
 from harness.errors import SpendLimit, UserError, WorkerError
-from harness.execute import Begun, Budget, execute_more
+from harness.execute import Budget, execute
 from harness.ledger.hooks import own_transcript
 from harness.ledger.journal import Head, SampleRef
 from harness.ledger.recorder import TaskJournal, recording
@@ -322,13 +322,11 @@ class PlanAnswerer:
         self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
     ) -> Answer:
         asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
-        begun = Begun(plan)
-        if item.first:
-            first = self.firsts[item.first]
-            whole = join_rounds(first.workflow, plan)
-            begun = Begun(whole, first.answer.replies, first.answer.depth)
+        first = self.firsts[item.first] if item.first else None
+        whole = join_rounds(first.workflow, plan) if first else plan
+        begun = first.answer if first else None
         with own_transcript(), recording(self._journal, "training", asked):
-            return await execute_more(begun, question, pool, self._settings.budget)
+            return await execute(whole, question, pool, self._settings.budget, begun)
 
     def _pool(self, item: RewardItem) -> CachedPool:
         """Return a pool for one item; equal workflows of a group get replies of their own."""

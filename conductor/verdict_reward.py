@@ -20,7 +20,7 @@ from conductor.embedded import Say
 from conductor.plan_format import PlanFormat, read_plan
 from conductor.prompt import plan_prompt
 from harness.errors import UserError
-from harness.learning.matrix import Matrix, MatrixQuestion
+from harness.learning import Matrix, MatrixQuestion
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Grade, Question, Usage
 from harness.rewards.outcome import (

@@ -1,7 +1,6 @@
 """What `pip install podium` adds to Inspect: model providers, found through an entry point.
 
-Inspect imports this file in every process, so a provider's own module is loaded when one of its
-models is first asked for.
+Inspect imports this file in every process, so a provider's module is loaded when it is first asked.
 """
 
 from inspect_ai.model import ModelAPI, modelapi

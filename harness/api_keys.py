@@ -1,8 +1,6 @@
-"""Keys of providers, kept out of whatever is written or shown.
+"""Keys of providers, kept out of whatever is written or shown: a provider may quote one.
 
-A provider that refuses a key may quote it, and Inspect writes such an error into the log. So a
-model is guarded (`guard_keys`), and texts are cleaned (`without_keys`). Known are the values of
-environment variables and pool files that are named as keys are, from `LEAST` characters on.
+Known are the values of environment variables and pool files that are named as keys are.
 """
 
 import operator
@@ -16,17 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8
-"""Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
+LEAST = 8  # shorter values are words (`EMPTY`, `none`) and stand within others
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
-)
-"""How names of keys end, in the environment, among a provider's arguments and in headers."""
-PUBLIC = ("PODIUM_GPQA_PASSWORD",)
-"""Named as a key is, and printed in a public README."""
-_FROM_POOLS: dict[str, str] = {}
-"""Value -> name, of all pools that this process has read."""
+)  # how names of keys end, in the environment, among a provider's arguments and in headers
+PUBLIC = ("PODIUM_GPQA_PASSWORD",)  # Named as a key is, and printed in a public README
+_FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this process has read
 
 
 def known_keys() -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Which box runs the programs of a run: chosen and checked before any call.
 
-The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found. There
-is no silent way from an engine that does not answer to a weaker box.
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -21,8 +20,7 @@ NO_ENGINE = (
     "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
     "programs can reach your files and your network.)"
 )
-DIGITS = 12
-"""Of an image id as it is shown, as in the engine's own lists."""
+DIGITS = 12  # Of an image id as it is shown, as in the engine's own lists
 
 
 class BoxRecord(BaseModel):
@@ -30,12 +28,10 @@ class BoxRecord(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
-    python: str
-    """Version of the Python inside, e.g. `3.11.2`."""
+    python: str  # Version of the Python inside, e.g. `3.11.2`.
     image: str | None = None
     image_id: str | None = None
-    packages: tuple[str, ...] = ()
-    """Third-party packages a program could import, as `name==version`."""
+    packages: tuple[str, ...] = ()  # third-party ones a program could import, `name==version`
 
     @property
     def short(self) -> str:
@@ -49,12 +45,9 @@ class BoxRecord(BaseModel):
 class Boxes:
     """How boxes are had. Each callable raises UserError, never an error of the sandbox's own."""
 
-    open: Callable[[str, int | None], Any]
-    """Name and programs at once (None: as many as there are cores) -> box."""
-    describe: Callable[[Any, str], Any]
-    """Box and image -> an object with the fields of `BoxRecord`; says what is missing."""
-    engine: Callable[[], str]
-    """Why no container engine can be used, in a sentence; empty when one answers."""
+    open: Callable[[str, int | None], Any]  # name, programs at once (None: one per core) -> box
+    describe: Callable[[Any, str], Any]  # box, image -> what has `BoxRecord`'s fields
+    engine: Callable[[], str]  # why no container engine can be used; empty when one answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +56,8 @@ class OpenBox:
 
     name: str
     box: Any
-    facts: Mapping[str, BoxRecord]
-    """By suite: two suites may need two images."""
-    most: int
-    """Programs that run at once."""
+    facts: Mapping[str, BoxRecord]  # By suite: two suites may need two images
+    most: int  # Programs that run at once
 
     @property
     def image_ids(self) -> dict[str, str]:

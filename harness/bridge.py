@@ -1,10 +1,7 @@
 """Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
 
-A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
-Inspect's agent bridge hands that request to `Pool.relay`, so every call has the journal, span,
-limits, sample and price that all systems' calls have. Its sampling settings are dropped, for a
-worker has its own in every system. The workflow that is logged has a step for each call, which
-counts as having read all that had been said when it was asked.
+A framework asks the model `inspect/WORKER` through OpenAI's client, and the bridge hands that to
+`Pool.relay`: journal, limits and price are those of all systems, and so is the worker's sampling.
 """
 
 import json
@@ -71,8 +68,7 @@ _NETWORK = {
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
-)
-"""Audit events that start another program: no guard would go with it."""
+)  # audit events that start another program: no guard would go with it
 
 
 _installed = threading.Lock()
@@ -82,9 +78,8 @@ _installed = threading.Lock()
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
     """Refuse every connection and program that the code within starts; `watch` makes the error.
 
-    Not covered: a thread without our context, sockets that an extension module opens without Python
-    (grpc), and the look-up of a name by the event loop, whose connection is then refused: such code
-    belongs in a sandbox without a network.
+    Not covered: threads without our context and extension modules with sockets of their own (grpc):
+    such code belongs in a sandbox without a network.
     """
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
         platform.platform()  # OpenAI's client asks; Python runs a program the first time
@@ -106,10 +101,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     raise watch(said)
 
 
-PREFIX = "inspect/"
-"""Begins the model names that Inspect's bridge takes up; all others would go out."""
-NOWHERE = "http://127.0.0.1:9/v1"
-"""An address at which nobody answers: what a framework's client is given."""
+PREFIX = "inspect/"  # begins the models that Inspect's bridge takes up; all others go out
+NOWHERE = "http://127.0.0.1:9/v1"  # nobody answers there: for a framework's client
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
 """(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
@@ -127,8 +120,7 @@ class BridgedQuestion:
     question: Question
     pool: Pool
     framework: str
-    trouble: Exception | None = None
-    """What went wrong first, whatever the framework then made of it."""
+    trouble: Exception | None = None  # what went wrong first, whatever was then made of it
     steps: list[Step] = field(default_factory=list[Step])
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
 
@@ -227,8 +219,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
 
 FILE = "framework_app.py"
-_STARTING = anyio.Lock()
-"""Inspect unpacks its tools in a sandbox at the first start; local ones share a folder."""
+_STARTING = anyio.Lock()  # Inspect unpacks its tools at the first start, locally into one folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +227,9 @@ class Script:
     """What is run in the sandbox."""
 
     source: str
-    python: str
-    """The interpreter there, e.g. `python3`."""
-    given: Mapping[str, Any]
-    """What it reads, as JSON."""
-    environment: Mapping[str, str]
-    """Its whole environment, beside PATH, HOME and the bridge's address: no key of ours."""
+    python: str  # The interpreter there, e.g. `python3`.
+    given: Mapping[str, Any]  # What it reads, as JSON
+    environment: Mapping[str, str]  # all of it, beside PATH, HOME and the bridge's address
 
 
 def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:

@@ -1,14 +1,10 @@
 """The promise that `--max-usd` is not passed: what is spent, and what each call holds back.
 
-A request in flight has no price yet. So each one, retries included, holds back the most that it can
-cost (`upper_bound`: its prompt, its `max_tokens`, the dearest rates) and goes out only if all that
-is spent and held back stays within the limit. One that does not fit waits for those in flight; it
-is refused only when it does not fit with nothing in flight.
-
-A worker's first call goes alone. Under a limit one that nothing bounds is asked one call at a time
-(it holds back its dearest call so far, all that is left before its first), and one whose reply took
-more than it could (the larger of bound and dearest call). After a call whose price nobody can tell,
-no other is made. A request without an answer counts as the most it can have cost.
+Each request in flight, retries included, holds back the most that it can cost and goes out only if
+all that is spent and held stays within the limit; it is refused where it does not fit with nothing
+in flight. A worker's first call goes alone, and so does one that nothing bounds (it holds back its
+dearest call so far) or whose reply took more than it could. After a call without a price no other
+is made; a request without an answer counts as the most it can have cost.
 """
 
 from collections import Counter
@@ -29,32 +25,22 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(slots=True)
 class Spend:
-    """The meter of a run, which all its samples share, or of one question of it.
-
-    Every call counts in both. What is known of workers is known from the whole run; what stops is a
-    question alone. Once one of its calls was refused no other is made: the question has failed, and
-    a call beside the refused one would be broken off.
-    """
+    """The meter of a run, which all samples share, or of a question: every call counts in both."""
 
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
-    per_question: Decimal | None = None
-    """What the calls of one question may cost; judges, who are no system's cost, not included."""
+    per_question: Decimal | None = None  # what calls of one question may cost, without judges
     _held: Decimal = ZERO
-    _flying: Counter[str] = field(default_factory=Counter[str])
-    """By price: calls with an allowance; each ends by itself."""
+    _flying: Counter[str] = field(default_factory=Counter[str])  # by price: calls with an allowance
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price: calls that may have been billed, of which nothing says how much."""
-    _passed: set[str] = field(default_factory=set[str])
-    """Prices of which a reply took more than its request could."""
-    run: "Spend | None" = None
-    """The run's meter; None where this is it."""
-    ended: SpendLimit | None = None
-    """Why no more calls of a question are made; of a whole run others may still fit."""
+    _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
+    run: "Spend | None" = None  # The run's meter; None where this is it
+    ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property
     def gone(self) -> Decimal:
@@ -193,8 +179,7 @@ class CallPrice:
 
     ref: str
     usd: Decimal | None
-    why: str = ""
-    """It is unknown."""
+    why: str = ""  # It is unknown
 
 
 @dataclass(slots=True)
@@ -203,10 +188,8 @@ class Allowance:
 
     spend: Spend
     price_ref: str
-    most: Decimal | None = None
-    """What one HTTP request can cost; None where nothing bounds it."""
-    requests: int = 1
-    """As many HTTP requests an attempt may be: a provider's own client may try again by itself."""
+    most: Decimal | None = None  # What one HTTP request can cost; None where nothing bounds it
+    requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
 
     @property

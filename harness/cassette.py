@@ -1,9 +1,7 @@
 """Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed.
 
 A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
-`CassetteMiss`, never a guess. Replies that were published without their prompt are marked
-`prompt_recorded: false` and filed under the canonical single-worker request alone. A recorded
-worker keeps the card, config, price and knowledge cutoff that the logs say.
+`CassetteMiss`, never a guess.
 """
 
 import hashlib
@@ -42,11 +40,9 @@ from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand from published data: name -> function that returns the file's path.
-Filled by suites/_registry.py, which Inspect loads before it makes the first model."""
+"""Cassettes made on demand: name -> who returns the file's path. Filled by suites/_registry.py."""
 SourceLabel = Literal["live", "rehearsal"]
-Key = tuple[str, str, int, int]
-"""Worker, request digest, epoch, occurrence."""
+Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
 
 
 class RecordedTokens(BaseModel):
@@ -58,8 +54,7 @@ class RecordedTokens(BaseModel):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    reasoning: int | None = None
-    """None when the source did not tell it apart: unknown, not zero."""
+    reasoning: int | None = None  # None when the source did not tell it apart: unknown, not zero
 
 
 class CassetteHeader(BaseModel):
@@ -68,11 +63,9 @@ class CassetteHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     podium_cassette: Literal[1] = 1
-    created_from: tuple[str, ...]
-    """File names of the sources."""
+    created_from: tuple[str, ...]  # File names of the sources
     source_sha256: tuple[str, ...]
-    source_label: SourceLabel
-    """Who replied: models of real providers (`live`), or podium's own practice workers."""
+    source_label: SourceLabel  # models of real providers, or podium's practice workers
     note: str = ""
 
 
@@ -82,18 +75,15 @@ class RecordedReply(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     worker: str
-    digest: str
-    """`request_digest` of the messages that were sent."""
+    digest: str  # `request_digest` of the messages that were sent
     epoch: int
     occurrence: int
     text: str
-    usage: RecordedTokens | None
-    """None when the provider reported none: unknown, not zero."""
+    usage: RecordedTokens | None  # None when the provider reported none: unknown, not zero
     model: str
     stop_reason: StopReason = "unknown"
     question: str | None = None
-    prompt_recorded: bool = True
-    """False when the source kept no prompt: the request is then assumed to be the canonical one."""
+    prompt_recorded: bool = True  # else the canonical single-worker request is assumed
     source: str
 
     @property
@@ -278,8 +268,7 @@ class RecordedAPI(ModelAPI):
 
 def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
     output = ModelOutput.from_content(row.model, row.text, stop_reason=row.stop_reason)
-    if row.usage is not None:
-        tokens = row.usage
+    if tokens := row.usage:
         output.usage = ModelUsage(
             input_tokens=tokens.input,
             output_tokens=tokens.output,
@@ -288,19 +277,14 @@ def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
             input_tokens_cache_write=tokens.cache_write,
             reasoning_tokens=tokens.reasoning,
         )
-    output.metadata = {
-        "recorded": {
-            "source": row.source,
-            "source_label": cassette.header.source_label,
-            "prompt_recorded": row.prompt_recorded,
-            "cassette_sha256": cassette.sha256,
-        }
+    facts = {
+        "source": row.source,
+        "source_label": cassette.header.source_label,
+        "prompt_recorded": row.prompt_recorded,
+        "cassette_sha256": cassette.sha256,
     }
+    output.metadata = {"recorded": facts}
     return output
-
-
-NO_PRICES = "none"
-"""The book without a price (harness/prices/none.toml)."""
 
 
 def recorded_pool(
@@ -309,11 +293,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return the files to write beside a cassette: the pool, and its price book if not shipped.
-
-    `models` maps each recorded worker to the model that answered; `facts` is what podium wrote into
-    the header of each log. Rehearsal replies stay `rehearsal`: a recording does not make them real.
-    """
+    """Return the files beside a cassette: the pool, and its price book if not shipped."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
@@ -347,7 +327,7 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
 
 def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
     if not embedded:
-        return NO_PRICES, {}
+        return "none", {}  # the book without a price (harness/prices/none.toml)
     if len({str(data["sha256"]) for data in embedded}) > 1:
         raise UserError("The logs were written with different price books: record them separately.")
     book = book_from_json(embedded[0])
@@ -362,14 +342,16 @@ class RecordSummary:
     """What was recorded and what was left out."""
 
     cassette: Path
-    pool: Path
-    rows: int = 0
-    repeats: int = 0
-    """Replies found again in a later log, as in the second log of a resumed run."""
+    workers: Mapping[str, int] = field(default_factory=dict[str, int])  # Rows by worker
+    repeats: int = 0  # Replies found again in a later log, as in the second log of a resumed run
     errors: int = 0
     cache_reads: int = 0
     unfinished_samples: int = 0
-    workers: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.workers.values())
 
     def __str__(self) -> str:
         kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
@@ -377,7 +359,8 @@ class RecordSummary:
             f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
             f"{self.unfinished_samples} unfinished samples; {self.repeats} found twice"
         )
-        return f"{self.cassette}: {self.rows} replies ({kept}); {left}.\nReplay: --pool {self.pool}"
+        pool = self.cassette.with_suffix(".toml")
+        return f"{self.cassette}: {self.rows} replies ({kept}); {left}.\nReplay: --pool {pool}"
 
 
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
@@ -388,8 +371,8 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     """
     if out.suffix != ".jsonl":
         raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
-    summary = RecordSummary(cassette=out, pool=out.with_suffix(".toml"))
-    _refuse(summary.cassette, summary.pool)
+    _refuse(out, out.with_suffix(".toml"))
+    summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}
     facts: list[Mapping[str, Any]] = []
     sources: dict[SourceLabel, str] = {}
@@ -408,14 +391,13 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     if not rows:
         read = ", ".join(path.name for path in logs) or "no logs"
         raise UserError(f"No reply of a model in {read}: there is nothing to record.")
-    summary.rows = len(rows)
-    summary.workers = dict(Counter(row.worker for row in rows.values()))
-    models = {row.worker: row.model for row in rows.values()}
+    summary.workers = Counter(row.worker for row in rows.values())
     header = CassetteHeader(
         created_from=tuple(path.name for path in logs),
         source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
         source_label=next(iter(sources)),
     )
+    models = {row.worker: row.model for row in rows.values()}
     files = recorded_pool(out, models, facts, header.source_label)
     _refuse(*files)
     write_cassette(out, header, rows.values())

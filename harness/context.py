@@ -1,8 +1,7 @@
 """What is known around the code that runs: one record that tasks and threads of a run inherit.
 
-Solvers, scorers and providers are made and called by Inspect, which hands on none of this. So it
-stands in one context variable: `with run_context(spend=meter):` sets what is named and keeps the
-rest. Nothing in a request that reaches a real provider may depend on it.
+Solvers, scorers and providers are called by Inspect, which hands on none of this. Nothing in a
+request that reaches a real provider may depend on it.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -29,35 +28,20 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run, the task that is being made or answered, and the call in flight know.
+    """What a run, the task that is being made or answered, and the call in flight know."""
 
-    A solver's arguments identify a run that is resumed, so they are names; what the names mean (a
-    pool file's content, a folder) comes from here, and a moved directory stays the same.
-    """
-
-    log_dir: Path = Path()
-    """Relative file arguments are found below it."""
-    spec: "PoolSpec | None" = None
-    """The pool of the run; its name means this content."""
-    journal: "TaskJournal | None" = None
-    """Where the calls of the task that is being made will be written down."""
-    public_tests: PublicTests | None = None
-    """How the suite's public tests are run, where it has some and a box."""
-    programs: anyio.CapacityLimiter | None = None
-    """The places for programs that public tests and scorers of the whole run share."""
-    spend: "Spend | None" = None
-    """The meter of the run; None where nobody counts dollars."""
+    log_dir: Path = Path()  # Relative file arguments are found below it
+    spec: "PoolSpec | None" = None  # The pool of the run; its name means this content
+    journal: "TaskJournal | None" = None  # where calls of the task in the making are written
+    public_tests: PublicTests | None = None  # where the suite has some and a box
+    programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
+    spend: "Spend | None" = None  # The meter of the run; None where nobody counts dollars
     progress: "ProgressLine | None" = None
-    recorder: "Recorder | None" = None
-    """Of the running sample; None where calls are not written down."""
-    sample: "SampleIndex | None" = None
-    """Which sample of a reply is asked for; None when a model is called outside a pool."""
-    paying: "Payment | None" = None
-    """What pays for the call that is waited for."""
-    announced: "JournalledCall | None" = None
-    """The call that is waited for, where it is written down."""
-    watch: Callable[[str], Exception] | None = None
-    """Makes the refusal of what a framework whose code runs tried; None while our own does."""
+    recorder: "Recorder | None" = None  # of the running sample, where calls are written down
+    sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for
+    paying: "Payment | None" = None  # What pays for the call that is waited for
+    announced: "JournalledCall | None" = None  # the call that is waited for, where it is written
+    watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 
 _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  # noqa: B039 - it is frozen

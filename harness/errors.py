@@ -1,6 +1,5 @@
-"""The ways podium can fail, each named for whose failure it is.
+"""The ways podium can fail, each named for whose failure it is; a model's is a value instead.
 
-A *model's* failure (no answer, a malformed plan, wrong code) is never an exception: it is a value.
 `sandbox.SandboxError` is the one sibling outside this tree: sandbox/ imports none of ours.
 """
 

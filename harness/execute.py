@@ -1,8 +1,7 @@
 """Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
 
-The paper runs steps one after another (arXiv 2512.04388, section 3.1); replies are the same, only
-the waiting is shorter. A failed step, a cancelled sample and a spent budget leave no call running.
-A workflow that is written while it runs (retries, a cascade, a debate) is a `Session`.
+The paper runs them one by one (arXiv 2512.04388, section 3.1), with the same replies. A workflow
+that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -35,35 +34,26 @@ class Budget:
 
 
 async def execute(
-    workflow: Workflow, question: Question, pool: Pool, budget: Budget | None = None
+    workflow: Workflow,
+    question: Question,
+    pool: Pool,
+    budget: Budget | None = None,
+    begun: Answer | None = None,
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    Where a limit ends the work early (`stopped`), it is the latest reply in step order. Raises what
-    `Pool.ask` raises, once, after all other steps have ended.
+    `begun` is what its first steps have come to, where a later round adds steps: they count against
+    every limit. Where one ends the work early (`stopped`), the answer is the latest reply in step
+    order. Raises what `Pool.ask` raises, once, after all other steps have ended.
     """
-    return await execute_more(Begun(workflow), question, pool, budget)
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A workflow whose first steps have replied already: a later round adds steps to an earlier."""
-
-    workflow: Workflow
-    replies: tuple[Reply, ...] = ()
-    """Of its first steps, in order; they are not asked again, and count against every limit."""
-    depth: int = 0
-    """Of what has replied; whoever planned the rest waited for all of it, so it comes on top."""
-
-
-async def execute_more(
-    begun: Begun, question: Question, pool: Pool, budget: Budget | None = None
-) -> Answer:
-    """Run the steps that have not replied yet; the answer is that of the whole workflow."""
-    workflow = begun.workflow
-    depths = workflow.depths(replied=len(begun.replies), depth=begun.depth)
-    run = _Run(begun, depths, question, pool, budget or Budget())
-    await _side_by_side(run.step, range(len(begun.replies), len(workflow.steps)))
+    known = begun.replies if begun else ()
+    # Whoever planned the rest waited for all that has replied, so it comes on top.
+    depths = workflow.depths(replied=len(known), depth=begun.depth if begun else 0)
+    left = range(len(known), len(depths))
+    ended = [anyio.Event() for _ in depths]
+    replies = [*known, *(None for _ in left)]
+    run = _Run(workflow, depths, question, pool, budget or Budget(), len(known), replies, ended)
+    await _side_by_side(run.step, left)
     done = [reply for reply in run.replies if reply is not None]
     deep = (depth for depth, reply in zip(depths, run.replies, strict=True) if reply)
     return Answer(
@@ -91,23 +81,18 @@ async def _side_by_side(
 class _Run:
     """The state of one workflow in flight."""
 
-    begun: Begun
+    workflow: Workflow
     depths: Sequence[int]
     question: Question
     pool: Pool
     budget: Budget
-    started: int = 0
+    started: int
+    replies: list[Reply | None]
+    ended: list[anyio.Event]
     stopped: str | None = None
-    replies: list[Reply | None] = field(default_factory=list[Reply | None])
-    ended: list[anyio.Event] = field(default_factory=list[anyio.Event])
-
-    def __post_init__(self) -> None:
-        self.started = len(self.begun.replies)
-        self.replies = [*self.begun.replies, *[None] * (len(self.depths) - self.started)]
-        self.ended = [anyio.Event() for _ in self.depths]
 
     async def step(self, index: int) -> None:
-        steps, reads = self.begun.workflow.steps, self.begun.workflow.reads(index)
+        steps, reads = self.workflow.steps, self.workflow.reads(index)
         for read in reads:
             if self.replies[read] is None:
                 await self.ended[read].wait()
@@ -157,8 +142,8 @@ def messages(
 ) -> list[ChatMessage]:
     """Return what a worker is sent: the question always, what the step may read, its subtask.
 
-    Earlier steps are past turns of the conversation, as in the paper; the question opens the first
-    user turn. With `REPLIES` in the system message they are numbered there instead, as in MoA.
+    Earlier steps are past turns of the conversation, as in the paper; with `REPLIES` in the system
+    message they are numbered there instead, as in MoA.
     """
     chat: list[ChatMessage] = []
     if step.system is not None:
@@ -201,12 +186,14 @@ class Session:
     async def ask_all(self, steps: Sequence[Step]) -> list[Reply]:
         """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
-        readable = [self._readable(step) for step in steps]
-        spelled = [replace(step, reads=reads) for step, reads in zip(steps, readable, strict=True)]
+        every = tuple(range(start))  # steps asked beside one another do not count
+        reads = [every if step.reads == "all" else step.reads for step in steps]
+        assert {read for own in reads for read in own} <= {*every}, "steps read what has replied"
+        spelled = [replace(step, reads=own) for step, own in zip(steps, reads, strict=True)]
         found: dict[int, Reply] = {}
 
         async def ask(at: int) -> None:
-            history = [(self.steps[read], self.replies[read]) for read in readable[at]]
+            history = [(self.steps[read], self.replies[read]) for read in reads[at]]
             found[at] = await _ask(self, start + at, spelled[at], history)
 
         await _side_by_side(ask, range(len(spelled)))
@@ -225,9 +212,3 @@ class Session:
             plan=done.as_json(),
             noted=noted,
         )
-
-    def _readable(self, step: Step) -> tuple[int, ...]:
-        """Return what a step reads, with "all" spelled out; steps asked beside it do not count."""
-        reads = tuple(range(len(self.steps))) if step.reads == "all" else step.reads
-        assert all(0 <= read < len(self.steps) for read in reads), "a step reads what has replied"
-        return reads

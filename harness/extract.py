@@ -2,12 +2,10 @@
 
 - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
   or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
-- The last statement counts: a final statement outranks working.
-- Statements that stand together (nothing between them decides) and differ are a hedge: no answer.
-- A statement that is taken back, with none after it, is no answer; nor is one that goes on ("70 or
-  71", "70 thousand").
+- The last statement counts. Statements that stand together and differ, one that is taken back and
+  one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
-  reply that is nothing but an answer. An arbitrary last number or letter is never an answer.
+  reply that is nothing but an answer; an arbitrary last number or letter never does.
 - What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
 """
 
@@ -27,8 +25,7 @@ class _Unclear(Enum):
     UNCLEAR = 0
 
 
-UNCLEAR: Final = _Unclear.UNCLEAR
-"""What a statement reads as that names several answers, or none of those that can be."""
+UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of those that can be
 ValueT = TypeVar("ValueT")
 Read = Callable[[Statement], ValueT | _Unclear | None]
 Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
@@ -74,9 +71,8 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
 def extract_program(reply: str) -> str | None:
     """Return the program in the reply: its last complete fenced block, Python preferred, or None.
 
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes the text between the last two fences.
-    We differ on purpose where that is no program: a block tagged `output` does not hide it, and the
-    prose between two blocks of a cut-off reply is never run.
+    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes what is between the last two fences,
+    also output, or the prose between two blocks of a cut-off reply.
     """
     thinking, said, _ = statements.parted(reply)
     found = _fenced_program(said)
@@ -171,8 +167,7 @@ _CONCLUDES = re.compile(
     r"(?i)(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
     r"|(?:from this |thus )?(?:we|I) (?:conclude|get|find|obtain|have)"
     r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b"
-)
-"""How a sentence begins that gives the answer, where no word calls it so."""
+)  # how a sentence begins that gives the answer, where no word calls it so
 _SECOND_THOUGHTS = re.compile(
     r"(?i)\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*"
     r"|impossible)\b"
@@ -219,8 +214,7 @@ _SCALE = (
 _GOES_ON = re.compile(
     rf"(?i)[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
     rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))"
-)
-"""Behind a box: it is part of a larger number, or one of several answers."""
+)  # behind a box: it is part of a larger number, or one of several answers
 _UNIT_BEHIND = re.compile(
     r"[\s$]*(?:\\[,;:! ]|~|\s)*"
     r"(\\(?:text(?:rm)?|mathrm|mbox)\s*\{[^{}]{1,40}\}(?:\s*\^\s*\{?[23]\}?)?"
@@ -290,13 +284,11 @@ _LEADING = re.compile(
     r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
     rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
     r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)"
-)
-"""A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
+)  # A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70
 _ENCLOSING = re.compile(
     r"^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
     r"|and)[ -]+)+(?=\(\d+\)\W*$)|[()\[\]{}\"\u201c\u201d*]|^\s+"
-)
-"""What encloses a number, and the number in words before it: "fifty-six (56)"."""
+)  # what encloses a number, and the number in words before it: "fifty-six (56)"
 
 
 def _integer_of(one: Statement) -> int | _Unclear | None:
@@ -376,8 +368,7 @@ _SEVERAL = re.compile(
     r"(?:(?i:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
     r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to|but)\b)\s*(?:maybe\s+)?[(\[{]?[A-Z]\b)"
     r"|(?i:none\s+of\b|also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
-)
-"""Letters, but none that could be read: E, or A or B."""
+)  # letters, but none that could be read: E, or A or B
 _LISTED = (
     r"(?:[,;&|)\]]|\\lor|\\vee|\b(?:and|or|else|versus|vs|possibly|even|alternatively|as|with))\W{0,8}"
     r"[(\[]@[)\]]"
@@ -397,8 +388,7 @@ _WHICH_IS = (
     r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
     r"|(?:^|(?<=[.!?,:]\s)|(?<=\b[Ss]o )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
     r"(?::(?!\s*(?:This|That|It|The|These|While|Here|In|As)\b)[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
-)
-"""A letter that is said to be correct, up to its verb; not `A: This is correct`, one of several."""
+)  # A letter that is said to be correct, up to its verb; not `A: This is correct`, one of several
 _ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?((?i:@))[)\]}]?[.:]?"
 _OPTION_LINE = (
     r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)"

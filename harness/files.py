@@ -1,9 +1,7 @@
 """Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines.
 
-Real files stay far below every ceiling: a run of a million calls has members of some megabytes,
-packed by a factor of 5 to 30. What an archive says of its sizes is checked before anything is
-unpacked, and what comes out is counted, since an archive may lie. Whatever is wrong is a ValueError
-of one line (`TooLarge` for a limit), so that readers name their file in a sentence of their own.
+What an archive says of its sizes is checked, and what comes out is counted. Whatever is wrong is a
+ValueError of one line (`TooLarge` for a limit): readers name their file in a sentence of their own.
 """
 
 import csv
@@ -16,11 +14,12 @@ import sys
 import tomllib
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from io import BufferedReader, BytesIO, RawIOBase
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -40,22 +39,14 @@ else:
     BROKEN = (zstd.ZstdError, zlib.error)
 
 MIB, GIB = 1 << 20, 1 << 30
-SETTINGS = 4 * MIB
-"""A pool, a price book, a training config, cards, a key: the largest that is shipped has 12 kB."""
-DOCUMENT = 2 * GIB
-"""A JSON file that is read whole: a manifest of 10 million samples fits."""
-LINE = 512 * MIB
-"""A line of JSON Lines or a row of CSV: a program's hidden tests are one field of 100 MB."""
-MEMBER = 4 * GIB
-"""A member of an archive: one question with all calls that were made for it."""
-SMALL = 64 * MIB
-"""So much may come out of a member, four times that of a whole archive, at any ratio: texts that
-repeat themselves pack well."""
-RATIO = 250
-"""Above that a member or an archive may be so many times as large as its packed bytes."""
+SETTINGS = 4 * MIB  # a pool, a price book, a config, cards, a key: the largest has 12 kB
+DOCUMENT = 2 * GIB  # A JSON file that is read whole: a manifest of 10 million samples fits
+LINE = 512 * MIB  # of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
+MEMBER = 4 * GIB  # A member of an archive: one question with all calls that were made for it
+SMALL = 64 * MIB  # so much may come out of a member at any ratio; of an archive four times that
+RATIO = 250  # Above that a member or an archive may be so many times as large as its packed bytes
 MEMBERS = 2_000_000
-PIECE = 1 * MIB
-"""Bytes that are unpacked at a time."""
+PIECE = 1 * MIB  # Bytes that are unpacked at a time
 ZSTD = 93
 
 
@@ -123,20 +114,16 @@ def refuse_member(info: zipfile.ZipInfo) -> None:
 
 
 def inflate(packed: bytes, method: int, size: int) -> bytes:
-    """Return a member's bytes, of which there should be `size`; TooLarge as soon as there are more.
+    """Return a member's bytes; TooLarge as soon as there are more than `size`, and `BROKEN`."""
+    return b"".join(_counted(packed, method, size))
 
-    What `BROKEN` names is raised for damaged bytes, NotImplementedError for an unknown method.
-    """
-    if method == ZSTD and size <= SMALL:
-        whole = _one_frame(packed, size)
-        if len(whole) == size:
-            return whole
-    found = bytearray()
+
+def _counted(packed: bytes, method: int, size: int) -> Iterator[bytes]:
     for piece in _pieces(packed, method):
-        found += piece
-        if len(found) > size:
-            raise TooLarge(f"it unpacks to more than the {size:,} bytes that it says")
-    return bytes(found)
+        size -= len(piece)
+        if size < 0:
+            raise TooLarge("it unpacks to more bytes than it says")
+        yield piece
 
 
 def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
@@ -156,13 +143,6 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
 
 if sys.version_info < (3, 14):
 
-    def _one_frame(packed: bytes, size: int) -> bytes:
-        """Return what the first frame holds at once, as nearly every member has one; or nothing."""
-        # What a frame says of itself wins over a limit that is given, so it is asked first.
-        if zstandard.frame_content_size(packed) > size:
-            return b""
-        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
-
     def _unzstd(packed: bytes) -> Iterator[bytes]:
         """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
         unpacker = zstandard.ZstdDecompressor()
@@ -171,10 +151,6 @@ if sys.version_info < (3, 14):
                 yield piece
 
 else:
-
-    def _one_frame(packed: bytes, size: int) -> bytes:
-        """Return what the first frame holds at once, as nearly every member has one."""
-        return zstd.ZstdDecompressor().decompress(packed, size + 1)
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
         """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
@@ -208,20 +184,14 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
 
 
 def refuse_false_sizes(path: Path, wanted: Callable[[str], bool] = bool) -> None:
-    """Unpack members of an archive, those whose names are wanted, and keep nothing of them.
-
-    For readers that are not ours and believe what an archive says of itself. ValueError for what
-    breaks a limit or is damaged, OSError, `BROKEN` and BadZipFile as the readers raise them.
-    """
+    """Unpack members of an archive whose names are wanted, and keep nothing; as readers raise."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
         for info in archive.infolist():
             if not wanted(info.filename):
                 continue
-            sizes = (len(piece) for piece in _pieces(_packed(file, info)[1], info.compress_type))
-            if any(found > info.file_size for found in accumulate(sizes)):
-                raise TooLarge(f"{info.filename[:80]} unpacks to more than it says")
+            deque(_counted(_packed(file, info)[1], info.compress_type, info.file_size), maxlen=0)
 
 
 def unpack_gzip(content: bytes) -> bytes:
@@ -256,10 +226,8 @@ class Limited(RawIOBase):
 
 
 DEEP = "brackets stand too deep within one another"
-DOTS = 100
-"""So many parts of a dotted key in TOML: its reader takes time by their square."""
-DIGITS = 400
-"""Of a number as text: a token count has 10, an amount in dollars 30."""
+DOTS = 100  # So many parts of a dotted key in TOML: its reader takes time by their square
+DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
 
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:
@@ -383,11 +351,11 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
     when the file is missing, no text, or a line is no JSON object.
     """
     refuse_absent(path)
+    kind = "CSV" if path.name.removesuffix(ZIP).endswith(".csv") else "JSON Lines"
     try:
         with open_text(path) as lines:
-            yield from dicts_of_csv(lines_of(lines)) if _is_csv(path) else _jsonl(lines, path)
+            yield from dicts_of_csv(lines_of(lines)) if kind == "CSV" else _jsonl(lines, path)
     except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        kind = "CSV" if _is_csv(path) else "JSON Lines"
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
 
 
@@ -405,19 +373,13 @@ def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list
     return found
 
 
-def _is_csv(path: Path) -> bool:
-    return path.name.removesuffix(ZIP).endswith(".csv")
-
-
 def open_text(path: Path) -> io.TextIOWrapper:
     """Return the text of a file that may be a .gz; the caller closes it."""
     if path.suffix == ZIP:
-        unpacked = Limited(gzip.open(path, "rb"), path.stat().st_size)  # noqa: SIM115 - the caller closes it
-        return _as_text(io.BufferedReader(unpacked, PIECE))
-    return _as_text(path.open("rb"))
-
-
-def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
+        packed = gzip.open(path, "rb")  # noqa: SIM115 - the caller closes it
+        file = BufferedReader(Limited(packed, path.stat().st_size), PIECE)
+    else:
+        file = path.open("rb")
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
 
 
@@ -435,10 +397,7 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
-    """Raise UserError where no directory can be made or written to, before anything is done.
-
-    Nothing is left behind. What root may do no permission tells, so a nameless file is tried.
-    """
+    """Raise UserError where no directory can be made or written to; nothing is left behind."""
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
         raise UserError(f"{place} is no directory; name another {option}.")

@@ -1,9 +1,7 @@
 """The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
 
-Fugu puts what its orchestration took among the details of its usage: outside input and output, and
-billed as they are (console.sakana.ai/pricing, read 2026-11-22). Inspect's `openai-api/` drops those
-counts, so each reply's metadata keeps the usage as it came, where `harness.usage` reads it. Only
-Fugu Ultra has a price by the token: plain `fugu` bills the rate of whichever model it chose.
+They stand among the details of its usage, outside input and output (console.sakana.ai/pricing, read
+2026-11-22). Inspect drops them, so each reply's metadata keeps the usage for `harness.usage`.
 """
 
 from typing import Any

@@ -1,9 +1,7 @@
-"""Grade replies that were made anywhere: rows in, a file of verdicts out.
+"""Grade replies that were made anywhere: rows in, a file of verdicts out, safe against a kill.
 
-The grader is the one that scores a run. The file is safe against being killed: while it grows,
-verdicts stand in the order in which they came, and a reply that is graded again has a later one; at
-the end they are put into the order of the replies. What it was made from stands in
-`FILE.meta.json`: verdicts of other replies are never mixed in.
+While it grows verdicts stand as they came, the newest of a reply last; at the end they are put into
+the replies' order. `FILE.meta.json` says what it was made from: others are never mixed in.
 """
 
 import errno
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -31,18 +29,16 @@ from harness.files import (
     read_rows,
     refuse_absent,
     refuse_unwritable,
+    replace_file,
 )
 from harness.parallel import map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue, find_named
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
 
-META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
-LINE = "line"
-"""Last field of a verdict: the line of the replies file that it is about."""
-Verdict = Mapping[str, Any]
-"""`FIELDS`, what a suite adds, and `LINE`; a null value is a reply that could not be graded."""
+LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
+Verdict = Mapping[str, Any]  # `FIELDS`, what a suite adds, `LINE`; a null value is ungraded
 
 
 class VerdictOrigin(BaseModel):
@@ -53,10 +49,8 @@ class VerdictOrigin(BaseModel):
     format: Literal["podium-verdicts-1"] = "podium-verdicts-1"
     suite: str
     suite_version: str
-    problems: str
-    """sha256 of the problems file, or the suite's data revision."""
-    replies: str
-    """sha256 of the replies file."""
+    problems: str  # sha256 of the problems file, or the suite's data revision
+    replies: str  # sha256 of the replies file
     box: str | None = None
     box_facts: BoxRecord | None = None
 
@@ -64,82 +58,72 @@ class VerdictOrigin(BaseModel):
 class VerdictFile:
     """An open file of verdicts; `open_verdicts` makes it."""
 
-    def __init__(self, path: Path, reader: BinaryIO, writer: BinaryIO) -> None:
+    def __init__(self, path: Path, writer: RawIOBase) -> None:
         """Read what is there; `writer` appends and holds nothing back."""
-        self._path, self._reader, self._writer = path, reader, writer
-        self._places: dict[int, int] = {}
+        self._path, self._writer = path, writer
+        self._texts: dict[int, bytes] = {}  # the newest verdict on each line of the replies
         self.graded: set[int] = set()  # lines of replies that have a value
         self._in_order = True
         self._read()
 
     def add(self, verdict: Verdict) -> None:
         """Append a verdict and hand it to the system, so that a killed run keeps it."""
-        place = os.fstat(self._writer.fileno()).st_size
         text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
-            if self._writer.write(text) < len(text):
+            if (self._writer.write(text) or 0) < len(text):
                 raise OSError(errno.ENOSPC, "no space left")
         except OSError as error:
             raise UserError(
                 f"{self._path} cannot be written ({error.strerror}): make room; what is graded is "
                 "kept, and the same command grades the rest."
             ) from error
-        self._note(verdict, place)
+        self._note(verdict[LINE], verdict["value"], text)
 
     def verdicts(self) -> Iterator[Verdict]:
         """Yield the newest verdict of each reply, in the order of the replies."""
-        return map(json.loads, self._texts())
+        return (json.loads(self._texts[line]) for line in sorted(self._texts))
 
     def put_in_order(self) -> None:
         """Write the verdicts in the order of the replies; UserError when there is no room."""
         if self._in_order:
             return
-        scratch = self._path.with_name(f"{self._path.name}.new")
         try:
-            with scratch.open("wb") as new:
-                new.writelines(self._texts())
-            scratch.replace(self._path)
+            replace_file(self._path, b"".join(self._texts[line] for line in sorted(self._texts)))
         except OSError as error:
             raise UserError(
-                f"{scratch} cannot be written ({error.strerror}): {self._path} holds all verdicts, "
-                "in the order in which they came; make room, and the same command orders them."
+                f"{self._path}.new cannot be written ({error.strerror}): {self._path} holds all "
+                "verdicts, in the order in which they came; make room, and the same command orders "
+                "them."
             ) from error
-        finally:
-            scratch.unlink(missing_ok=True)
 
-    def _texts(self) -> Iterator[bytes]:
-        for line in sorted(self._places):
-            self._reader.seek(self._places[line])
-            yield self._reader.readline()
-
-    def _note(self, verdict: Verdict, place: int) -> None:
-        line = verdict[LINE]
-        self._in_order = self._in_order and line > next(reversed(self._places), 0)
-        self._places[line] = place
-        (self.graded.discard if verdict["value"] is None else self.graded.add)(line)
+    def _note(self, line: int, value: object, text: bytes) -> None:
+        self._in_order = self._in_order and line > next(reversed(self._texts), 0)
+        self._texts[line] = text
+        (self.graded.discard if value is None else self.graded.add)(line)
 
     def _read(self) -> None:
         place = 0
-        for number, text in enumerate(self._reader, start=1):
-            if not text.endswith(b"\n"):
-                self._writer.truncate(place)
-                break
-            try:
-                verdict: Any = parse_json(text)
-                self._note({LINE: int(verdict[LINE]), "value": verdict["value"]}, place)
-            except (ValueError, TypeError, KeyError) as error:
-                raise UserError(
-                    f"{self._path}, line {number} is no verdict of podium's: restore the file, or "
-                    "name another --out."
-                ) from error
-            place += len(text)
+        with self._path.open("rb") as reader:
+            for number, text in enumerate(reader, start=1):
+                if not text.endswith(b"\n"):
+                    self._writer.truncate(place)
+                    break
+                try:
+                    verdict: Any = parse_json(text)
+                    self._note(int(verdict[LINE]), verdict["value"], text)
+                except (ValueError, TypeError, KeyError) as error:
+                    raise UserError(
+                        f"{self._path}, line {number} is no verdict of podium's: restore the file, "
+                        "or name another --out."
+                    ) from error
+                place += len(text)
 
 
 @contextmanager
 def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
     """Yield the verdicts at `path`, locked; UserError where they are of something else."""
-    beside = path.with_name(path.name + META)
-    with path.open("ab", buffering=0) as writer, path.open("rb") as reader:
+    beside = path.with_name(f"{path.name}.meta.json")
+    with path.open("ab", buffering=0) as writer:
         _lock(path, writer)
         if os.fstat(writer.fileno()).st_size:
             _refuse_other(path, beside, made)
@@ -149,7 +133,7 @@ def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
             except OSError as error:
                 said = f"{beside} cannot be written ({error.strerror}): make room."
                 raise UserError(said) from error
-        yield VerdictFile(path, reader, cast(BinaryIO, writer))
+        yield VerdictFile(path, writer)
 
 
 def _lock(path: Path, writer: RawIOBase) -> None:
@@ -180,8 +164,7 @@ def _said(value: object) -> str:
     return value.short if isinstance(value, BoxRecord) else str(value)[:40]
 
 
-ADDED = ("official", "fragile", "errata")
-"""What a suite's grade may say beside its value, kept as it is."""
+ADDED = ("official", "fragile", "errata")  # what a suite may say beside its value, kept as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +174,7 @@ class GradeRequest:
     suite: str
     replies: Path
     out: Path
-    problems: Path | None = None
-    """The benchmark's own rows; None for the suite's pinned questions."""
+    problems: Path | None = None  # The benchmark's own rows; None for the suite's pinned questions
     box: str | None = None
     max_sandboxes: int | None = None
 
@@ -203,12 +185,10 @@ class Graded:
 
     replies: int
     unscored: int
-    mean: float | None
-    """Mean value of what is graded, earlier runs included."""
+    mean: float | None  # Mean value of what is graded, earlier runs included
     now: int
     seconds: float
-    reason: str
-    """Why the first unscored reply is unscored; empty when none is."""
+    reason: str  # Why the first unscored reply is unscored; empty when none is
     where: str
 
     def __str__(self) -> str:
@@ -228,15 +208,13 @@ class _Reply:
     line: int
     question: str
     text: str
-    epoch: int
-    """Which epoch's form of the question was asked; 1 unless the row says."""
+    epoch: int  # Which epoch's form of the question was asked; 1 unless the row says
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies, or what an earlier run has left of it.
+    """Grade a file of replies, or what an earlier run, also a broken one, has left of it.
 
-    UserError, before anything is graded, for whatever is wrong with the files, the suite or the
-    box. KeyboardInterrupt leaves a file that the same request finishes.
+    UserError, before anything is graded, for what is wrong with the files, the suite or the box.
     """
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
     if not (folder := request.out.absolute().parent).is_dir():
@@ -247,9 +225,10 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         if path.resolve() == request.out.resolve():
             raise UserError(f"--out {path} is what is to be graded: name another file.")
     refuse_unknown(catalogue.boxes, request.box)
-    named = {reply.question for reply in _replies(request.replies)}
+    asked = [(reply.line, reply.question) for reply in _replies(request.replies)]
+    named = {name for _, name in asked}
     questions = _questions(suite, request.problems, named)
-    total = _checked(request.replies, questions, suite)
+    _refuse_strangers(request.replies, asked, questions, suite)
     _refuse_prose(suite, [questions[name] for name in named])
     name = select_box(request.box, catalogue.boxes) if suite.needs_box else None
     with (
@@ -260,7 +239,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         grade = partial(_verdict, suite, questions, box)
         left = (reply for reply in _replies(request.replies) if reply.line not in verdicts.graded)
         with (
-            progress_line(f"grading {suite.name}", total, before) as line,
+            progress_line(f"grading {suite.name}", len(asked), before) as line,
             closing(map_concurrently(grade, left, box.most if box else 1)) as made,
         ):
             for verdict in made:
@@ -320,18 +299,20 @@ def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
         )
 
 
-def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
-    asked = [(reply.line, reply.question) for reply in _replies(replies)]
+def _refuse_strangers(
+    replies: Path,
+    asked: Sequence[tuple[int, str]],
+    questions: Mapping[str, Question],
+    suite: Suite[Any],
+) -> None:
     unknown = [(line, name) for line, name in asked if name not in questions]
-    if unknown:
-        line, name = unknown[0]
+    for line, name in unknown:
         raise UserError(
             f"{replies}, line {line}: {suite.name} {_not_there(suite, name)} "
             f"({len(unknown)} of {len(asked)} replies are to questions that are not there)."
         )
     if not asked:
         raise UserError(f"{replies} holds no replies.")
-    return len(asked)
 
 
 def _not_there(suite: Suite[Any], question: str) -> str:
@@ -341,33 +322,34 @@ def _not_there(suite: Suite[Any], question: str) -> str:
 
 def _replies(path: Path) -> Generator[_Reply]:
     for line, row in read_rows(path):
-        for field in ("question_id", "reply"):
-            if field not in row:
-                raise UserError(f"{path}, line {line} has no `{field}`.")
-        question, text, epoch = row["question_id"], row["reply"], row.get("epoch", 1)
-        if isinstance(question, bool) or not isinstance(question, str | int):
-            raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
-        if not isinstance(text, str):
-            raise UserError(f"{path}, line {line}: its `reply` is not a string.")
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
-            raise UserError(f"{path}, line {line}: its `epoch` is not a whole number from 1.")
-        yield _Reply(line, str(question), text, epoch)
+        question, text, epoch = row.get("question_id"), row.get("reply"), row.get("epoch", 1)
+        whole = isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= 1
+        named = isinstance(question, str | int) and not isinstance(question, bool)
+        for refused, said in (
+            ("question_id" not in row, " has no `question_id`"),
+            ("reply" not in row, " has no `reply`"),
+            (not named, ": its `question_id` is not a string"),
+            (not isinstance(text, str), ": its `reply` is not a string"),
+            (not whole, ": its `epoch` is not a whole number from 1"),
+        ):
+            if refused:
+                raise UserError(f"{path}, line {line}{said}.")
+        yield _Reply(line, str(question), str(text), int(epoch))
 
 
 def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> VerdictOrigin:
+    def sha256(path: Path) -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     return VerdictOrigin(
         suite=suite.name,
         suite_version=suite.version,
-        problems=_sha256(request.problems) if request.problems else suite.data_revision,
-        replies=_sha256(request.replies),
+        problems=sha256(request.problems) if request.problems else suite.data_revision,
+        replies=sha256(request.replies),
         box=box.name if box else None,
         box_facts=box.facts[suite.name] if box else None,
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _verdict(

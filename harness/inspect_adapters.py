@@ -1,11 +1,7 @@
 """The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score.
 
-    @solver
-    def single(worker: str, pool: str | None = None) -> Solver:
-        return as_solver(planned(...), pool)
-
-Such a solver fills absent model roles from `pool` (the name of a pool file); with `pool=None` the
-workers are the user's model roles. Without a solver a task generates with Inspect's own model.
+A solver of ours fills absent model roles from its `pool`, the name of a pool file; with None the
+workers are the user's model roles.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +39,7 @@ from harness.suite import (
 )
 from harness.system import System
 
-SYSTEM = "podium_system"
-"""Attribute of a solver: its system. Inspect's decorator copies attributes."""
+SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator copies
 
 
 def system_of(made: Solver) -> System:
@@ -57,10 +52,7 @@ def system_of(made: Solver) -> System:
 def as_solver(
     system: System, pool: str | None = None, override: WorkerSpec | None = None
 ) -> Solver:
-    """Return the Inspect solver that lets a system answer each sample; UserError for its pool.
-
-    `override` is the conductor that the system brings along, whoever the pool's is.
-    """
+    """Return the Inspect solver of a system, whose own conductor is the `override`."""
     spec, known = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
     journal = known.journal
@@ -101,8 +93,7 @@ def sample_ref(state: TaskState) -> SampleRef:
     return SampleRef(str(state.sample_id), state.epoch, state.uuid)
 
 
-ASKED = "asked"
-"""Key in a sample's metadata: how this epoch puts the question, where it differs from epoch 1."""
+ASKED = "asked"  # key in a sample's metadata: how its epoch puts the question, if otherwise
 
 
 @solver
@@ -153,10 +144,6 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
         "plan": answer.plan,
         **({"noted": dict(answer.noted)} if answer.noted else {}),
     }
-
-
-SCHEMA = 1
-"""Version of podium's log metadata."""
 
 
 def as_task(
@@ -217,7 +204,7 @@ def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> 
 def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
     """Return what a log says about its suite."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,  # version of podium's log metadata
         "suite": suite.name,
         "suite_version": suite.version,
         "data_revision": suite.data_revision,
@@ -243,10 +230,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return how a suite's public tests are run in a box; None where it has none, or no box.
-
-    They share the scorer's places for `programs`. What the box raises fails the sample, no reply.
-    """
+    """Return how a suite's public tests run in the scorer's places; None where none can."""
     if box is None or not isinstance(suite, PubliclyTested):
         return None
 

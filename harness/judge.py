@@ -1,17 +1,14 @@
 """Models that judge, and grading again from logs: a newer log takes the place of the old one.
 
 A judge is no worker: no pool of a sample holds it, no plan can name it, and its calls are no
-system's cost. Graded again is what could not be graded, or all after a scorer was mended; no model
-is asked, but for verdicts that only a model gives and did not (`retry_ungraded`). The new log has
-the old one's task id, so reports take its samples, and a resumed run finds its questions answered.
+system's cost. A newer log has the old one's task id, so that a resumed run finds it answered.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from copy import copy
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,24 +19,23 @@ from inspect_ai import (
     score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
 )
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
-from inspect_ai.model import ChatMessageUser, Model, ModelOutput, ModelRole, model_roles
-from inspect_ai.scorer import Score, Target, model_graded_qa
+from inspect_ai.model import Model, ModelOutput, model_roles
+from inspect_ai.scorer import Score
 from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import current_span_id, span
+from inspect_ai.util import span
 
 from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
 from harness.context import current, run_context
 from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
-from harness.ledger.hooks import last_event
 from harness.ledger.journal import Head
 from harness.ledger.logs import answer_in
-from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_call
+from harness.ledger.recorder import TaskJournal
 from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
 from harness.parallel import map_concurrently
-from harness.pool import slot_model
+from harness.pool import ask_once, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import GRADER, PODIUM, Question
 from harness.reply_cache import PaidReplies
@@ -55,13 +51,8 @@ from harness.suite import (
     refuse_redacted,
     with_prompt,
 )
-from harness.text import make_storable
 
 Suites = Mapping[str, Suite[Any]]
-NO_JUDGE = (
-    "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
-    "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
-)
 
 
 class JudgeError(PodiumError):
@@ -72,30 +63,25 @@ class JudgeError(PodiumError):
 class JudgeCase:
     """What a judge is asked."""
 
-    template: str
-    """Of Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`; the suite's own."""
-    verdicts: str
-    """Pattern over the judge's reply; its one group is the verdict."""
+    template: str  # of `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
+    verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
-    answer: str
-    """What is judged. Whoever wrote it may try to talk to the judge: the template fences it."""
+    answer: str  # it may try to talk to the judge: the template fences it
     criterion: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """What a judge said."""
-
-    verdict: str
-    said: str
-    judge: str
-    """The model's name; several, joined by a comma, where the role is bound to a list."""
-
-
-def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec) -> None:
+def refuse_unjudged(
+    suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
+) -> None:
     """Raise UserError when only a model can grade some of the questions and the pool has none."""
-    if spec.grader is None:
-        _refuse(suite, questions, repr(spec.name))
+    judged = judged_among(suite, questions)
+    if judged and (spec is None or spec.grader is None):
+        pool = repr(spec.name) if spec else "file"
+        raise UserError(
+            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
+            f"{suite.name!r}: add a [grader] table to pool {pool}, "
+            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
+        )
 
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
@@ -115,97 +101,52 @@ def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
 
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
-    """Return a task's setup that refuses every sample of what nobody could grade.
-
-    Without the role, which is known only in a running eval, the examined model would grade itself.
-    """
+    """Return a task's setup that refuses samples without a judge: models would grade themselves."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if GRADER not in model_roles():
-            _refuse(suite, questions, "file")
+            refuse_unjudged(suite, questions, None)
         return state
 
     return solve
 
 
-def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
-    if judged := judged_among(suite, questions):
-        raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
+SAID = 300  # Characters of a judge's last words that go into a reason
 
 
-async def judged_by_model(state: TaskState, case: JudgeCase) -> Ruling:
-    """Let Inspect's own model-graded scorer ask the role `grader`, inside a running eval.
+async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
+    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name.
 
-    Raises `JudgeError` without a model in that role, or when it gives no verdict; `SpendLimit`
-    before a call that may not be paid for; and what the provider raises.
+    Of a list more than half must agree. `JudgeError` without a model in that role, or a verdict;
+    `SpendLimit` before a call that may not be paid for.
     """
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
     judges = bound if isinstance(bound, list) else [bound]
-    score = await _paid(state, case, judges)
-    if score is None or not isinstance(score.value, str):
-        said = (score.explanation if score else None) or "nothing"
-        raise JudgeError(f"the judge gave no verdict: {said[-SAID:]}")
-    names = ", ".join(str(judge) for judge in judges)
-    return Ruling(verdict=score.value, said=score.explanation or "", judge=names)
+    said = [await _asked(state, case, judge) for judge in judges]
+    given = [found[1] if (found := re.search(case.verdicts, text)) else None for text in said]
+    verdict, votes = Counter(given).most_common(1)[0]
+    if verdict is None or 2 * votes <= len(judges):
+        raise JudgeError(f"the judge gave no verdict: {said[-1][-SAID:]}")
+    return verdict, said[given.index(verdict)], ", ".join(map(str, judges))
 
 
-INSTRUCTIONS = "-"  # the template says it all
-SAID = 300
-"""Characters of a judge's last words that go into a reason."""
-
-
-async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> Score | None:
+async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
     """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
-    judge = judges[0]
-    request = Request(GRADER, judge, [_prompt(state, case)], price_ref=str(judge))
-    async with span("judge"):
-        draw = next_draw(request) if len(judges) == 1 else None
-        if draw and (event := draw.replayed(request)):
-            read_back(request, event, current().spend)
-            said = event.output.completion  # as Inspect's scorer reads it
-            if found := re.search(case.verdicts, said):
-                return Score(value=found.group(1), explanation=said)
-            return Score.unscored(reason="grader_failed", explanation=said)
-        async with record_call(request, current().spend) as asked:
-            score = await _asked(state, case)
-            call = last_event(current_span_id())
-            asked.output = make_storable(call.output) if call else None
-            if draw and asked.output and not asked.output.empty:
-                draw.keep(asked.output)
-    return score
-
-
-def _prompt(state: TaskState, case: JudgeCase) -> ChatMessageUser:
-    """Return what Inspect's scorer will send; it has no public name for this."""
-    return model_scoring_prompt(
+    # Inspect's own prompt, which has no public name: it takes the sting out of what ends its data.
+    prompt = model_scoring_prompt(
         template=case.template,
         question=case.question,
-        output=_answer(state, case),
+        output=ModelOutput.from_content(model=str(state.model), content=case.answer),
         criterion=case.criterion,
-        instructions=INSTRUCTIONS,
+        instructions="-",  # the template says it all
         metadata={},
     )
-
-
-def _answer(state: TaskState, case: JudgeCase) -> ModelOutput:
-    return ModelOutput.from_content(model=str(state.model), content=case.answer)
-
-
-async def _asked(state: TaskState, case: JudgeCase) -> Score | None:
-    """Ask with a state that holds nothing but the case: no metadata, no history, no other reply."""
-    shown = copy(state)
-    shown.metadata = {}
-    shown.output = _answer(state, case)
-    scorer = model_graded_qa(
-        template=case.template,
-        instructions=INSTRUCTIONS,
-        grade_pattern=case.verdicts,
-        include_history=lambda _: case.question,
-        model_role=ModelRole(GRADER, required=True),
-    )
-    return await scorer(shown, Target(case.criterion))
+    request = Request(GRADER, judge, [prompt], price_ref=str(judge))
+    async with span("judge"):
+        _, output = await ask_once(request, current().spend, lambda: judge.generate([prompt]))
+    return output.completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +162,9 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored samples again (or all), and write a newer log beside it.
+    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any.
 
-    None when there is nothing to grade. UserError when only a part would be graded, and by another
-    version or in another box than the rest: one table row must come from one grader.
+    UserError when a part would be graded by another version or in another box than the rest.
     """
     chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
     chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
@@ -306,19 +246,20 @@ def _graded_anew(
     return map_concurrently(grade, samples, box.most if box else 1)
 
 
-def may_lack_scores(path: Path) -> bool:
-    """Return whether a log's header leaves open that an answer has no score."""
-    header = read_eval_log(str(path), header_only=True)
-    scores = header.results.scores if header.results else []
-    return not scores or any(score.unscored_samples for score in scores)
+def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
+    """Yield the newest log of every task of ours, its run, and whether it may lack a score."""
+    for path in newest_logs([log_dir]):
+        header = read_eval_log(str(path), header_only=True)
+        scores = header.results.scores if header.results else []
+        if facts := run_facts(header, path):
+            yield path, facts, not scores or any(one.unscored_samples for one in scores)
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
     """Name the graders of a directory's logs that have another version now."""
-    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
-    found = (facts for path, log in logs if (facts := run_facts(log, path)))
-    then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
-    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in sorted(then)]
+    found = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
+    then = sorted({(facts.suite, facts.suite_version) for facts in found})
+    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
     return ", ".join(filter(None, said))
 
 
@@ -338,10 +279,8 @@ def regrade_dir(
 ) -> list[Regrade]:
     """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
-    for path in newest_logs([log_dir]):
-        log = read_log(path) if everything or may_lack_scores(path) else None
-        facts = run_facts(log, path) if log else None
-        if log is None or facts is None:
+    for path, facts, lacking in _runs(log_dir):
+        if (log := read_log(path) if everything or lacking else None) is None:
             continue
         suite = _suite_of(facts, path, suites)
         if suite.needs_box and box is None:
@@ -364,20 +303,17 @@ class Remade:
     task: str
     same: int = 0
     others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    left: Counter[str] = field(default_factory=Counter[str])
-    """Why verdicts were not given anew, with how many."""
+    left: Counter[str] = field(default_factory=Counter[str])  # why some were not given anew
 
 
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
     """Grade the newest log of every task again, programs in a box alone, and compare."""
     for path in newest_logs([log_dir]):
-        log = read_log(path)
-        if log is not None:
-            yield remade(log, path, suites, box)
+        if log := read_log(path):
+            yield _remade(log, path, suites, box)
 
 
-def remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
-    """Grade all samples of a log again, and compare their verdicts with the new ones."""
+def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     found, facts = Remade(path, log.eval.task), run_facts(log, path)
     samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
     why = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
@@ -423,9 +359,8 @@ def box_for_logs(
     log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
 ) -> Generator[OpenBox | None]:
     """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
-    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
-    found = ((path, facts) for path, log in logs if (facts := run_facts(log, path)))
-    runs = [facts for path, facts in found if _suite_of(facts, path, catalogue.suites).needs_box]
+    found = _runs(log_dir)
+    runs = [one for path, one, _ in found if _suite_of(one, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(
@@ -447,39 +382,20 @@ def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
     return with_prompt(suites[facts.suite], facts.prompt)
 
 
-def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> list[Path]:
-    """Ask the pool's grader, if any, for verdicts that the newest logs lack; return newer logs."""
+def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> None:
+    """Ask the pool's grader, if any, for verdicts that the newest logs lack; write newer logs."""
     if spec.grader is None:
-        return []
+        return
     with run_context(log_dir=log_dir, spec=spec, spend=spend):
-        logs = newest_logs([log_dir])
-        return [*filter(None, (_judged_log(log_dir, path, suites, spec.grader) for path in logs))]
+        for path, facts, lacking in _runs(log_dir):
+            log = read_log(path) if lacking and facts.suite in suites else None
+            if log:
+                _judge_log(log_dir, log, facts, suites[facts.suite], spec.grader)
 
 
-def retry_ungraded_log(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
-    """Ask for the missing verdicts of one log; None when none is missing or the suite changed."""
-    samples = log.samples or []
-    unscored = [one for one in samples if one.error is None and is_unscored(one)]
-    left = [one for one in unscored if was_judged(one, suite)]
-    if not left or log.eval.task_version != suite.version:
-        return None
-    scored = score(
-        log.model_copy(update={"samples": left}),
-        as_scorer(suite),
-        model_roles={GRADER: grader},
-        action="overwrite",
-        display="none",
-    )
-    made = {(one.id, one.epoch): one for one in scored.samples or []}
-    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
-    return written_newer(log)
-
-
-def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -> Path | None:
-    log = read_log(path) if may_lack_scores(path) else None
-    facts = run_facts(log, path) if log else None
-    if log is None or facts is None or facts.suite not in suites:
-        return None
+def _judge_log(
+    log_dir: Path, log: EvalLog, facts: RunFacts, suite: Suite[Any], grader: WorkerSpec
+) -> None:
     head = Head(
         task=log.eval.task,
         suite=facts.suite,
@@ -489,9 +405,22 @@ def _judged_log(log_dir: Path, path: Path, suites: Suites, grader: WorkerSpec) -
         book_sha256=str(facts.prices.get("sha256", "")),
         shown=facts.publishable,
     )
-    journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
-    try:
-        with run_context(journal=journal):
-            return retry_ungraded_log(log, suites[facts.suite], slot_model(grader))
-    finally:
-        journal.close()
+    samples = log.samples or []
+    left = [one for one in samples if one.error is None and is_unscored(one)]
+    left = [one for one in left if was_judged(one, suite)]
+    if not left or log.eval.task_version != suite.version:
+        return
+    with (
+        closing(TaskJournal(log_dir, head, PaidReplies(log_dir))) as journal,
+        run_context(journal=journal),
+    ):
+        scored = score(
+            log.model_copy(update={"samples": left}),
+            as_scorer(suite),
+            model_roles={GRADER: slot_model(grader)},
+            action="overwrite",
+            display="none",
+        )
+    made = {(one.id, one.epoch): one for one in scored.samples or []}
+    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
+    written_newer(log)

@@ -60,8 +60,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-AHEAD = 2
-"""Items handed out per worker, so that none waits for the next one to be read."""
+AHEAD = 2  # Items handed out per worker, so that none waits for the next one to be read
 
 
 def map_concurrently(
@@ -90,10 +89,13 @@ def map_concurrently(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-MOST_PROCESSES = 8
-"""Processes, each of which takes some 150 MiB before it reads anything."""
-LARGE = 32 << 20
-"""Bytes of files from which on other processes are started."""
+MOST_PROCESSES = 8  # Processes, each of which takes some 150 MiB before it reads anything
+LARGE = 32 << 20  # Bytes of files from which on other processes are started
+
+
+BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What a worker process does first: Ctrl-C reaches the whole group, and its parent answers it. A
+function of ours would be looked for before podium has taken its names."""
 
 
 def map_in_processes(
@@ -107,10 +109,7 @@ def map_in_processes(
 def map_over_processes(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`.
-
-    No process begins an item while several of those before it wait to be taken.
-    """
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
     workers = min(cores(), len(items), most)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
@@ -118,15 +117,20 @@ def map_over_processes(
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with worker_pool(workers) as pool, bar:
-        line = bar.add_task("reading", total=len(items))
-        rest = iter(items)
-        waiting = deque(pool.submit(work, item) for item in islice(rest, workers * AHEAD))
-        while waiting:
-            result = waiting.popleft().result()
-            waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
-            bar.advance(line)
-            yield result
+    # Threads, of Arrow say, do not survive a fork.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=exec, initargs=(BEGIN,))
+    try:
+        with bar:
+            line = bar.add_task("reading", total=len(items))
+            rest = iter(items)
+            waiting = deque(pool.submit(work, item) for item in islice(rest, workers * AHEAD))
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
+                bar.advance(line)
+                yield result
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
@@ -139,21 +143,3 @@ def without_collector() -> Generator[None]:
     finally:
         if running:
             gc.enable()
-
-
-BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""What a worker process does first. Ctrl-C reaches the whole group; its parent alone answers it,
-and lets the others go. A function of ours would be looked for before podium has taken its names."""
-
-
-@contextmanager
-def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
-    """Open worker processes; when the work is stopped, theirs is given up."""
-    context = get_context("spawn")  # threads, of Arrow say, do not survive a fork
-    pool = ProcessPoolExecutor(workers, context, initializer=exec, initargs=(BEGIN,))
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()

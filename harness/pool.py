@@ -4,8 +4,9 @@ Inside an eval they are Inspect's model roles, whose tokens, config and spans it
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from anyio.lowlevel import RunVar
@@ -116,7 +117,8 @@ class Pool:
         try:
             async with span(step, type="workflow_step"):
                 with run_context(sample=number):
-                    asked, output = await self._asked_once(request, number)
+                    generate = partial(_generate, request, number)
+                    asked, output = await ask_once(request, self.spend, generate)
             if output.empty:
                 raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
@@ -125,18 +127,6 @@ class Pool:
             said = f"{worker} ({request.model}) gave no reply: {storable(_reason(error))}"
             raise WorkerError(said) from error
         return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
-
-    async def _asked_once(
-        self, request: Request, number: SampleIndex
-    ) -> tuple[CallInFlight, ModelOutput]:
-        draw = next_draw(request)
-        if draw and (event := draw.replayed(request)):
-            return read_back(request, event, self.spend), event.output
-        async with record_call(request, self.spend) as asked:
-            output = asked.output = make_storable(await _generate(request, number))
-            if draw and not output.empty:
-                draw.keep(output)
-        return asked, output
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""
@@ -155,6 +145,20 @@ class Pool:
             known = ", ".join(self.workers)
             raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
         return self.models[worker]
+
+
+async def ask_once(
+    request: Request, spend: Spend | None, generate: Callable[[], Awaitable[ModelOutput]]
+) -> tuple[CallInFlight, ModelOutput]:
+    """Return the output for a request: `generate`d, unless this very draw was paid for before."""
+    draw = next_draw(request)
+    if draw and (event := draw.replayed(request)):
+        return read_back(request, event, spend), event.output
+    async with record_call(request, spend) as asked:
+        output = asked.output = make_storable(await generate())
+        if draw and not output.empty:
+            draw.keep(output)
+    return asked, output
 
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
@@ -187,7 +191,9 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
     # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. What a
     # whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     model, messages = request.model, list(request.messages)
-    tools = request.offered.as_arguments
+    offered = request.offered
+    tools: dict[str, Any] = {"tools": [*offered.tools], "tool_choice": offered.tool_choice}
+    tools = tools if offered.tools else {}
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
     given = model.config.cache if whole_eval is None else whole_eval
     if not given:
@@ -204,11 +210,7 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
-
-    It has no role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
-    process had in it. Inspect gives each role a copy of its own when an eval starts.
-    """
+    """Return a slot's model, without a role: else `get_model` gave one of an earlier eval."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 

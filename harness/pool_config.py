@@ -5,7 +5,7 @@ Effort, temperature and token limits are part of a worker's identity: two effort
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,20 +18,15 @@ from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
-Label = Literal["live", "recorded", "rehearsal"]
-"""Where a pool's replies come from. `rehearsal` stays `rehearsal` when it is recorded."""
+Label = Literal["live", "recorded", "rehearsal"]  # where replies come from, also once recorded
 ONLY: Mapping[Label, str] = {
     "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }
-REPLAYING = "recorded"
-REHEARSING = "rehearsal"
-"""The two providers that call nobody; all others are `live`."""
-UNPRICEABLE = "not-auditable"
-"""Begins the price reference of a worker whose dollars nothing tells: no book has such a key."""
-ROLES = (CONDUCTOR, GRADER)
-"""Tables of a pool file whose models are no workers; each is named as its table is."""
+REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that call nobody
+UNPRICEABLE = "not-auditable"  # begins a price reference that no book has
+ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers, named as they are
 
 
 class _Misplaced(ValueError):
@@ -107,31 +102,30 @@ class PoolSpec(BaseModel):
     """Digest of the file; filled in by `read_pool`."""
 
     @model_validator(mode="after")
-    def _names_are_distinct(self) -> Self:
-        names = self.names
-        for index, name in enumerate(names):
-            said = f"worker name {name!r} is used twice" if name in names[:index] else ""
-            if name in ROLES and not said:
-                said = "`conductor` and `grader` are roles of their own, not worker names"
-            if said:
-                raise _Misplaced(said, ("workers", index, "name"))
-        for role, slot in self.roles():
-            if slot.name != role:
-                said = f"a {role} is always named {role!r}, not {slot.name!r}"
-                raise _Misplaced(said, (role, "name"))
+    def _is_consistent(self) -> Self:
+        for said, where in self._mistakes():
+            raise _Misplaced(said, where)
         return self
 
-    @model_validator(mode="after")
-    def _label_is_true(self) -> Self:
-        places: list[tuple[int | str, ...]] = [("workers", at) for at in range(len(self.workers))]
-        places += [(role,) for role, _ in self.roles()]
-        for slot, where in zip(self.slots, places, strict=True):
+    def _mistakes(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
+        for at, name in enumerate(self.names):
+            if name in self.names[:at]:
+                yield f"worker name {name!r} is used twice", ("workers", at, "name")
+            if name in ROLES:
+                said = "`conductor` and `grader` are roles of their own, not worker names"
+                yield said, ("workers", at, "name")
+        for role, slot in self.roles():
+            if slot.name != role:
+                yield f"a {role} is always named {role!r}, not {slot.name!r}", (role, "name")
+        places = [("workers", at, "model") for at in range(len(self.workers))]
+        for slot, where in zip(
+            self.slots, [*places, *((role, "model") for role, _ in self.roles())], strict=True
+        ):
             ours = slot.provider in (REHEARSING, REPLAYING)
             fits = {"rehearsal": ours, "recorded": slot.provider == REPLAYING, "live": not ours}
             if not fits[self.label]:
                 only = f"{ONLY[self.label]} only, not {slot.model!r}"
-                raise _Misplaced(f"a pool labelled {self.label!r} has {only}", (*where, "model"))
-        return self
+                yield f"a pool labelled {self.label!r} has {only}", where
 
     @property
     def names(self) -> tuple[str, ...]:

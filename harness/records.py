@@ -1,7 +1,6 @@
 """The frozen nouns that every part of podium passes around.
 
-A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their `Usage`,
-and the suite turns the answer into a `Grade`.
+Suites load questions, systems turn them into answers out of replies, and suites grade those.
 """
 
 from collections.abc import Mapping
@@ -10,22 +9,16 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Literal
 
-SEED = 2**63 - 1
-"""The largest seed that every generator takes."""
+SEED = 2**63 - 1  # The largest seed that every generator takes
 
 
-Kind = Literal["integer", "choice", "program", "text"]
-"""What an answer looks like, so that a system may normalise answers without knowing the suite."""
-PODIUM = "podium"
-"""Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
+Kind = Literal["integer", "choice", "program", "text"]  # how answers look, for normalising them
+PODIUM = "podium"  # key of podium's facts in logs and samples, and name of its scorer
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
-ANSWER = "answer"
-"""Key in a sample's facts: what its system answered."""
-CONDUCTOR = "conductor"
-GRADER = "grader"
-"""The two roles that are not workers."""
+ANSWER = "answer"  # key in a sample's facts: what its system answered
+CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

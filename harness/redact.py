@@ -1,8 +1,7 @@
 """Logs that can be shared: every text is taken out, every number and digest stays.
 
-What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
-a question back. Tables and the ledger made from a redacted log are those of the original. A text's
-sha256 lets whoever has the questions check that a log is about them.
+What is kept is listed here, so that no new kind of event brings a question back. Tables and ledger
+stay those of the original, and a text's sha256 tells whoever has the questions.
 """
 
 import hashlib
@@ -28,18 +27,15 @@ from harness.records import PODIUM, SECONDS
 from harness.suite import failure_kind, publishable
 from harness.workflow import MALFORMED
 
-SHINGLE = 6
-"""So many words of a question in a row, anywhere in what is to be written, are a leak."""
+SHINGLE = 6  # So many words of a question in a row, anywhere in what is to be written, are a leak
 SAMPLE = (
     *("id", "epoch", "uuid", "model_usage", "role_usage"),
     *("started_at", "completed_at", "total_time", "working_time"),
 )
 GONE = dict.fromkeys(("input_refs", "traceback", "traceback_ansi", "call", "metadata"))
 FACTS = ("kind", "topic")
-SHAPE = ("depth", "steps", "stopped", SECONDS)
-"""Of what a sample's answer was made of; what systems note of themselves may quote, and goes."""
-SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")
-"""Answers that may stay: a letter, a number."""
+SHAPE = ("depth", "steps", "stopped", SECONDS)  # of an answer's work; what systems note may quote
+SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that may stay: a letter, a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +43,14 @@ class Redacted:
     """What became of one log."""
 
     log: Path
-    out: Path | None
-    """None where the log may be shared as it is."""
+    out: Path | None  # None where the log may be shared as it is
     samples: int = 0
 
 
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
-    """Write a redacted copy of every log that may not be published below `out`.
+    """Write a redacted copy of every log that may not be published below `out`, manifest included.
 
-    The manifest of a directory, and its signature, go with them. UserError, before anything is
-    written, when a copy exists or a log cannot be read.
+    UserError, before anything is written, when a copy exists or a log cannot be read.
     """
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
@@ -84,11 +78,7 @@ def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
 
 
 def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLog:
-    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out.
-
-    `originals` are the sha256 of its samples as the log's file had them, by member. A copy of a
-    copy keeps what the first one said.
-    """
+    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out."""
     held = (log.eval.metadata or {})[PODIUM]
     facts = {"originals": dict(originals or {}), **held, "redacted": True}
     made = EvalLog(

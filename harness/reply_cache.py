@@ -1,9 +1,8 @@
 """Replies that were paid for, kept so that who resumes pays nothing twice.
 
-Only the very same draw is read back: worker, whole request, sampling and the sample's number. One
-SQLite file per process, its owner's alone (mode 0600), written through: kill -9 loses no reply that
-had come. A run keeps a reply until its sample is in its log; a training keeps them for good, but
-those of questions that may not be published only in memory.
+Only the very same draw is read back. One SQLite file per process, its owner's alone and written
+through: kill -9 loses nothing. A run keeps a reply until its sample is in its log, a training for
+good; those of questions that may not be published stay in memory.
 """
 
 import errno
@@ -27,12 +26,9 @@ from anyio.lowlevel import RunVar
 from harness.errors import UserError
 from harness.records import Reply, Usage
 
-FOLDER = "paid-replies"
-"""Below the folder of a run or a training."""
-REMEMBERED = 1 << 14
-"""Replies kept in memory where no file keeps them, the latest ones."""
-MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
-"""Columns: what a reply was asked for, and when it came, in seconds since 1970."""
+FOLDER = "paid-replies"  # Below the folder of a run or a training
+REMEMBERED = 1 << 14  # Replies kept in memory where no file keeps them, the latest ones
+MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")  # what for, and when
 OPENING = f"""
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -91,8 +87,7 @@ class PaidReplies:
     """The replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
-    rank: int = 0
-    """Which process of a training this is: each has a file of its own."""
+    rank: int = 0  # Which process of a training this is: each has a file of its own
     _file: _File | None = None
     _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
     _under_way: RunVar[dict[bytes, anyio.Event]] = field(
@@ -150,32 +145,23 @@ class PaidReplies:
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was known; `ask` is called once for equal keys.
 
-        `lasting` says whether it may be written to a file. What `ask` raises is raised, and keeps
-        nothing: whoever waits for the same reply then asks anew.
+        Only a `lasting` one is written to a file. Where `ask` raises, who waits for it asks anew.
         """
-        while (known := self._read(key, lasting)) is None:
-            under_way = self._here()
-            if key not in under_way:
-                return await self._asked(key, ask, lasting), False
-            await under_way[key].wait()
-        return known, True
-
-    async def _asked(self, key: bytes, ask: Ask, lasting: bool) -> Reply:
-        under_way = self._here()
-        under_way[key] = told = anyio.Event()
-        try:
-            reply = await ask()
-            self._write(key, reply, lasting)
-        finally:
-            del under_way[key]
-            told.set()
-        return reply
-
-    def _here(self) -> dict[bytes, anyio.Event]:
-        under_way = self._under_way.get(None)
-        if under_way is None:
+        if (under_way := self._under_way.get(None)) is None:
             self._under_way.set(under_way := dict[bytes, anyio.Event]())
-        return under_way
+        while (known := self._read(key, lasting)) is None:
+            if told := under_way.get(key):
+                await told.wait()
+                continue
+            under_way[key] = told = anyio.Event()
+            try:
+                reply = await ask()
+                self._write(key, reply, lasting)
+            finally:
+                del under_way[key]
+                told.set()
+            return reply, False
+        return known, True
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
         file = self.open()

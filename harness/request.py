@@ -1,7 +1,6 @@
 """One request to a model: what is sent, its digest, which sample is wanted, its service tier.
 
-Recorded replies, cached replies and rehearsal randomness are keyed by worker, request *and*
-`SampleIndex`. Keyed by the request alone, self-consistency@5 would be one call counted five times.
+Replies are keyed by worker, request *and* `SampleIndex`: else five samples would be one call.
 """
 
 import hashlib
@@ -19,8 +18,7 @@ from harness.context import current
 from harness.prices.cost import Service
 from harness.text import storable
 
-INSTRUCTIONS = 1024
-"""Tokens at most that a provider adds to a request with tools; Anthropic's pages name hundreds."""
+INSTRUCTIONS = 1024  # tokens at most that tools add; Anthropic's pages name hundreds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,6 @@ class Offered:
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
-
-    @property
-    def as_arguments(self) -> dict[str, Any]:
-        """Arguments of `Model.generate`; none where no tool is offered."""
-        offered = {"tools": list(self.tools), "tool_choice": self.tool_choice}
-        return offered if self.tools else {}
 
     @property
     def bytes(self) -> int:
@@ -120,10 +112,7 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
-    """Return the limit of a request with its merged settings, all choices together; None for none.
-
-    Inspect asks the provider for a default where settings name none, by how much a model thinks.
-    """
+    """Return the limit of a request with merged settings, all choices together; None for none."""
     own = settings.max_tokens
     if own is None:
         own = model.api.max_tokens_for_config(settings)
@@ -135,8 +124,7 @@ def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
 
 
 INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}
-"""Tries that a client without a setting of that name makes after the first: google-genai 3.4.0
-where the connection breaks, botocore's and Azure's defaults."""
+"""Tries after the first of clients without a setting: google-genai 3.4.0, botocore, Azure."""
 
 
 def client_retries(model: Model) -> int:
@@ -171,9 +159,8 @@ STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose own clients try up to three times before Inspect hears of it: all within one
-event, and the tries before the last one in no total. They take `max_retries`; Inspect retries what
-they do not, each try with an event and, in our journal, a line of its own."""
+"""Providers whose clients try up to three times before Inspect hears of it, all within one event.
+They take `max_retries`; each try of Inspect's own has an event and a line in our journal."""
 
 
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
@@ -197,9 +184,8 @@ def recorded_settings(
 ) -> tuple[GenerateConfig, dict[str, Any]]:
     """Return a worker's settings such that each HTTP request of it has an event of its own.
 
-    What a pool file says for itself stays as it is. To find out whether an account may see
-    summaries of reasoning, Inspect's `openai/` provider has each reasoning model say hello: a
-    request that is billed and in no event, unless settings say whether they are wanted.
+    Unless told whether summaries of reasoning are wanted, Inspect's `openai/` has a reasoning model
+    say hello to find out: billed, and in no event. What a pool file says for itself stays.
     """
     provider = model.split("/", 1)[0]
     if provider == "openai" and config.reasoning_summary is None:

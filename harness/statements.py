@@ -9,14 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-TAIL = 4000
-"""Characters at the end of a reply in which labels and conclusions are looked for."""
-LONGEST = 400
-"""Characters of a value behind a label."""
-MOST_BOXES = 10
-"""Boxes that are looked at, from the end."""
-MOST_BETWEEN = 6
-"""Words, but for joining ones, between two sentences that stand together."""
+TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
+LONGEST = 400  # Characters of a value behind a label
+MOST_BOXES = 10  # Boxes that are looked at, from the end
+MOST_BETWEEN = 6  # Words, but for joining ones, between two sentences that stand together
 ANSWER_WORDS = ("answer", "ans")
 CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
 """Words before a value, in small letters."""
@@ -30,8 +26,7 @@ FOREIGN_WORDS = (
     *("\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),  # Japanese
     *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
     *("\u00ecd\u00e1h\u00f9n", "idahun"),  # Yoruba
-)
-"""The same in the languages into which MMLU was translated, German to Korean."""
+)  # the same in the languages into which MMLU was translated, German to Korean
 OR = (
     r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648"
     r"|\u092f\u093e)"
@@ -50,14 +45,10 @@ class Statement:
     form: Literal["box", "tag", "line", "sentence"]
     start: int
     end: int
-    text: str
-    """What it gives, as it is written."""
-    more: str = ""
-    """What follows a box in its sentence; the rest of the line of a label."""
-    value: int = 0
-    """Where the value behind a label begins."""
-    explicit: bool = True
-    """Whether it is meant as an answer wherever it stands: a box, a tag, `Answer: C`."""
+    text: str  # What it gives, as it is written
+    more: str = ""  # What follows a box in its sentence; the rest of the line of a label
+    value: int = 0  # Where the value behind a label begins
+    explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
 
 
 _IS = (
@@ -78,20 +69,17 @@ _AFTER = re.compile(
     r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{0,8}"
     rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\s+of\s+(?=[$\\*\d(-])|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
     rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*"
-)
-"""What parts a label from its value; at the end of a line the value is on the next one."""
+)  # what parts a label from its value; at the end of a line the value is on the next one
 _AFTER_FOREIGN = re.compile(
     r"(?i)[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|\u4e0d)\b)"
     r"[^\s.:?!*(\[]{1,12}\s+){0,4}?[\s*_\"'`:\uff1a(\[$]{0,6}"
     r"(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))"
-)
-"""The same where few words of another language stand between a label and a letter."""
+)  # the same where few words of another language stand between a label and a letter
 _ALONE = re.compile(
     r"(?i)[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a"
     r"|o)\s+)?"
     r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?"
-)
-"""What may stand before a label on an answer line."""
+)  # what may stand before a label on an answer line
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
 _NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n]{0,80})?", re.I)
 """A value that goes on: "70", a line with "or", "71"."""
@@ -99,13 +87,11 @@ _OPTIONS = re.compile(r"[*(\[]*A[)\].:][^\n]*\n+\s*[*(\[]*B[)\].:]")
 _TRAILING = re.compile(
     r"(?i)[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
     r"[\s,;]*)*$"
-)
-"""What stands before the second label of a sentence."""
+)  # what stands before the second label of a sentence
 _TAG = re.compile(r"<((?:final[_ -]?)?answer)>(.{0,2000}?)</\1>", re.S | re.I)
 _SHOWS_FORMAT = re.compile(
     r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
-)
-"""What tags hold that only show how they are used."""
+)  # what tags hold that only show how they are used
 _OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
@@ -116,10 +102,7 @@ def find(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
 
 
 def in_order(said: str, found: list[Statement]) -> list[Statement]:
-    """Return statements by their place; of two, one inside the other, the inner says it better.
-
-    Of two labels in one sentence ("the answer is 3 and the answer is 4") each has its own value.
-    """
+    """Return statements by their place; of two, one inside the other, the inner says it better."""
     kept: list[Statement] = []
     for one in sorted(found, key=lambda each: -each.start):
         inner = kept[-1] if kept and kept[-1].start < one.end else None
@@ -230,12 +213,10 @@ _NOT_SAID = re.compile(
     r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b"
     r"|\b(?:second|next)[- ]best\b|\bno\s+way\b"
     r"|n['\u2019]t\b"
-)
-"""Before a statement in its clause: it is denied, only possible, or somebody else's."""
+)  # before a statement in its clause: it is denied, only possible, or somebody else's
 _RELATIVE = re.compile(
     r"(?i)\b(?:that|which|who)\s+(?:\w+\s+)?(?:do|does|did|are|is|were|has|have)\s*(?:not|n['\u2019]t)\s+\w+"
-)
-"""What a clause says of something else: "those that don't work"."""
+)  # what a clause says of something else: "those that don't work"
 _WRONG = (
     r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be|turns\s+out\s+to\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
     r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
@@ -251,8 +232,7 @@ _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _ABOUT = re.compile(
     r"(?i)\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
     r"(?:\w+\s+)?$"
-)
-"""Before a label that speaks about an answer: "the reasoning behind this answer:"."""
+)  # before a label that speaks about an answer: "the reasoning behind this answer:"
 _DENIES = re.compile(
     rf"(?i)(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
     r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\b(?:is|are)\s+equally\s+(?:possible|likely|plausible)\b"
@@ -261,8 +241,7 @@ _DENIES = re.compile(
     r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
     r"|incorrect[oe]|falso|errad[oa]|errat[oa]|sbagliat[oa]|err\u00f3neo)\b"
     r"|(?:\u8fd9|\u4e0a\u9762|\u7b54\u6848)[^\u3002\n]{0,8}(?:\u9519|\u4e0d\u5bf9|\u4e0d\u6b63\u786e)"
-)
-"""Behind a statement in its sentence, or in the next one: it is wrong."""
+)  # behind a statement in its sentence, or in the next one: it is wrong
 _OR_ELSE = re.compile(
     r"(?i)[\W_]*(?:alternatively|(?:(?:or|but)\s+)?(?:maybe|perhaps|possibly)|or,? failing that"
     r"|along with|as well as)\b"
@@ -290,12 +269,10 @@ _DECIDES = re.compile(
     r"(?i)\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
     r"|correct(?:ed|ing|ion)|check\w*|re-?(?:consider|check|examin|evaluat|calculat|read|do)\w*"
     r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|meant|myself)\b"
-)
-"""Between two statements: the second one replaces the first."""
+)  # between two statements: the second one replaces the first
 _FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-MOST_WORDS = 3
-"""Words of a value; what is longer is a sentence."""
+MOST_WORDS = 3  # Words of a value; what is longer is a sentence
 _JOINING = re.compile(
     r"(?i)or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps"
     r"|possibly"
@@ -332,11 +309,7 @@ def doubted(before: str) -> bool:
 
 
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
-    """Return whether nothing between two statements says that the second one replaces the first.
-
-    An answer line outranks a box right before it, "the answer is" what was only called correct, and
-    a box the sentence that leads to it.
-    """
+    """Return whether nothing between two statements says that the second replaces the first."""
     between = said[one.end : after.start]
     if after.value:
         outranked = not one.value and (after.form == "line" or one.form == "sentence")

@@ -18,10 +18,8 @@ from rich.markup import escape
 from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
 
-Split = Literal["train", "validation", "eval"]
-"""`train` teaches routers and conductors, `validation` sets thresholds, `eval` is evaluated."""
-Prompt = Literal["official", "paper"]
-"""How a question is put: as the benchmark's authors do, or as the Conductor paper did."""
+Split = Literal["train", "validation", "eval"]  # to teach, to set thresholds, to be evaluated
+Prompt = Literal["official", "paper"]  # as the benchmark's authors put it, or the Conductor paper
 OFFICIAL: Prompt = "official"
 BoxT = TypeVar("BoxT", contravariant=True)
 NONE_PUBLISHED = "none published"
@@ -225,14 +223,8 @@ def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
     return suite
 
 
-WITHHELD = "its words are withheld, they may quote a question; the log has them"
-
-
 def keep_files_private() -> None:
-    """Let every file that this process writes from now on be its owner's alone (mode 0600).
-
-    A mode set on each afterwards would leave a moment, and Inspect's temporary files, open.
-    """
+    """Let every file that this process writes from now on be its owner's alone (mode 0600)."""
     os.umask(0o077)
 
 
@@ -249,7 +241,8 @@ def redacted_message(reason: str, shown: bool) -> str:
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
     """
-    return reason if shown or not reason else f"{failure_kind(reason)} ({WITHHELD})"
+    withheld = "its words are withheld, they may quote a question; the log has them"
+    return reason if shown or not reason else f"{failure_kind(reason)} ({withheld})"
 
 
 def failure_kind(reason: str) -> str:

@@ -11,15 +11,13 @@ from typing import Any, Literal, Protocol
 from inspect_ai.solver import Solver
 
 from harness.execute import Budget, execute
-from harness.learning.fit import Artifact, Explorer
-from harness.learning.matrix import Matrix
+from harness.learning import Artifact, Explorer, Matrix
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Answer, Question
 from harness.workflow import MALFORMED, Malformed, Workflow
 
-Plan = Callable[[Question, Pool], Workflow]
-"""A hand-written plan: a pure function of the sealed question and the pool's worker names."""
+Plan = Callable[[Question, Pool], Workflow]  # of the sealed question and the pool's worker names
 
 
 class System(Protocol):
@@ -37,11 +35,7 @@ Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
 for programs of its own."""
-Group = Literal["contestants", "routers", "controls", "frameworks"]
-"""The heading of `podium systems` that lists it."""
-ConductorOverride = Callable[[str], WorkerSpec]
-"""What stands behind the @ of a system's name, if anything -> the model that conducts; UserError
-where there is no such model."""
+Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +63,9 @@ class SystemCard:
     """The fewest workers of a pool that it can do with."""
     conductor_calls: int = 2
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
-    override: ConductorOverride | None = None
-    """The conductor that it brings along, whoever the pool's is (harness/pool_config.py)."""
+    override: Callable[[str], WorkerSpec] | None = None
+    """What stands behind the @ of its name -> the conductor that it brings along, whoever the
+    pool's is; UserError where there is no such model."""
     brings: Callable[[str], Mapping[str, Any]] | None = None
     """Where `NAME@X` names a checkpoint instead of a number: X -> arguments of the solver."""
     unfit: Callable[[str, str, Sequence[str]], str | None] | None = None

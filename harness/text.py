@@ -1,8 +1,7 @@
 """Text as others see it: counts in words, aligned columns, and what foreign text may not do.
 
-A reply may hold bytes that steer a terminal, marks that turn the direction of text, and HTML. `say`
-is the only way in which a command prints, and `escape_markdown` cleans whatever goes into an `.md`
-file. Files of data (CSV, JSON, Parquet) keep texts as they are.
+`say` is the only way in which a command prints, and `escape_markdown` cleans what goes into an
+`.md` file; files of data (CSV, JSON, Parquet) keep texts as they are.
 """
 
 import argparse
@@ -44,8 +43,7 @@ def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[st
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-DEEPEST = 200
-"""Levels of a reply that are looked at; pydantic writes no more than 255."""
+DEEPEST = 200  # Levels of a reply that are looked at; pydantic writes no more than 255
 
 
 def storable(text: str) -> str:

@@ -1,7 +1,6 @@
 """The one place where other people's token counts become ours.
 
-Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
-the input of every provider. What it drops is taken from the provider's own usage (`with_raw`).
+Inspect's counts come first; what it drops is taken from the provider's own usage (`with_raw`).
 Usage that cannot be is no usage (`believed`), and the call costs what nobody knows.
 """
 
@@ -14,14 +13,11 @@ from inspect_ai.model import ModelOutput, ModelUsage
 
 from harness.records import Usage
 
-Raw = Mapping[str, Any]
-"""A provider's own usage, as its reply has it."""
+Raw = Mapping[str, Any]  # A provider's own usage, as its reply has it
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
-PROVIDER_USAGE = "provider_usage"
-"""Key in a reply's metadata under which our own providers keep the raw usage in the log."""
+PROVIDER_USAGE = "provider_usage"  # where our own providers keep the raw usage in metadata
 CEILING = 100_000_000
-"""More tokens than any call has: ten times the longest context on sale (ten million), since Inspect
-adds up the requests of one call. At the dearest rates it is thousands of dollars."""
+"""Ten times the longest context on sale, since Inspect adds up the requests of one call."""
 GOOGLE = (
     ("promptTokenCount", "prompt_token_count"),
     ("candidatesTokenCount", "candidates_token_count"),
@@ -29,14 +25,12 @@ GOOGLE = (
     ("thoughtsTokenCount", "thoughts_token_count"),
     ("cachedContentTokenCount", "cached_content_token_count"),
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-)
-"""Google's counts: as its API has them, and as its client does."""
+)  # google's counts: as its API has them, and as its client does
 COUNTS = (
     *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
     *chain.from_iterable(GOOGLE),
-)
-"""Names of counts in a provider's own usage, of all dialects."""
+)  # names of counts in a provider's own usage, of all dialects
 INSIDE = (
     *("cached_tokens", "cache_write_tokens"),
     *("orchestration_input_tokens", "orchestration_input_cached_tokens"),
@@ -46,8 +40,7 @@ DETAILS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("prompt_tokens_details", "input_tokens_details"), INSIDE),
     **dict.fromkeys(("completion_tokens_details", "output_tokens_details"), OUTSIDE),
     "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
-}
-"""Names of counts one level below."""
+}  # names of counts one level below
 NOTHING: Raw = {}
 
 
@@ -84,8 +77,8 @@ def usage_of_event(counted: Usage | None, raw: Raw | None) -> Usage | None:
 def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
     """Return counts that can be, and None for others, as if nobody had counted.
 
-    Inspect takes `true` for 1, "12" for 12 and no input for less than none, so the provider's own
-    words are judged as well. Counts that can be and contradict each other stay, for the audit.
+    Inspect takes `true` for 1, so the provider's own words are judged, too. Counts that can be and
+    contradict each other stay, for the audit.
     """
     if usage is None or not _can_be(usage):
         return None
@@ -179,11 +172,7 @@ def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
-    """Cached tokens are part of the input, reasoning of the output.
-
-    Sakana's orchestration tokens stand among the details and are part of neither
-    (console.sakana.ai/pricing, read 2026-11-22); cached ones are part of their own input.
-    """
+    """Cached tokens are part of the input, reasoning of the output; Sakana's own of neither."""
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None

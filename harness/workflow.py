@@ -8,12 +8,9 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-MAX_STEPS = 5
-"""The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
-REPLIES = "{replies}"
-"""In a step's system message: replaced by the replies it reads, numbered, instead of chat turns."""
-Reads = tuple[int, ...] | Literal["all"]
-"""Which earlier steps a step may read: indices from 0, `()` for none, or all of them."""
+MAX_STEPS = 5  # of the Conductor (arXiv 2512.04388, section 4.1), not of baselines
+REPLIES = "{replies}"  # in a system message: the replies it reads, numbered, not chat turns
+Reads = tuple[int, ...] | Literal["all"]  # earlier steps by index from 0, `()` for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +70,15 @@ class Workflow:
 
 def _as_dict(step: Step) -> dict[str, Any]:
     """Return a step as plain data; how it samples only where that is not the worker's own way."""
-    found = {name: getattr(step, name) for name in step.__dataclass_fields__}
+    found = asdict(step)
     if step.sampling is None:
         del found["sampling"]
-    else:
-        found["sampling"] = asdict(step.sampling)
-        if step.sampling.regex is None:
-            del found["sampling"]["regex"]
+    elif step.sampling.regex is None:
+        del found["sampling"]["regex"]
     return found
 
 
-MALFORMED = "malformed: "
-"""Begins what an answer says of its plan where that could not be run; the reason follows."""
+MALFORMED = "malformed: "  # begins what an answer says of a plan that could not be run
 
 
 @dataclass(frozen=True, slots=True)

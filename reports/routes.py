@@ -13,7 +13,7 @@ from textwrap import wrap
 import numpy as np
 
 from harness.errors import UserError
-from harness.learning.matrix import RouteComparison, RoutedSystem, RouteKind
+from harness.learning import RouteComparison, RoutedSystem, RouteKind
 from harness.text import aligned, pluralise
 from reports import render
 from reports.costs import aiq

@@ -156,10 +156,10 @@ class Rlpr(DatasetSuite):
         reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
-        ruling = await judged_by_model(state, judge_case(question, reply))
+        verdict, why, judge = await judged_by_model(state, judge_case(question, reply))
         stated = (*stated_answers(reply), reply)[0][-LONGEST_SHOWN:]
-        facts = {"rule": "text", "judge": ruling.judge}
-        return Grade(float(ruling.verdict.upper() == "Y"), stated, ruling.said, facts)
+        facts = {"rule": "text", "judge": judge}
+        return Grade(float(verdict.upper() == "Y"), stated, why, facts)
 
     def _kept(self, made: list[Question]) -> list[Question]:
         return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]

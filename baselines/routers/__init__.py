@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from baselines.common import import_extra
 from harness.errors import UserError, no_such
-from harness.learning.fit import Arrays
-from harness.learning.matrix import Floats, Matrix
+from harness.learning import Arrays, Floats, Matrix
 
 Choices = NDArray[np.intp]  # (questions,), the index of the chosen worker in the matrix's order
 

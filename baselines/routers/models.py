@@ -21,8 +21,7 @@ from baselines.routers.optimisers import (
     sigmoid,
 )
 from harness.errors import UserError
-from harness.learning.fit import Arrays
-from harness.learning.matrix import Floats, mean_known
+from harness.learning import Arrays, Floats, mean_known
 
 NEIGHBOURS = 40  # the largest of RouterBench's numbers of neighbours (5, 10, 40)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.common import one_thread
-from harness.learning.matrix import Floats
+from harness.learning import Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

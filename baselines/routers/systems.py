@@ -30,8 +30,7 @@ from baselines.routers.models import (
 from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
 from harness.execute import Session
-from harness.learning.fit import Artifact, ArtifactSource
-from harness.learning.matrix import Matrix
+from harness.learning import Artifact, ArtifactSource, Matrix
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.rewards.splits import question_digest

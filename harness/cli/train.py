@@ -149,7 +149,7 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
     from conductor.checkpoint import read_study
     from conductor.embedded import greedy_speaker
     from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
-    from harness.learning.matrix import RoutedSystem
+    from harness.learning import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, judged, folder)
@@ -393,7 +393,7 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
     from baselines.routers.systems import train_router
-    from harness.learning.fit import write_artifact
+    from harness.learning import write_artifact
 
     one = len(split.folds) == 1
     teaches = matrix.rows(split.folds[0].train) if one else matrix

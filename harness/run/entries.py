@@ -14,7 +14,7 @@ from inspect_ai.log import EvalLog
 
 from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick
-from harness.learning.fit import write_artifact
+from harness.learning import write_artifact
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY

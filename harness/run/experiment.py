@@ -42,7 +42,7 @@ class Entry:
     part: str = ""
     """Of a system's learning, e.g. `for aime25, round 1`; empty for what tables show."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the system learnt from (harness/learning/fit.py), without the questions' digests."""
+    """What the system learnt from (harness/learning.py), without the questions' digests."""
 
     @property
     def name(self) -> str:

@@ -18,8 +18,7 @@ from inspect_ai.log import EvalLog
 
 from harness.errors import UserError, WorkerError, no_such
 from harness.inspect_adapters import pick
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
-from harness.learning.matrix import Matrix, matrix_of_logs
+from harness.learning import Artifact, Matrix, Round, TrainingBudget, TrialResult, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun

@@ -26,7 +26,7 @@ from baselines.verdict_data import (
 )
 from harness.errors import UserError
 from harness.files import plain_or_packed
-from harness.learning.matrix import MatrixCell, MatrixQuestion
+from harness.learning import MatrixCell, MatrixQuestion
 
 Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 BOARDS = {"v6": "v6_16models_1055q", "v5": "v5_19models_880q", "v1": "v1_45models_400q"}

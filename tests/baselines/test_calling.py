@@ -17,7 +17,7 @@ from baselines.voting import (
 )
 from harness.errors import UserError
 from harness.extract import normalised
-from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
+from harness.learning import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 from tests.baselines.tries import ask, explored
 from tests.providers.scripted import scripted_pool

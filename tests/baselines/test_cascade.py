@@ -26,7 +26,7 @@ from baselines.routers.optimisers import ridge_logistic, sigmoid
 from baselines.voting import approves
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
-from harness.learning.fit import TrainingBudget, TrialResult, write_artifact
+from harness.learning import TrainingBudget, TrialResult, write_artifact
 from harness.records import Question
 from harness.system import SystemCard
 from tests.baselines.tries import ask, explored

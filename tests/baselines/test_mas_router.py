@@ -27,7 +27,7 @@ from baselines.mas_router import (
     mas_sample_system,
 )
 from harness.errors import UserError
-from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
+from harness.learning import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 from harness.workflow import Workflow, check
 from tests.baselines.tries import ask, explored

@@ -10,7 +10,7 @@ import pytest
 
 from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path, read_matrix
 from harness.errors import UserError
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

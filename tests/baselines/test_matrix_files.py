@@ -11,7 +11,7 @@ import pytest
 
 from baselines.verdict_data import SourceRequest, read_matrix
 from harness.errors import UserError
-from harness.learning.matrix import Matrix
+from harness.learning import Matrix
 
 
 def records(score: float | None, **more: Any) -> dict[str, Any]:

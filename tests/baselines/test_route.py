@@ -20,8 +20,8 @@ from baselines.route_eval import (
 )
 from baselines.routers import Embedder, Estimates, Examples, Router, best_workers
 from harness.errors import UserError
-from harness.learning.fit import Arrays
-from harness.learning.matrix import (
+from harness.learning import (
+    Arrays,
     Floats,
     FrontierPoint,
     Matrix,

@@ -23,7 +23,7 @@ from baselines.single import single_system
 from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
-from harness.learning.fit import Artifact, read_artifact, write_artifact
+from harness.learning import Artifact, read_artifact, write_artifact
 from harness.records import Question
 from harness.rewards.splits import question_digest
 from tests.baselines import topics

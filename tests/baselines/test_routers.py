@@ -26,7 +26,7 @@ from baselines.routers.systems import (
     train_router,
 )
 from harness.errors import UserError
-from harness.learning.matrix import Floats, Matrix
+from harness.learning import Floats, Matrix
 from tests.baselines import topics
 
 EACH = pytest.mark.parametrize("name", list(ROUTERS))

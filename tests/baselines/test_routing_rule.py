@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from baselines.routers import Estimates, choose_workers
 from harness.errors import UserError
-from harness.learning.matrix import mean_known
+from harness.learning import mean_known
 
 NAN = float("nan")
 

@@ -6,7 +6,7 @@ import pytest
 from baselines.route_eval import split_matrix
 from baselines.verdict_data import SourceRequest, read_matrix
 from harness.errors import UserError
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

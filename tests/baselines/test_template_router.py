@@ -14,7 +14,7 @@ from baselines.template_router import (
 )
 from conductor.plan_format import PlanFormat, restrict_plan
 from harness.errors import UserError
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
+from harness.learning import Artifact, Round, TrainingBudget, TrialResult
 from harness.records import Question
 from harness.run.forecast import counted_all
 from harness.system import System

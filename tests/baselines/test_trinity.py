@@ -28,7 +28,7 @@ from baselines.trinity import (
     turns_system,
 )
 from harness.errors import UserError
-from harness.learning.fit import TrainingBudget, TrialResult, read_artifact, write_artifact
+from harness.learning import TrainingBudget, TrialResult, read_artifact, write_artifact
 from harness.pool import Pool
 from harness.records import Answer, Question
 from tests.baselines.tries import ask, explored

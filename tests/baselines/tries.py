@@ -11,7 +11,7 @@ import anyio
 
 from baselines import _registry
 from harness.inspect_adapters import system_of
-from harness.learning.fit import Explorer, Round, TrainingBudget, TrialResult
+from harness.learning import Explorer, Round, TrainingBudget, TrialResult
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.system import System

@@ -11,7 +11,7 @@ from baselines.verdict_data import SourceRequest, read_matrix
 from conductor.checkpoint import write_study
 from conductor.verdict_reward import ONE_STEP, RecordedSource, split_verdicts, study_info
 from harness.cli import main
-from harness.learning.matrix import Matrix
+from harness.learning import Matrix
 from tests.conductor.toy_checkpoint import Toy, parrot
 
 SPLIT = "share:0.5"

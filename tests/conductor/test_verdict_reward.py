@@ -9,7 +9,7 @@ import pytest
 from conductor.plan_format import PlanFormat
 from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded_verdicts
 from harness.errors import TooManyMasked, UserError
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.cli import main
-from harness.learning.matrix import RouteComparison, RoutedSystem
+from harness.learning import RouteComparison, RoutedSystem
 from harness.ledger.system_runs import load_runs
 from reports.blocks import ReportOptions
 from reports.derived import compare

@@ -19,7 +19,7 @@ from conductor.verdict_reward import (
     verdict_splits,
 )
 from harness.errors import UserError
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

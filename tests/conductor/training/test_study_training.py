@@ -16,7 +16,7 @@ from conductor.training.config import TrainingConfig, read_config
 from conductor.training.job import JobParts, TrainRequest, find_job
 from conductor.verdict_reward import RecordedSource, planned_workers, split_verdicts
 from harness.cli.catalogue import whole_catalogue
-from harness.learning.matrix import (
+from harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

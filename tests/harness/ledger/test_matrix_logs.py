@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.errors import UserError
-from harness.learning.matrix import matrix_of_logs
+from harness.learning import matrix_of_logs
 from tests.harness.runs import Crew, Exam, failing_on, sit, steps
 from tests.reports.small_reports import right_up_to
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UserError
-from harness.learning.fit import read_artifact
+from harness.learning import read_artifact
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate
 from harness.run.request import ResolvedRequest, read_request

@@ -1,23 +1,31 @@
-"""A `Matrix`: how each worker did on each question. What routers learn from, and are judged on.
+"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`.
 
 Money here is a feature to learn from, so it is a float; what is billed is Decimal, in the ledger.
 """
 
+import hashlib
+import json
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
+from harness.context import current
 from harness.errors import UserError
+from harness.files import replace_file
 from harness.ledger.logs import Json, naming, open_log
 from harness.ledger.runs import RunFacts
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.pool_config import Label
-from harness.records import Kind
+from harness.records import EMPTY, Kind, Question
+from harness.suite import TaskRefusal
 
 Floats = NDArray[np.float64]
 MEASURED = ("scores", "usd", "tokens_out")
@@ -48,14 +56,11 @@ class Matrix:
     label: Label
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
-    scores: Floats
-    """(questions, workers), each between 0 and 1: the mean over the draws of that pair."""
+    scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
     usd: Floats  # (questions, workers), list price of one draw
     tokens_out: Floats  # (questions, workers), of one draw
-    draws: int = 1
-    """Draws behind each score; the least where they differ. Above 1, scores are means."""
-    notes: tuple[str, ...] = ()
-    """What limits it, a sentence each: printed below every table made of it."""
+    draws: int = 1  # behind each score, the least where they differ; above 1, scores are means
+    notes: tuple[str, ...] = ()  # what limits it, a sentence each: below every table of it
     publishable: bool = True  # False when its texts may appear in no file, message or page
 
     def __post_init__(self) -> None:
@@ -101,11 +106,7 @@ class Matrix:
 
 def mean_known(values: Floats) -> Floats:
     """Return each column's mean over what is known; NaN for a column of which nothing is."""
-    known = ~np.isnan(values)
-    counts = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    nothing = np.full(int(values.shape[1]), np.nan)
-    return np.divide(sums, counts, out=nothing, where=counts > 0)
+    return _mean(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 
 RouteKind = Literal["router", "anchor", "single"]
@@ -120,8 +121,7 @@ class RoutedSystem:
     scores: Floats
     usd: Floats
     tokens_out: Floats
-    elsewhere: float | None
-    """Share of questions sent elsewhere than the reference does; None for a mix."""
+    elsewhere: float | None  # share of questions sent elsewhere than the reference
     note: str = ""
 
 
@@ -149,14 +149,12 @@ class RouteComparison:
     embedder: str
     refits: int
     reference: str
-    hindsight: str
-    """The best single worker on the judged questions: the reference that nobody has."""
+    hindsight: str  # The best single worker on the judged questions: the reference that nobody has
     oracle: str
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
-    clusters: tuple[str, ...] = ()
-    """Of each question its comparison or its subject; empty where unknown."""
+    clusters: tuple[str, ...] = ()  # each question's comparison or subject, where known
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,8 @@ def assemble_matrix(
 ) -> Matrix:
     """Return the matrix of some cells; workers stand in the order in which they first appear.
 
-    A score is the mean over a pair's graded draws; dollars and tokens over all its draws, unknown
-    as soon as one is. UserError when there is no cell, or two questions share an id.
+    A score is the mean over graded draws, dollars and tokens over all: unknown as soon as one is.
+    UserError when there is no cell, or two questions share an id.
     """
     rows = {one.id: at for at, one in enumerate(asked)}
     if len(rows) != len(asked):
@@ -240,9 +238,8 @@ SINGLE = "single:"
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
     """Return the matrix of all single workers below some directories, at list prices.
 
-    A question's id is `suite/id`. An epoch is a draw; an attempt without a verdict is none.
-    UserError when nobody answered alone, and for logs of different labels, versions, data or
-    prompts of a suite.
+    A question's id is `suite/id`; an epoch is a draw. UserError when nobody answered alone, and for
+    logs of different labels, versions, data or prompts of a suite.
     """
     alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
     if not alone:
@@ -315,3 +312,146 @@ def _text(sample: Json) -> str:
         return asked
     messages = cast(list[Json], asked)
     return "\n".join(one["content"] for one in messages if isinstance(one.get("content"), str))
+
+
+Arrays = Mapping[str, NDArray[Any]]
+_META = "podium_json"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSource:
+    """The declared split that taught an artefact."""
+
+    system: str
+    rows_sha256: str  # of the rows: ids, scores and costs
+    suites: tuple[str, ...]  # whose train splits, or the name of the recorded matrix
+    questions: tuple[str, ...]  # digests of what was asked, to refuse an overlap
+    workers: tuple[str, ...]  # in pool order; a pool with other workers needs another artefact
+    embedder: str = ""
+    calls: int = 0  # worker calls that were spent on learning
+    settings: Mapping[str, Any] | None = None  # plain hyperparameters, seed included
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An artefact: numbers by name, and where they are from."""
+
+    about: ArtifactSource
+    arrays: Arrays
+
+    def as_bytes(self) -> bytes:
+        """Return the artefact's file; the same artefact has the same bytes."""
+        meta = json.dumps(asdict(self.about), sort_keys=True, ensure_ascii=False)
+        held = {_META: np.array(meta), **dict(sorted(self.arrays.items()))}
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, values in held.items():
+                entry = zipfile.ZipInfo(f"{name}.npy")  # always of 1980-01-01
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with file.open(entry, "w") as into:
+                    np.lib.format.write_array(into, np.asarray(values), allow_pickle=False)
+        return buffer.getvalue()
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the file."""
+        return hashlib.sha256(self.as_bytes()).hexdigest()
+
+
+_ABOUT = TypeAdapter(ArtifactSource)
+
+
+def write_artifact(learned: Artifact, path: Path) -> None:
+    """Write an artefact, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, learned.as_bytes())
+
+
+def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
+    """Return what a system has learnt; relative paths start at the run's log directory.
+
+    UserError when there is no file, when it is damaged, another one than `sha256` says, or another
+    system's. Nothing in it is executed.
+    """
+    if not name:
+        raise TaskRefusal(
+            f"{system} is not trained: let `podium run` train it, or give the file that `podium "
+            f"route --save` wrote, as -S learned=FILE."
+        )
+    path = current().log_dir / name
+    try:
+        content = path.read_bytes()
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        about = _ABOUT.validate_json(str(arrays.pop(_META)))
+    except FileNotFoundError:
+        raise TaskRefusal(f"{system} is not trained: there is no file {path}.") from None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
+        raise UserError(f"{path} is no artefact of podium's: {error}.") from None
+    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
+        raise UserError(f"{path} is not the file this run was begun with; restore it.")
+    if about.system != system:
+        raise UserError(f"{path} was learnt by {about.system}, not by {system}.")
+    return Artifact(about, arrays)
+
+
+def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
+    """Raise UserError when a pool has not the workers that an artefact knows."""
+    lacking = [name for name in learned.about.workers if name not in workers]
+    if lacking:
+        raise UserError(
+            f"{learned.about.system} was trained on workers that this pool lacks "
+            f"({', '.join(lacking)}): train it on this pool."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBudget:
+    """What there is to learn from, and with how much."""
+
+    questions: tuple[Question, ...]  # of the declared train split, sealed, in a fixed order
+    workers: tuple[str, ...]
+    calls: int  # worker calls that may be spent: the same for every tunable system of a run
+    seed: int
+    suites: tuple[str, ...]
+    publishable: bool = True  # False when an artefact must hold no words of these questions
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Tries to make next, by the solver's arguments alone: a resumed round tries the same."""
+
+    solver: str  # registry name, e.g. `baselines/try_templates`.
+    args: Mapping[str, Any]
+    questions: int
+    epochs: int
+    first: int = 0  # index in `TrainingBudget.questions`, so that rounds may see others
+    most_calls: int | None = None
+    """Of one try, to cut a round to the budget; None: its plans are counted, or five taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """One try."""
+
+    question: str
+    epoch: int
+    value: float | None  # None when we failed to answer or to grade it: nothing is learnt from it
+    calls: int
+    usd: float | None
+    plan: str  # the workflow that was run, as JSON
+    noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # `Answer.noted`
+
+
+class Explorer(Protocol):
+    """How a system learns by trying."""
+
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
+        """Return what to try after the rounds so far; None when there is enough, or no budget."""
+        ...
+
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+        """Return what the tries have taught."""
+        ...
