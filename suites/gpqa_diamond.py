@@ -31,13 +31,13 @@ from suites.base import (
     LETTERS,
     PromptedSuite,
     choice_metadata,
-    choice_text,
+    choice_question,
     grade_choice,
     option_lines,
     unsealed,
     user_errors,
 )
-from suites.data import Rows, check_rows, data_folder, hub_file, hub_refusal, local_bytes, sources
+from suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
@@ -116,14 +116,8 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
     named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
     wrong = [cell(column) for column in WRONG]
     printed = arrange_options(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
-    return Question(
-        id=row[ID],
-        text=choice_text(cell(QUESTION), printed),
-        kind="choice",
-        target=LETTERS[place],
-        topic="/".join(name for name in named if name),
-        metadata=choice_metadata(printed),
-    )
+    topic = "/".join(name for name in named if name)
+    return choice_question(row[ID], cell(QUESTION), printed, place, topic)
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
@@ -176,7 +170,12 @@ def official_rows(data: str | Path | None = None) -> Rows:
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
-    return _parsed_csv(_hub_bytes(data), f"{source.hub} at {source.revision}")
+    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
+    by_hand = (
+        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
+        f"{files} (PODIUM_DATA names another folder)"
+    )
+    return _parsed_csv(hub_file(source, by_hand).read_bytes(), f"{source.hub} at {source.revision}")
 
 
 def official_revision(data: str | Path | None = None) -> str:
@@ -238,20 +237,6 @@ def _parsed_csv(content: bytes, where: str) -> Rows:
     if rows is None:
         raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
-
-
-def _hub_bytes(data: str | Path | None) -> bytes:
-    source = sources()[ARCHIVE]
-    hub = str(source.hub)
-    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
-    by_hand = (
-        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
-        f"{files} (PODIUM_DATA names another folder)"
-    )
-    try:
-        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
-    except Exception as error:  # offline, gated, no such revision, a full disk
-        raise hub_refusal(error, hub, by_hand) from error
 
 
 def _refuse_incomplete(row: dict[str, object], where: str) -> None:

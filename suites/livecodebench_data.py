@@ -7,13 +7,12 @@ zlib of a pickle; unpickling can run anything, so only opcodes that spell one st
 """
 
 import base64
-import gzip
 import hashlib
 import json
 import os
 import pickletools
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +23,10 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import UserError
-from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
+from harness.files import parse_json, read_rows, refuse_absent
 from suites.code_checks import refuse_untold
 from suites.code_grading import ProgramCase, ProgramTests
-from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
+from suites.data import DataSource, cache_folder, data_folder, hub_file
 
 FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),
@@ -40,7 +39,7 @@ LOCATIONS: dict[str, tuple[Path, int, int]] = {}
 has indexed; by digest, so an entry of one file can never serve another's tests."""
 _ONE_PASS = Lock()
 """Grading threads that need the same file wait for one pass instead of each making its own."""
-BLOCK = 1 << 20
+
 _SPOOLS: list[TemporaryDirectory[str]] = []
 """Kept until the process ends, when each removes itself."""
 LARGEST = 1 << 30
@@ -219,11 +218,8 @@ def _downloaded(source: DataSource, wanted: Path) -> Path:
     name = source.hub_file or Path(source.file).name
     if source.hub is None:
         raise UserError(f"There is no {wanted}: put {name} there (PODIUM_DATA names the folder).")
-    try:
-        return hub_file(source.hub, name, source.revision)
-    except Exception as error:
-        otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
-        raise hub_refusal(error, f"{name} of {source.hub}", otherwise) from error
+    otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
+    return hub_file(source, otherwise, f"{name} of {source.hub}")
 
 
 def index_raw_rows(path: Path) -> RowIndex:
@@ -232,10 +228,11 @@ def index_raw_rows(path: Path) -> RowIndex:
     Only plain JSONL can be read at an offset; the other forms are first written out as that.
     UserError when it has others or cannot be read.
     """
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    is_plain = path.suffix != ".gz" and path.suffix != ".csv"
-    index = index_file(path) if is_plain else _index_written_out(path)
+    if path.suffix in (".gz", ".csv"):
+        index = _index_written_out(path)
+    else:
+        refuse_absent(path)
+        index = index_file(path)
     if not index.entries:
         raise UserError(f"{path} has no rows.")
     return index
@@ -246,28 +243,11 @@ def _index_written_out(path: Path) -> RowIndex:
     _SPOOLS.append(spool)
     plain = Path(spool.name) / "rows.jsonl"
     with plain.open("wb") as file:
-        file.writelines(_json_lines(path))
+        file.writelines(json.dumps(row).encode() + b"\n" for _, row in read_rows(path))
     stat = path.stat()
     index = read_index(plain, (str(path), stat.st_size, stat.st_mtime_ns), path)
     note_locations(index, plain)
     return index
-
-
-def _json_lines(path: Path) -> Iterator[bytes]:
-    is_csv = path.name.removesuffix(".gz").endswith(".csv")
-    try:
-        if is_csv:
-            with open_text(path) as text:
-                yield from (
-                    json.dumps(row).encode() + b"\n" for _, row in dicts_of_csv(lines_of(text))
-                )
-            return
-        with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
-            while block := file.read(BLOCK):
-                yield block
-    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        how = "read as CSV" if is_csv else "unzipped"
-        raise UserError(f"{path} cannot be {how} ({error}).") from error
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
