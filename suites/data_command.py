@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
@@ -22,13 +21,10 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
 from harness.errors import UserError, no_such
 from harness.files import format_bytes, parse_json
 from harness.suite import Split, Suite
-from harness.text import columns, escape_controls, pluralise, say
+from harness.text import columns, pluralise, say
 from suites import SUITES
 from suites.data import (
     DataSource,
@@ -440,14 +436,13 @@ def _write_part(url: str, part: BufferedRandom, size: int, path: Path) -> int:
         answer: Any = urlopen(Request(url, headers=asked), timeout=TIMEOUT_S)
     if answer.status != 206:  # it sends the whole file, whatever was asked for
         part.truncate(got := 0)
-    with answer, _progress_bar(path.name, got, size) as bar:
+    with answer:
         while got <= size:
             with _reaching(url, path):
                 chunk: bytes = answer.read1(min(CHUNK, size + 1 - got))
             if not chunk:
                 break
             got += part.write(chunk)
-            bar.advance(bar.task_ids[0], len(chunk))
     part.flush()
     return got
 
@@ -468,16 +463,6 @@ def _reaching(url: str, path: Path) -> Generator[None]:
         reason = str(getattr(error, "reason", "") or error) or type(error).__name__
         said = f"cannot be reached ({reason[:160]}): go online and try again"
         raise Unreachable(f"{url} {said}, or put the file at {path}.") from error
-
-
-@contextmanager
-def _progress_bar(title: str, got: int, size: int) -> Generator[Progress]:
-    console = Console(file=sys.stderr)
-    named = TextColumn("{task.description}")
-    columns = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        bar.add_task(escape_controls(title), total=size, completed=got)
-        yield bar
 
 
 def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str) -> None:

@@ -9,9 +9,8 @@ once for every question, so that a model that favours one gains nothing by it.
 import csv
 import hashlib
 import io
-import os
 import zipfile
-import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,8 +43,7 @@ ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
-PODIUM_GPQA_PASSWORD overrides it."""
+"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -71,7 +69,9 @@ class GpqaDiamond(PromptedSuite):
     @property
     def data_revision(self) -> str:
         """The CSV's digest (in the archive or beside it), or the pinned hub revision."""
-        return official_revision(self.data)
+        if _is_local(ARCHIVE, self.data) or _is_local(CSV, self.data):
+            return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
+        return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
     def questions(self, split: Split) -> Sequence[Question]:
         """Return the 198 questions as epoch 1 asks them."""
@@ -164,8 +164,7 @@ def rotate_options(question: Question, epoch: int) -> Question:
 def official_rows(data: str | Path | None = None) -> Rows:
     """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
     if _is_local(ARCHIVE, data):
-        password = os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
-        content = decrypt_archive(local_bytes(ARCHIVE, data), password)
+        content = decrypt_archive(local_bytes(ARCHIVE, data))
         return _parsed_csv(content, f"{MEMBER} of the archive")
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
@@ -176,13 +175,6 @@ def official_rows(data: str | Path | None = None) -> Rows:
         f"{files} (PODIUM_DATA names another folder)"
     )
     return _parsed_csv(hub_file(source, by_hand).read_bytes(), f"{source.hub} at {source.revision}")
-
-
-def official_revision(data: str | Path | None = None) -> str:
-    """Return what pins `official_rows`: the CSV's digest, in the archive or not, or the hub's."""
-    if _is_local(ARCHIVE, data) or _is_local(CSV, data):
-        return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
-    return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
 
 def read_own_rows(path: Path) -> Rows:
@@ -199,12 +191,11 @@ def read_own_rows(path: Path) -> Rows:
 
 def refuse_incomplete_rows(rows: Rows, where: str) -> Rows:
     """Return the rows; UserError names the row and column that is absent, empty or ambiguous."""
-    seen = set[str]()
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{where}, row {number}")
-        if row[ID] in seen:
-            raise UserError(f"{where} has the {ID} {row[ID]!r} twice.")
-        seen.add(row[ID])
+    for id, times in Counter(row[ID] for row in rows).items():
+        if times > 1:
+            raise UserError(f"{where} has the {ID} {id!r} twice.")
     return rows
 
 
@@ -213,19 +204,10 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 
 @lru_cache(maxsize=1)
-def decrypt_archive(archive: bytes, password: str) -> bytes:
-    """Return the CSV in the authors' archive, once a process; UserError for a wrong password."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            content = opened.read(MEMBER, pwd=password.encode())
-    except (RuntimeError, zipfile.BadZipFile, zlib.error, KeyError):
-        content = b""
-    if hashlib.sha256(content).hexdigest() != sources()[CSV].sha256:
-        raise UserError(
-            f"{MEMBER} cannot be read with this password: unset PODIUM_GPQA_PASSWORD, or set it to "
-            "the one in the README of github.com/idavidrein/gpqa."
-        )
-    return content
+def decrypt_archive(archive: bytes) -> bytes:
+    """Return the CSV in the pinned archive of the authors, once a process."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return opened.read(MEMBER, pwd=PASSWORD.encode())
 
 
 @lru_cache(maxsize=1)
