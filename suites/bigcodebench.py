@@ -158,13 +158,12 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
     outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), given, LIMITS)
 
-    def read(report: Any) -> tuple[int, dict[str, str]] | None:
-        ran, failed = report["ran"], report["failed"]
-        mine = report["token"] == token and isinstance(failed, dict) and isinstance(ran, int)
-        return (int(ran), dict[str, str](failed)) if mine else None
+    def read(report: Any) -> Any:
+        whole = report["token"] == token and isinstance(report["failed"], dict)
+        return report if whole and isinstance(report["ran"], int) else None
 
-    ran, failed = read_report(outcome, read) or (0, {})
-    total = tests["total"]
+    report = read_report(outcome, read) or {"ran": 0, "failed": {}}
+    ran, failed, total = int(report["ran"]), dict[str, str](report["failed"]), int(tests["total"])
     passed = ran == total and not failed
     reason = f"all {total} tests passed"
     if outcome.status != "exited":
