@@ -1,13 +1,12 @@
 """`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
 
 Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation
-that no topic of composed.py joins: do workers and conductors understand questions, or do they
-recognise our templates? Nothing is tuned on them.
+that no topic of composed.py joins: do workers recognise our templates? Nothing is tuned on them.
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from math import comb
 from pathlib import Path
 from random import Random
@@ -99,11 +98,11 @@ TOPICS: Mapping[str, Topic] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen(PracticeSuite):
     """A practice suite whose eval split is unlike its others; made by `unseen`."""
 
-    plain: PracticeSuite = field(kw_only=True)
+    plain: PracticeSuite
     """The suite that it shares `train`, `validation` and the grader with."""
 
     @property
@@ -119,12 +118,12 @@ class Unseen(PracticeSuite):
         sizes = {**known.sizes, "eval": len(self.load())}
         return replace(known, title=f"{known.title}, {UNSEEN}", sizes=sizes, about=about)
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
+    def questions(self, split: Split) -> Sequence[Question]:
         """Return the plain suite's questions; of `eval` the written and the combined ones."""
         if split != "eval":
             return self.plain.load(split)
         written = [replace(one, topic="written") for one in paraphrases()[self.plain.name]]
-        return [*written, *(PracticeSuite.load(self, split) if self.topics else ())]
+        return [*written, *(PracticeSuite.questions(self, split) if self.topics else ())]
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
