@@ -162,7 +162,7 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
         whole = report["token"] == token and isinstance(report["failed"], dict)
         return report if whole and isinstance(report["ran"], int) else None
 
-    report = read_report(outcome, read) or {"ran": 0, "failed": {}}
+    report: dict[str, Any] = read_report(outcome, read) or {"ran": 0, "failed": {}}
     ran, failed, total = int(report["ran"]), dict[str, str](report["failed"]), int(tests["total"])
     passed = ran == total and not failed
     reason = f"all {total} tests passed"

@@ -1,9 +1,8 @@
 """Judge a program by a data set's check: published code that calls functions and asserts.
 
 As published, both share a process, and a program can end it early, bend `==` or read what is
-expected. Here they never meet (code_checks_inside.py): the check runs with results in place of the
-program's calls; when it lacks one, the program is called in a process of its own, and the check
-runs again. A verdict is what the check said there, behind a token made for it.
+expected. Here they never meet (code_checks_inside.py): the program is called in a process of its
+own, and the check runs with the results. A verdict is what it said behind a token made for it.
 """
 
 import ast

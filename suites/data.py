@@ -28,8 +28,6 @@ from harness.files import dicts_of_csv, first_line, parse_json, plain_or_packed,
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
-PLAIN = (".jsonl", ".json", ".csv")
-SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """Where the data lies beside a checkout; PODIUM_DATA names another folder."""

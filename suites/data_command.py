@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
@@ -94,7 +95,7 @@ def verify_data(
         for one in check_item(item, data):
             found.append(one)
             say(str(one))
-    counts = {state: [one.state for one in found].count(state) for state in ("absent", "wrong")}
+    counts = Counter(one.state for one in found)
     if counts["wrong"]:
         say(f"{counts['wrong']} wrong: move what is wrong away, then podium data fetch SUITE.")
     elif counts["absent"]:
@@ -166,9 +167,8 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     elif source.hub:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
-            where = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
-            said = f"{name}: {where} ({len(rows):,} rows)"
-            return _finding(lambda: said if check_rows([*rows], source, where) else "")
+            at = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
+            return _finding(lambda: f"{name}: {at} ({len(check_rows([*rows], source, at)):,} rows)")
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
@@ -227,7 +227,7 @@ def fetch_data(
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
-        for found in _fetch_item(item, data, refused, say):
+        for found in [*_fetch_item(item, data, refused, say)]:
             wrong |= found.state == "wrong"
             say(str(found))
     if refused:
@@ -238,27 +238,22 @@ def fetch_data(
 
 
 def _fetch_item(
-    item: DataItem,
-    data: str | Path | None,
-    refused: list[UserError],
-    tell: Callable[[str], None],
-) -> list[DataFinding]:
+    item: DataItem, data: str | Path | None, refused: list[UserError], tell: Callable[[str], None]
+) -> Iterable[DataFinding]:
     if not item.sources:
-        return [GENERATED]
-    found = list[DataFinding]()
+        yield GENERATED
     for name in item.sources:
         here = check_source(name, data)
+        if here.state == "absent" and sources()[name].instead_of:
+            continue
         if here.state == "absent":
-            if sources()[name].instead_of:
-                continue
             try:
                 download_source(name, data, tell)
                 here = check_source(name, data)
             except UserError as error:
                 refused.append(error)
                 here = DataFinding("absent", f"{name}: could not be fetched")
-        found.append(here)
-    return found
+        yield here
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:

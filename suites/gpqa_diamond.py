@@ -2,8 +2,7 @@
 
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
 shown to models only, opened in memory, never written, and quoted by no message or exception: errors
-of decoders, which hold what they decode, are not chained. Over four epochs each letter is right
-once for every question, so that a model that favours one gains nothing by it.
+of decoders, which hold what they decode, are not chained.
 """
 
 import csv

@@ -116,8 +116,5 @@ def test_an_inequality_in_one_variable_is_an_interval(written: str, made: str) -
 def test_a_reference_is_the_same_in_every_spelling(
     reference: str, same: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
-    def equal(one: str, two: str) -> bool:
-        return compare(one, two).equal
-
-    assert [said for said in same if not matches_reference(reference, said, equal)] == []
-    assert [said for said in other if matches_reference(reference, said, equal)] == []
+    assert [said for said in same if not matches_reference(reference, said)] == []
+    assert [said for said in other if matches_reference(reference, said)] == []
