@@ -189,6 +189,14 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def choice_question(
+    id: str, asked: str, printed: Sequence[str], place: int, topic: str = ""
+) -> Question:
+    """Return a four-way question with its options in this order, the one at `place` being right."""
+    text, shown = choice_text(asked, printed), choice_metadata(printed)
+    return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=shown)
+
+
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by the letter, or by the one option whose own text is stated where a letter was due.
 

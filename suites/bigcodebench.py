@@ -10,7 +10,6 @@ import json
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,9 +20,17 @@ from inspect_ai import Task, task
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.suite import Split
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
+from sandbox import IMAGE, Box, Limits, Program, SandboxError
 from suites.base import required_box, unsealed, user_errors
-from suites.code_checks import UnitTestedSuite, compiles, end_reason, no_program, refuse_untold
+from suites.code_checks import (
+    UnitTestedSuite,
+    compiles,
+    end_reason,
+    no_program,
+    read_report,
+    refuse_untold,
+    run_once,
+)
 
 NAME = "bigcodebench"
 
@@ -149,14 +156,15 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     token = secrets.token_hex(16)
     given = json.dumps({"token": token, "test": tests["test"]}).encode()
     source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
-    order = Program(source, "unittest", image=BIGCODEBENCH.image)
-    with closing(box.run(order, [given], LIMITS)) as outcomes:
-        outcome = next(outcomes)
-    total = tests["total"]
-    report = _report(outcome, token)
-    failed = dict[str, str](report["failed"]) if report else {}
-    ran = int(report["ran"]) if report else 0
-    passed = report is not None and ran == total and not failed
+    outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), given, LIMITS)
+
+    def read(report: Any) -> Any:
+        whole = report["token"] == token and isinstance(report["failed"], dict)
+        return report if whole and isinstance(report["ran"], int) else None
+
+    report: dict[str, Any] = read_report(outcome, read) or {"ran": 0, "failed": {}}
+    ran, failed, total = int(report["ran"]), dict[str, str](report["failed"]), int(tests["total"])
+    passed = ran == total and not failed
     reason = f"all {total} tests passed"
     if outcome.status != "exited":
         reason = end_reason(outcome)
@@ -173,17 +181,6 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
         "reason": reason,
     }
     return Grade(float(passed), program, reason, facts)
-
-
-def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
-    if outcome.status != "exited" or outcome.exit_code != 0:
-        return None
-    try:
-        report = json.loads(outcome.result)
-        whole = report["token"] == token and isinstance(report["failed"], dict)
-        return report if whole and isinstance(report["ran"], int) else None
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
 
 
 def _count_tests(text: str) -> int:

@@ -1,16 +1,15 @@
 """Judge a program by a data set's check: published code that calls functions and asserts.
 
 As published, both share a process, and a program can end it early, bend `==` or read what is
-expected. Here they never meet (code_checks_inside.py): the check runs with results in place of the
-program's calls; when it lacks one, the program is called in a process of its own, and the check
-runs again. A verdict is what the check said there, behind a token made for it.
+expected. Here they never meet (code_checks_inside.py): the program is called in a process of its
+own, and the check runs with the results. A verdict is what it said behind a token made for it.
 """
 
 import ast
 import json
 import secrets
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -98,24 +97,20 @@ class _CheckRun:
     def ask_check(self) -> dict[str, Any]:
         """Run the check with what is known; return what it said."""
         token = secrets.token_hex(16)
-        order = json.dumps({**asdict(self.check), "token": token, "known": self.known})
-        outcome = self.run_check(order)
+        order = json.dumps({**asdict(self.check), "token": token, "known": self.known}).encode()
+        program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
+        outcome = run_once(self.box, program, order, CHECK_LIMITS)
         starved = outcome.status == "time" and outcome.cpu_s < CHECK_LIMITS.cpu_s
         if starved or outcome.status == "died":  # what others do may have come to this
-            outcome = self.run_check(order, alone=True)
-        said = _check_report(outcome, token)
-        if said is not None:
-            return said
+            outcome = run_once(self.box, program, order, CHECK_LIMITS, alone=True)
+        lines = [line for line in outcome.stdout.splitlines() if line.startswith(token.encode())]
+        if lines and outcome.exit_code == 0:
+            with suppress(ValueError):
+                return json.loads(lines[-1][len(token) :])
         why = end_reason(outcome)
         if self.known:  # else a program could choose to stay unscored
             return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
-
-    def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
-        program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
-        run = self.box.run(program, [order.encode()], CHECK_LIMITS, alone=alone)
-        with closing(run) as outcomes:
-            return next(outcomes)
 
     def make_calls(self, calls: Sequence[str]) -> str:
         """Call the program; return why it failed, or nothing.
@@ -141,13 +136,12 @@ class _CheckRun:
             else:
                 return ""
         # It waited rather than computed: once more, while nothing else runs.
-        given = [json.dumps([call]).encode()]
-        with closing(self.box.run(program, given, LIMITS, alone=True)) as outcomes:
-            return self.learn(call, next(outcomes))
+        given = json.dumps([call]).encode()
+        return self.learn(call, run_once(self.box, program, given, LIMITS, alone=True))
 
     def learn(self, call: str, outcome: ProgramOutcome) -> str:
         self.cpu_s += outcome.cpu_s
-        result = _returned(outcome)
+        result = read_report(outcome, _call_result)
         if result is None:
             return f"call {self.calls}: {end_reason(outcome)}"
         self.known.append((call, result))
@@ -227,23 +221,25 @@ def inside_code() -> str:
     return (resources.files("suites") / "code_checks_inside.py").read_text(encoding="utf-8")
 
 
-def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
-    """Return what the check's process said: the last line that begins with its token."""
-    mine = [line for line in outcome.stdout.splitlines() if line.startswith(f"{token} ".encode())]
-    with suppress(ValueError):
-        if mine and outcome.exit_code == 0:
-            return json.loads(mine[-1][len(token) :])
+def run_once(
+    box: Box, program: Program, data: bytes, limits: Limits, *, alone: bool = False
+) -> ProgramOutcome:
+    """Run a program on one input."""
+    with closing(box.run(program, [data], limits, alone=alone)) as outcomes:
+        return next(outcomes)
+
+
+def read_report(outcome: ProgramOutcome, read: Callable[[Any], Any]) -> Any:
+    """Return what `read` makes of a report that a program may have forged; None for no report."""
+    if outcome.status == "exited" and outcome.exit_code == 0:
+        with suppress(ValueError, LookupError, TypeError, RecursionError):
+            return read(json.loads(outcome.result))
     return None
 
 
-def _returned(outcome: ProgramOutcome) -> Any | None:
-    if outcome.status != "exited" or outcome.exit_code != 0:
-        return None
-    try:
-        result = json.loads(outcome.result)["returned"]
-        return result if result["list"][0] in ("returned", "raised") else None
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
+def _call_result(report: Any) -> Any:
+    result = report["returned"]
+    return result if result["list"][0] in ("returned", "raised") else None
 
 
 def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a result") -> str:

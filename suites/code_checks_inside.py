@@ -1,9 +1,8 @@
 """Runs inside a box, sent in as text: a data set's check with results put in for its calls.
 
-The check's process knows what is expected; when it calls the program once more than results are
-known, it says which call it wants and ends. The program's process is given one call and says what
-it returned. Only JSON passes between them, values of plain builtins, so no `__eq__` of the
-program's decides a comparison; and nothing is to be learned from this code.
+The check's process knows what is expected; where a result is lacking it says which call it wants,
+and ends. The program's process is given one call. Only JSON passes between them, values of plain
+builtins, so no `__eq__` of the program's decides, and nothing is to be learned from this code.
 """
 
 import ast

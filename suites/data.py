@@ -13,7 +13,7 @@ import re
 import time
 import tomllib
 import zlib
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -28,8 +28,6 @@ from harness.files import dicts_of_csv, first_line, parse_json, plain_or_packed,
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
-PLAIN = (".jsonl", ".json", ".csv")
-SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """Where the data lies beside a checkout; PODIUM_DATA names another folder."""
@@ -106,7 +104,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     """Where in public the very file is, as of an original."""
     originals: tuple[Original, ...] = ()
     made: str = ""
-    """What makes the file of its originals (suites/originals.py)."""
+    """What makes the file of its originals (suites/data_command.py)."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
     """Another table whose questions this one has too: one of the two will do."""
@@ -172,7 +170,7 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
     digest = source.sha256
     if not digest:
         path = local_path(name, data)
-        digest = _file_digest(path, path.stat().st_mtime_ns, path.stat().st_size)
+        digest = file_digest(path, path.stat().st_mtime_ns)
     return f"{source.file}@sha256:{digest[:12]}"
 
 
@@ -244,27 +242,19 @@ def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Que
 
 
 @cache
-def _file_digest(path: Path, mtime_ns: int, size: int) -> str:
-    """Return the sha256 of a file that nobody pinned; hashed again only once it changes."""
+def file_digest(path: Path, mtime_ns: int) -> str:
+    """Return the sha256 of a file; hashed again only once it was written at another time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class OtherRevision(Exception):
-    """The hub is out of reach and its cache holds the dataset at another revision."""
-
-
-class HubUnreachable(Exception):
-    """Nothing answers at the hub's address."""
-
-
-class HubNotAsked(Exception):
-    """What is not in the hub's cache, where the hub is left alone."""
+class HubError(Exception):
+    """The hub is left alone or out of reach, or its cache holds another revision."""
 
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Make everything below raise HubNotAsked where it would ask the hub; its cache is read."""
+    """Make everything below raise HubError where it would ask the hub; its cache is read."""
     token = ALONE.set(True)
     try:
         yield
@@ -272,25 +262,19 @@ def hub_left_alone() -> Generator[None]:
         ALONE.reset(token)
 
 
+@cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
     """Return a dataset's rows, loaded once a process; raises what `datasets` raises.
 
     `hub` is a name on the hub, or a folder (then without a revision).
     """
-    _refuse_asking()
-    return _load_dataset(hub, config, revision, split)
-
-
-@cache
-def _load_dataset(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
     if not Path(hub).is_dir():
         _refuse_unreachable()
-    load = cast(Callable[..., Any], _datasets().load_dataset)
-    loaded = load(hub, config, revision=revision, split=split)
+    loaded: Any = _datasets().load_dataset(hub, config, revision=revision, split=split)
     files = [str(file["filename"]) for file in loaded.cache_files]
     if revision and not all(revision in Path(file).parts for file in files):
-        raise OtherRevision(f"only another revision than {revision[:12]} is cached")
-    return tuple(dict(row) for row in cast(Iterable[dict[str, Any]], loaded))
+        raise HubError(f"only another revision than {revision[:12]} is cached")
+    return tuple(dict(row) for row in loaded)
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
@@ -302,7 +286,7 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
-    snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
+    snake = _datasets().naming.camelcase_to_snakecase(name)
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
     cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
@@ -311,25 +295,33 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     return _arrow_rows(found[0]) if len(found) == 1 else None
 
 
-def hub_file(hub: str, file: str, revision: str | None) -> Path:
-    """Return a file of a dataset, cached or downloaded once; raises what the hub raises."""
-    cached = cached_file(hub, file, revision)
-    if cached:
-        return cached
-    _refuse_asking()
-    _refuse_unreachable()
-    download = cast(Callable[..., str], _hub().hf_hub_download)
-    return Path(download(hub, file, repo_type="dataset", revision=revision))
+def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
+    """Return a source's file of a dataset, cached or downloaded once.
+
+    UserError says how to do without: `otherwise` is "put FILE at PATH", `shown` what is lacking.
+    """
+    from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
+
+    hub, file = str(source.hub), str(source.hub_file)
+    try:
+        if cached := cached_file(source):
+            return cached
+        _refuse_unreachable()
+        return Path(hf_hub_download(hub, file, repo_type="dataset", revision=source.revision))
+    except Exception as error:  # offline, gated, no such revision, a full disk
+        raise hub_refusal(error, shown or hub, otherwise) from error
 
 
-def _refuse_asking() -> None:
+def _refuse_unreachable() -> None:
+    """Raise HubError where the hub is not to be asked, or nothing answers at its address."""
     if ALONE.get():
-        raise HubNotAsked("it is not in the hub's cache")
+        raise HubError("it is not in the hub's cache")
+    _reach_hub()
 
 
 @cache
-def _refuse_unreachable() -> None:
-    """Raise HubUnreachable where nothing answers at the hub's address, asked twice.
+def _reach_hub() -> None:
+    """Ask for the hub's address, twice, once a process.
 
     The client itself would try for 23 seconds and print each try, without an option for fewer.
     """
@@ -343,15 +335,16 @@ def _refuse_unreachable() -> None:
             return
         except Exception as error:  # of an HTTP library that is the client's own affair
             if not tries_left:
-                reason = f"nothing answers at {constants.ENDPOINT}: {error}"
-                raise HubUnreachable(reason) from error
+                raise HubError(f"nothing answers at {constants.ENDPOINT}: {error}") from error
             time.sleep(1)
 
 
-def cached_file(hub: str, file: str, revision: str | None) -> Path | None:
-    """Return the file if the hub's cache has it at this revision; asks nobody."""
-    find = cast(Callable[..., object], _hub().try_to_load_from_cache)
-    found = find(hub, file, repo_type="dataset", revision=revision)
+def cached_file(source: DataSource) -> Path | None:
+    """Return a source's file of a dataset if the hub's cache has it; asks nobody."""
+    from huggingface_hub import try_to_load_from_cache
+
+    hub, file = str(source.hub), str(source.hub_file)
+    found = try_to_load_from_cache(hub, file, repo_type="dataset", revision=source.revision)
     return Path(found) if isinstance(found, str) else None
 
 
@@ -397,8 +390,7 @@ def _of_split(folder: Path, split: str) -> list[Path]:
 
 @cache
 def _arrow_rows(files: tuple[Path, ...]) -> HubRows:
-    read = cast(Callable[[str], Iterable[dict[str, Any]]], _datasets().Dataset.from_file)
-    return tuple(dict(row) for file in files for row in read(str(file)))
+    return tuple(dict(row) for file in files for row in _datasets().Dataset.from_file(str(file)))
 
 
 def _datasets() -> Any:
@@ -406,9 +398,3 @@ def _datasets() -> Any:
     import datasets  # pyright: ignore[reportMissingTypeStubs]
 
     return datasets
-
-
-def _hub() -> Any:
-    import huggingface_hub
-
-    return huggingface_hub

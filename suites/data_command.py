@@ -1,42 +1,65 @@
 """`podium data`: verify what lies here against sources.toml, fetch what is absent.
 
-What is here is left as it is, right or wrong; nothing is unpacked.
+What is here is left as it is, right or wrong. A public file, ours or one that ours is made of, is
+downloaded at a commit: a download that broke off goes on where it stopped, and what is not the
+pinned file is never kept.
 """
 
+import errno
+import fcntl
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
+from http.client import HTTPException
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from harness.errors import UserError, no_such
-from harness.files import format_bytes
+from harness.files import format_bytes, parse_json
 from harness.suite import Split, Suite
 from harness.text import columns, pluralise, say
 from suites import SUITES
 from suites.data import (
     DataSource,
+    Original,
     by_hand,
     cached_file,
     cached_rows,
     check_rows,
     data_folder,
+    file_digest,
     held_bytes,
     hub_file,
     hub_left_alone,
-    hub_refusal,
     local_file,
     local_rows,
+    parquet_rows,
     pinned_hub_rows,
     refuse_duplicates,
     sources,
 )
 from suites.livecodebench import LiveCodeBench
-from suites.originals import Unreachable, fetch_public
 from suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "which nobody has pinned"
+MIRROR = "PODIUM_MIRROR"
+"""Names another address of the same files: ADDRESS/OWNER/NAME/COMMIT/PATH."""
+GITHUB = "https://raw.githubusercontent.com"
+TIMEOUT_S = 30
+CHUNK = 1 << 16
+
+
+class Unreachable(UserError):
+    """Nothing answers at an address, or it does not have the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +95,7 @@ def verify_data(
         for one in check_item(item, data):
             found.append(one)
             say(str(one))
-    counts = {state: [one.state for one in found].count(state) for state in ("absent", "wrong")}
+    counts = Counter(one.state for one in found)
     if counts["wrong"]:
         say(f"{counts['wrong']} wrong: move what is wrong away, then podium data fetch SUITE.")
     elif counts["absent"]:
@@ -103,7 +126,7 @@ def _item(name: str) -> DataItem:
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
     """Yield what is found of each source, then of the questions they make."""
-    if item.suite is not None and not item.sources:
+    if not item.sources:
         yield GENERATED
         return
     seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
@@ -112,16 +135,21 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     if item.suite is None:
         for name, one in zip(item.sources, found, strict=True):
             if one.state == "ok" and local_file(sources()[name], data).is_file():
-                yield _count_rows(name, data)
+                yield _finding(lambda name=name: _count_rows(name, data))
     elif all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
 
 
-def _count_rows(name: str, data: str | Path | None) -> DataFinding:
+def _finding(check: Callable[[], str]) -> DataFinding:
+    """Return what a check says of what is right, or why it refused."""
     try:
-        return DataFinding("ok", f"{name}: {pluralise(len(local_rows(name, data)), 'row')}")
+        return DataFinding("ok", check())
     except UserError as error:
         return DataFinding("wrong", str(error).removesuffix("."))
+
+
+def _count_rows(name: str, data: str | Path | None) -> str:
+    return f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
@@ -129,17 +157,18 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     source = sources()[name]
     path = local_file(source, data)
     if path.is_file():
-        return _check_file(source, path)
+        return _finding(lambda: _check_file(source, path))
     if source.hub and source.hub_file:
-        cached = cached_file(source.hub, source.hub_file, source.revision)
+        cached = cached_file(source)
         if cached and source.hub_file == path.name:  # it is the very file
-            return _check_file(source, cached)
+            return _finding(lambda: _check_file(source, cached))
         if cached:
             return DataFinding("ok", f"{name}: in the hub's cache, {cached}")
     elif source.hub:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
-            return _check_rows(name, source, rows)
+            at = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
+            return _finding(lambda: f"{name}: {at} ({len(check_rows([*rows], source, at)):,} rows)")
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
@@ -147,36 +176,21 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     return DataFinding("absent", f"{name}: {fetch if source.public or source.hub else ''}{here}")
 
 
-def _check_file(source: DataSource, path: Path) -> DataFinding:
+def _check_file(source: DataSource, path: Path) -> str:
     try:
+        stat = path.stat()
         if path.suffix == ".gz":  # it may be packed only here
             digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
+        elif source.size not in (None, stat.st_size):
+            raise UserError(f"{path} has {stat.st_size:,} bytes, not the pinned {source.size:,}")
         else:
-            size = path.stat().st_size
-            if source.size not in (None, size):
-                said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
-                return DataFinding("wrong", said)
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except UserError as error:
-        return DataFinding("wrong", str(error).removesuffix("."))
+            digest = file_digest(path, stat.st_mtime_ns)
     except OSError as error:
-        return DataFinding("wrong", f"{path} cannot be read: {error.strerror}")
-    if not source.sha256:
-        return DataFinding("ok", f"{path} (sha256 {digest[:12]}, {NOBODY})")
-    if digest != source.sha256:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if source.sha256 and digest != source.sha256:
         said = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-        return DataFinding("wrong", f"{path} is not the pinned file: {said}")
-    return DataFinding("ok", f"{path} (sha256 {digest[:12]})")
-
-
-def _check_rows(name: str, source: DataSource, rows: Sequence[dict[str, Any]]) -> DataFinding:
-    where = f"{source.hub} at {(source.revision or '')[:12]}"
-    try:
-        check_rows(list(rows), source, where)
-    except UserError as error:
-        return DataFinding("wrong", f"in the hub's cache, {error}".removesuffix("."))
-    return DataFinding("ok", f"{name}: in the hub's cache, {where} ({len(rows):,} rows)")
+        raise UserError(f"{path} is not the pinned file: {said}")
+    return f"{path} (sha256 {digest[:12]}{'' if source.sha256 else f', {NOBODY}'})"
 
 
 def _check_questions(
@@ -185,13 +199,11 @@ def _check_questions(
     """Load each split without asking the hub; what an absent source leaves out is no news."""
     with hub_left_alone():
         for split in suite.splits:
-            try:
-                size = count_questions(suite, split, data)
-            except UserError as error:
-                if not absent:
-                    yield DataFinding("wrong", str(error).removesuffix("."))
-            else:
-                yield DataFinding("ok", f"{split}: {size:,} questions")
+            found = _finding(
+                lambda split=split: f"{split}: {count_questions(suite, split, data):,} questions"
+            )
+            if found.state == "ok" or not absent:
+                yield found
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
@@ -215,7 +227,7 @@ def fetch_data(
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
-        for found in _fetch_item(item, data, refused, say):
+        for found in [*_fetch_item(item, data, refused, say)]:
             wrong |= found.state == "wrong"
             say(str(found))
     if refused:
@@ -226,27 +238,22 @@ def fetch_data(
 
 
 def _fetch_item(
-    item: DataItem,
-    data: str | Path | None,
-    refused: list[UserError],
-    tell: Callable[[str], None],
-) -> list[DataFinding]:
+    item: DataItem, data: str | Path | None, refused: list[UserError], tell: Callable[[str], None]
+) -> Iterable[DataFinding]:
     if not item.sources:
-        return [GENERATED]
-    found = list[DataFinding]()
+        yield GENERATED
     for name in item.sources:
         here = check_source(name, data)
+        if here.state == "absent" and sources()[name].instead_of:
+            continue
         if here.state == "absent":
-            if sources()[name].instead_of:
-                continue
             try:
                 download_source(name, data, tell)
                 here = check_source(name, data)
             except UserError as error:
                 refused.append(error)
                 here = DataFinding("absent", f"{name}: could not be fetched")
-        found.append(here)
-    return found
+        yield here
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
@@ -258,20 +265,18 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         origins = ", ".join(dict.fromkeys(one.at[:-28] for one in source.public))
         tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}.")
         try:
-            return fetch_public(source, path)
+            fetch_public(source, path)
+            return
         except Unreachable:
             if source.hub is None:
                 raise
     if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
     tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}.")
-    if not source.hub_file:
+    if source.hub_file:
+        hub_file(source, by_hand(source, data))
+    else:
         pinned_hub_rows(source, data)
-        return None
-    try:
-        hub_file(source.hub, source.hub_file, source.revision)
-    except Exception as error:
-        raise hub_refusal(error, source.hub, by_hand(source, data)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
@@ -298,17 +303,14 @@ def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
     """Say what there is to fetch, with size and licence, and what is here; return 0."""
+    rows = list_data(names, data)
+    for row in rows:
+        size = row.pop("bytes")
+        row["size"] = format_bytes(size) if size else "unknown"
+        row["here"] = "yes" if row["here"] else "no"
     heads = ("name", "size", "from", "here", "file", "licence")
-    rows = [
-        tuple(str(one[head]) for head in heads)
-        for one in (
-            {**row, "size": format_bytes(row["bytes"]) if row["bytes"] else "unknown"}
-            | {"here": "yes" if row["here"] else "no"}
-            for row in list_data(names, data)
-        )
-    ]
     say(f"Files belong below {data_folder(data)}; `podium data fetch NAME` puts them there.")
-    say(columns(heads, rows))
+    say(columns(heads, [[row[head] for head in heads] for row in rows]))
     return 0
 
 
@@ -348,3 +350,180 @@ def describe_source(source: DataSource) -> str:
     pinned = f" (sha256 {source.sha256[:12]})" if source.sha256 else ""
     rows = f"{source.rows:,} rows" if source.rows is not None else "rows not counted"
     return "; ".join((*found, f"file {source.file}{pinned}", rows))
+
+
+def address(original: Original) -> str:
+    """Return where a file is downloaded: on GitHub, or at the mirror that PODIUM_MIRROR names."""
+    base = os.environ.get(MIRROR) or GITHUB
+    return "/".join((base.rstrip("/"), original.at.replace("@", "/"), quote(original.path)))
+
+
+def fetch_public(source: DataSource, path: Path) -> None:
+    """Put a source's file at `path`, which must not exist yet; UserError says what to do."""
+    if path.exists():
+        raise UserError(f"{path} is there already; it is not overwritten.")
+    if source.made:
+        return make_file(path, source.made, source.originals, source.sha256)
+    (original,) = source.public
+    return download(address(original), path, original.sha256, original.size)
+
+
+def download(url: str, path: Path, sha256: str, size: int) -> None:
+    """Put the file at `url` at `path`, whole or not at all.
+
+    UserError when it cannot be had, is another file, or cannot be written. What a break leaves
+    behind is where the next download goes on.
+    """
+    with _refusing_disk(path.parent), _part_of(path) as part:
+        got = _write_part(url, part, size, path)
+        if got < size:
+            cut = f"{url} was cut off after {got:,} of {size:,} bytes"
+            raise UserError(f"{cut}: the same command goes on there, or put the file at {path}.")
+        part.seek(0)
+        found = hashlib.file_digest(part, "sha256").hexdigest()
+        if found != sha256:
+            Path(part.name).unlink()
+            other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
+            raise UserError(f"{url} is not the pinned file: {other}: put the file at {path}.")
+        Path(part.name).rename(path)
+
+
+@contextmanager
+def _refusing_disk(folder: Path) -> Generator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            full = f"The disk of {folder} is full: free some space"
+            raise UserError(f"{full} and give the same command again.") from error
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}): name a folder that can with "
+            "--data, and the same in PODIUM_DATA for runs."
+        ) from error
+
+
+@contextmanager
+def _part_of(path: Path) -> Generator[BufferedRandom]:
+    """Yield the file that is being written, at the end of what an earlier run wrote of it."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
+        except BlockingIOError:
+            held = False
+        if not held:  # another run writes it, or has just moved it to its place
+            raise UserError(f"Another podium is downloading {path}: wait for it.")
+        try:
+            yield file
+        finally:
+            if part.exists() and not part.stat().st_size:
+                part.unlink()
+
+
+def _write_part(url: str, part: BufferedRandom, size: int, path: Path) -> int:
+    """Append what is missing and return how many bytes there are now, at most one too many."""
+    if (got := part.seek(0, os.SEEK_END)) >= size:
+        part.truncate(got := 0)
+    asked = {"User-Agent": "podium", **({"Range": f"bytes={got}-"} if got else {})}
+    with _reaching(url, path):
+        answer: Any = urlopen(Request(url, headers=asked), timeout=TIMEOUT_S)
+    if answer.status != 206:  # it sends the whole file, whatever was asked for
+        part.truncate(got := 0)
+    with answer:
+        while got <= size:
+            with _reaching(url, path):
+                chunk: bytes = answer.read1(min(CHUNK, size + 1 - got))
+            if not chunk:
+                break
+            got += part.write(chunk)
+    part.flush()
+    return got
+
+
+@contextmanager
+def _reaching(url: str, path: Path) -> Generator[None]:
+    try:
+        yield
+    except HTTPError as error:
+        error.close()
+        said = f"cannot be had now (HTTP {error.code}); try again later"
+        if error.code in (401, 403):
+            said = f"asks for an account that may see it (HTTP {error.code})"
+        elif error.code in (404, 410):
+            said = f"is no longer there (HTTP {error.code})"
+        raise Unreachable(f"{url} {said}: put the file at {path}.") from error
+    except (OSError, HTTPException) as error:
+        reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+        said = f"cannot be reached ({reason[:160]}): go online and try again"
+        raise Unreachable(f"{url} {said}, or put the file at {path}.") from error
+
+
+def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str) -> None:
+    """Download the originals of a file and make it; UserError when it is not the pinned one."""
+    folder = path.with_name(f".{path.name}.originals")
+    copies = {one.path: folder / one.sha256[:12] for one in originals}
+    with _refusing_disk(folder):
+        for one in originals:
+            copy = copies[one.path]
+            if not copy.is_file():
+                download(address(one), copy, one.sha256, one.size)
+        make, ascii_only = MAKERS[made]
+        rows = make(copies)
+        text = "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows).encode()
+        if hashlib.sha256(text).hexdigest() != sha256:
+            raise UserError(
+                f"{path} cannot be made of its originals: the outcome is not the pinned file. "
+                "Please report it with the version of pyarrow."
+            )
+        part = folder / path.name
+        part.write_bytes(text)
+        part.rename(path)
+        for copy in copies.values():
+            copy.unlink()
+        folder.rmdir()
+
+
+def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
+    """Yield AIME's problems, numbered by paper and without the instruction behind each."""
+    (file,) = copies.values()
+    suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
+    for at, line in enumerate(file.read_bytes().splitlines()):
+        row = cast(dict[str, Any], parse_json(line))
+        name = f"aime25-{'I' * (1 + at // 15)}-{1 + at % 15}"
+        yield {"id": name, "problem": row["prompt"].removesuffix(suffix), "answer": row["answer"]}
+
+
+def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
+    """Yield the replies in Lighteval's details, with the numbers of tokens in place of tokens."""
+    details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
+    problems = {name: copy for name, copy in copies.items() if name not in details}
+    ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
+    for name, copy in details.items():
+        model, task = name.split("/")[3], name.rpartition("details_custom_")[2].partition("_0_")[0]
+        for at, row in enumerate(parquet_rows(copy)):
+            yield {
+                "task": task,
+                "model": model,
+                "item": at,
+                "sample": 0,
+                "problem_id": ids.get(row["gold"][0]),
+                "gold": row["gold"][0],
+                "metric": row["metrics"]["extractive_match"],
+                "extracted_gold": row["specifics"]["extracted_golds"],
+                "extracted_pred": row["specifics"]["extracted_predictions"],
+                "out_tokens": len(row["cont_tokens"][0][0]),
+                "in_tokens": len(row["input_tokens"][0]),
+                "prompt": None if problems else row["example"],
+                "output": row["predictions"][0],
+            }
+
+
+Maker = Callable[[Mapping[str, Path]], Iterable[dict[str, Any]]]
+MAKERS: Mapping[str, tuple[Maker, bool]] = {
+    "numbered": (numbered_problems, False),
+    "lighteval": (lighteval_replies, False),
+    "lighteval-ascii": (lighteval_replies, True),
+}
+"""Name in sources.toml -> what makes rows of the originals by their paths; whether in ASCII."""

@@ -2,16 +2,14 @@
 
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
 shown to models only, opened in memory, never written, and quoted by no message or exception: errors
-of decoders, which hold what they decode, are not chained. Over four epochs each letter is right
-once for every question, so that a model that favours one gains nothing by it.
+of decoders, which hold what they decode, are not chained.
 """
 
 import csv
 import hashlib
 import io
-import os
 import zipfile
-import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,21 +29,20 @@ from suites.base import (
     LETTERS,
     PromptedSuite,
     choice_metadata,
-    choice_text,
+    choice_question,
     grade_choice,
     option_lines,
     unsealed,
     user_errors,
 )
-from suites.data import Rows, check_rows, data_folder, hub_file, hub_refusal, local_bytes, sources
+from suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
-PODIUM_GPQA_PASSWORD overrides it."""
+"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -71,7 +68,9 @@ class GpqaDiamond(PromptedSuite):
     @property
     def data_revision(self) -> str:
         """The CSV's digest (in the archive or beside it), or the pinned hub revision."""
-        return official_revision(self.data)
+        if _is_local(ARCHIVE, self.data) or _is_local(CSV, self.data):
+            return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
+        return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
     def questions(self, split: Split) -> Sequence[Question]:
         """Return the 198 questions as epoch 1 asks them."""
@@ -116,14 +115,8 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
     named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
     wrong = [cell(column) for column in WRONG]
     printed = arrange_options(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
-    return Question(
-        id=row[ID],
-        text=choice_text(cell(QUESTION), printed),
-        kind="choice",
-        target=LETTERS[place],
-        topic="/".join(name for name in named if name),
-        metadata=choice_metadata(printed),
-    )
+    topic = "/".join(name for name in named if name)
+    return choice_question(row[ID], cell(QUESTION), printed, place, topic)
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
@@ -170,20 +163,17 @@ def rotate_options(question: Question, epoch: int) -> Question:
 def official_rows(data: str | Path | None = None) -> Rows:
     """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
     if _is_local(ARCHIVE, data):
-        password = os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
-        content = decrypt_archive(local_bytes(ARCHIVE, data), password)
+        content = decrypt_archive(local_bytes(ARCHIVE, data))
         return _parsed_csv(content, f"{MEMBER} of the archive")
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
-    return _parsed_csv(_hub_bytes(data), f"{source.hub} at {source.revision}")
-
-
-def official_revision(data: str | Path | None = None) -> str:
-    """Return what pins `official_rows`: the CSV's digest, in the archive or not, or the hub's."""
-    if _is_local(ARCHIVE, data) or _is_local(CSV, data):
-        return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
-    return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
+    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
+    by_hand = (
+        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
+        f"{files} (PODIUM_DATA names another folder)"
+    )
+    return _parsed_csv(hub_file(source, by_hand).read_bytes(), f"{source.hub} at {source.revision}")
 
 
 def read_own_rows(path: Path) -> Rows:
@@ -200,12 +190,11 @@ def read_own_rows(path: Path) -> Rows:
 
 def refuse_incomplete_rows(rows: Rows, where: str) -> Rows:
     """Return the rows; UserError names the row and column that is absent, empty or ambiguous."""
-    seen = set[str]()
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{where}, row {number}")
-        if row[ID] in seen:
-            raise UserError(f"{where} has the {ID} {row[ID]!r} twice.")
-        seen.add(row[ID])
+    for id, times in Counter(row[ID] for row in rows).items():
+        if times > 1:
+            raise UserError(f"{where} has the {ID} {id!r} twice.")
     return rows
 
 
@@ -214,19 +203,10 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 
 @lru_cache(maxsize=1)
-def decrypt_archive(archive: bytes, password: str) -> bytes:
-    """Return the CSV in the authors' archive, once a process; UserError for a wrong password."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            content = opened.read(MEMBER, pwd=password.encode())
-    except (RuntimeError, zipfile.BadZipFile, zlib.error, KeyError):
-        content = b""
-    if hashlib.sha256(content).hexdigest() != sources()[CSV].sha256:
-        raise UserError(
-            f"{MEMBER} cannot be read with this password: unset PODIUM_GPQA_PASSWORD, or set it to "
-            "the one in the README of github.com/idavidrein/gpqa."
-        )
-    return content
+def decrypt_archive(archive: bytes) -> bytes:
+    """Return the CSV in the pinned archive of the authors, once a process."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return opened.read(MEMBER, pwd=PASSWORD.encode())
 
 
 @lru_cache(maxsize=1)
@@ -238,20 +218,6 @@ def _parsed_csv(content: bytes, where: str) -> Rows:
     if rows is None:
         raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
-
-
-def _hub_bytes(data: str | Path | None) -> bytes:
-    source = sources()[ARCHIVE]
-    hub = str(source.hub)
-    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
-    by_hand = (
-        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
-        f"{files} (PODIUM_DATA names another folder)"
-    )
-    try:
-        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
-    except Exception as error:  # offline, gated, no such revision, a full disk
-        raise hub_refusal(error, hub, by_hand) from error
 
 
 def _refuse_incomplete(row: dict[str, object], where: str) -> None:

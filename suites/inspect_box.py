@@ -1,9 +1,8 @@
 """The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's.
 
-Unless a box is named (`-T box=docker`) the task asks for Inspect's docker sandbox under our limits;
-`--sandbox` changes that to any provider. The judge of every box (sandbox/inside) goes into it, one
-command per program, as root, so that each run gets a user of its own; a solver that works there as
-root could replace it, so keep that in another sandbox. Expected outputs stay here.
+The judge of every box (sandbox/inside) goes into Inspect's sandbox, one command per program, as
+root, so that each run gets a user of its own; a solver that works there as root could replace it,
+so keep that in another sandbox. Expected outputs stay here.
 """
 
 import base64
@@ -13,7 +12,6 @@ import re
 import zlib
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
 from io import BytesIO
 from typing import Any, cast
@@ -150,8 +148,8 @@ def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  #
 
 def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
     present = {_package_name(one) for one in packages}
-    files = (recipe.requirements for recipe in RECIPES.values() if recipe.image == image)
-    wanted = (pin for file in files for pin in pinned_packages(file))
+    recipes = (recipe for recipe in RECIPES.values() if recipe.image == image)
+    wanted = (pin for recipe in recipes for pin in pinned_packages(recipe.requirements))
     return [pin for pin in wanted if _package_name(pin) not in present]
 
 
@@ -292,7 +290,7 @@ class InspectBox:
             return [TWICE]
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
-        result = anyio.from_thread.run(partial(_execute, self.name, job, inputs))
+        result = anyio.from_thread.run(_execute, self.name, job, inputs)
         if not result.success:
             raise _failure(self.name, result)
         answers = _answers(self.name, result.stdout, job.most_bytes)

@@ -7,6 +7,7 @@ thing that is counted may be left out, a word for a scale is a factor, other wor
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -103,8 +104,7 @@ _TIGHT = re.compile(
 _BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
 _POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
-_WORDS_OF_BASES = "two three four five six seven eight nine ten eleven twelve"
-_BASES: list[str] = [*_WORDS_OF_BASES.split()]
+
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 _BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
@@ -145,9 +145,9 @@ _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mic
 _CHANGING_WORDS = (
     "about almost always and approximately around as at but exactly false fewer greater if is "
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes tens than under was when where wrong halves thirds "
-    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
-    "millionths billionths"
+    "probably scores so sometimes tens than under was when where wrong halves thirds quarters "
+    "fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths "
+    "billionths"
 )
 """Words that make another statement of a number."""
 _CHANGING = frozenset(_CHANGING_WORDS.split())
@@ -176,7 +176,7 @@ def normalise_answer(text: str) -> str:
     if found := _UNIT_OF.fullmatch(made):
         made = _with_unit(found)
     if _WORDY.search(made):
-        made = _named(made)
+        made = _outside_quotes(made, _named)
     made = _without_gaps(made).rstrip(".")
     return _braced(made)
 
@@ -236,24 +236,23 @@ def _quoted(found: re.Match[str]) -> str:
 
 def _delimited(text: str) -> str:
     """Return the text without maths delimiters; a lone dollar sign before a digit is money."""
-    bare = _QUOTED.sub("", text)
-    if bare.count("$") == 1 and "$" not in text.partition("$")[0]:
+    if _QUOTED.sub("", text).count("$") == 1:
         at = text.rfind("$")
         if re.match(r"\s*\.?\d", text[at + 1 :]) and not text[:at].endswith("\u00ab"):
             return (text[:at] + "\u00ab$\u00bb" + text[at + 1 :]).replace("%", "\u00ab%\u00bb")
-    parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
-    plain = [part.replace("$", " ").replace("%", "\u00ab%\u00bb") for part in parts]
-    return "".join(a + b for a, b in zip(plain, [*kept, ""], strict=True))
+    return _outside_quotes(text, lambda part: part.replace("$", " ").replace("%", "\u00ab%\u00bb"))
 
 
-def _named(text: str) -> str:
-    parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
-    made = list[str]()
-    for part in parts:
-        named = _PLAIN_ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", part)
-        named = _PLAIN_NAMES.sub(lambda name: f"\\{name[1].replace('infinity', 'infty')} ", named)
-        made.append(_BARE.sub(lambda word: f"\u00ab{word[0]}\u00bb", named))
-    return "".join(a + b for a, b in zip(made, [*kept, ""], strict=True))
+def _named(part: str) -> str:
+    named = _PLAIN_ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", part)
+    named = _PLAIN_NAMES.sub(lambda name: f"\\{name[1].replace('infinity', 'infty')} ", named)
+    return _BARE.sub(lambda word: f"\u00ab{word[0]}\u00bb", named)
+
+
+def _outside_quotes(text: str, change: Callable[[str], str]) -> str:
+    """Return a text with every part of it changed that is not between marks."""
+    parts, kept = map(change, _QUOTED.split(text)), [*_QUOTED.findall(text), ""]
+    return "".join(part + quoted for part, quoted in zip(parts, kept, strict=True))
 
 
 def _without_gaps(text: str) -> str:
@@ -268,7 +267,7 @@ def _braced(text: str) -> str:
     if "\\\\[" in text:
         text = _ROW_SPACE.sub(r"\1", text)
     if "_" in text and "\u00ab" in text:
-        known = {name: f"{{{at + 2}}}" for at, name in enumerate(_BASES)}
+        known = {name: f"{{{count}}}" for count, name in enumerate(_COUNTS, 1) if count > 1}
         text = _BASE_WORD.sub(lambda word: known.get(word[1], word[0]), text)
     if "{" in text:
         text = _ONE.sub(r"\1\2", text)
@@ -337,22 +336,15 @@ def is_unit(unit: str) -> bool:
     return bool(words) and all(known)
 
 
-def same_unit(one: str, other: str) -> bool:
-    """Return whether two spelled units are one; small and capital letters differ for known ones.
-
-    >>> same_unit("km", "KM"), same_unit("mW", "MW")
-    (True, False)
-    """
-    if one == other:
-        return True
-    both = one in SYMBOLS and other in SYMBOLS
-    return not both and one.casefold() == other.casefold()
-
-
 def units_contradict(gold: "Measured", said: "Measured") -> bool:
-    """Return whether both have a unit and the two differ; a percent sign is one, too."""
+    """Return whether both have a unit and the two differ; a percent sign is one, too.
+
+    Small and capital letters differ for known ones: mW is not MW, but KM may be km.
+    """
     if gold.unit and said.unit:
-        return not same_unit(gold.unit, said.unit)
+        both_known = gold.unit in SYMBOLS and said.unit in SYMBOLS
+        alike = not both_known and gold.unit.casefold() == said.unit.casefold()
+        return gold.unit != said.unit and not alike
     other = gold if said.unit else said
     return bool((gold.unit or said.unit) and (other.percent or other.counted))
 

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from time import perf_counter
 
-from inspect_ai import Epochs, Task, task
-from inspect_ai.scorer import grouped, mean, stderr
+from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.records import Grade, Question
@@ -71,8 +71,6 @@ LAST = len(COUNTS)
 UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
 """Last contest month of release_v1 ... release_v6, as the official README gives them."""
 NEWEST_DATES = "2025-01..2025-04"
-_TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
-PASS_AT = (5, 10)
 ERROR_TYPE = re.compile(
     r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
 )
@@ -102,7 +100,7 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
             **shown,
             "starter_code": entry.starter_code,
             "public_tests": [{"input": one, "output": other} for one, other in entry.public],
-            "errata": errata(entry.question_id, entry.question_title),
+            "errata": errata().get(entry.question_id) or errata().get(entry.question_title),
         },
     )
 
@@ -113,20 +111,15 @@ def user_prompt(content: str, starter: str) -> str:
     return USER.format(content=content, instruction=instruction, starter=starter or NO_STARTER)
 
 
-def errata(*names: str) -> str | None:
-    """Return what the authors say is wrong with a problem, by id or title; None for nothing."""
-    return next((flag for name in names if (flag := _errata().get(name))), None)
-
-
 @cache
-def _errata() -> Mapping[str, str]:
+def errata() -> Mapping[str, str]:
+    """Return what the authors say is wrong with problems, by id or title."""
     table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
     return {name: flag for flag, names in table.items() for name in names}
 
 
 BASE_NAME = "livecodebench"
 TRAIN = f"{BASE_NAME}-train"
-_NAME = re.compile(rf"{BASE_NAME}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +186,24 @@ class Window:
         return after and (not self.end or at <= datetime.fromisoformat(self.end))
 
 
+_NUMBERS = range(1, LAST + 1)
+RELEASES = (
+    *(Release(f"release_v{last}", 1, last) for last in _NUMBERS),
+    *(Release(f"v{number}", number, number) for number in _NUMBERS),
+    *(Release(f"v{a}_v{b}", a, b) for a, b in combinations(_NUMBERS, 2)),
+)
+
+
 def release_of(tag: str) -> Release:
     """Return the release with one of the hub's tags; UserError says which there are."""
-    found = _TAG.fullmatch("release_v6" if tag == "release_latest" else tag)
-    if found and found["upto"]:
-        return Release(f"release_v{found['upto']}", 1, int(found["upto"]))
-    first = int(found["first"]) if found else 1
-    last = int(found["last"] or first) if found else 0
-    if last < first:
-        raise UserError(
-            f"LiveCodeBench has no release {tag!r}; there are release_v1 ... release_v6 (all "
-            "problems so far), v1 ... v6 (what was new), and ranges such as v4_v5."
-        )
-    return Release(f"v{first}" if first == last else f"v{first}_v{last}", first, last)
+    wanted = f"release_v{LAST}" if tag == "release_latest" else tag
+    for release in RELEASES:
+        if release.tag == wanted:
+            return release
+    raise UserError(
+        f"LiveCodeBench has no release {tag!r}; there are release_v1 ... release_v6 (all "
+        "problems so far), v1 ... v6 (what was new), and ranges such as v4_v5."
+    )
 
 
 def named_release(name: str) -> Release | None:
@@ -214,11 +212,7 @@ def named_release(name: str) -> Release | None:
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return None
-    upto = found["upto"]
-    return release_of(f"release_v{upto}" if upto else found["delta"] or f"v{LAST}")
+    return next((release for release in RELEASES if release.suite == name), None)
 
 
 def window_of(start: str | None, end: str | None) -> Window:
@@ -375,29 +369,10 @@ def livecodebench(
 ) -> Task:
     """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
 
-    Besides pass@1 it reports pass@5 and pass@10 where there are as many epochs, and pass@1 by
-    difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
-    does), or in one of podium's (-T box=docker).
+    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
+    (-T box=docker).
     """
     from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
-    return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)
-
-
-def with_breakdown(made: Task, epochs: int) -> Task:
-    """Return a task that also reports pass@k, and accuracy by difficulty and by platform.
-
-    A new task, since changing the metrics of a made one does not reach its scorer.
-    """
-    for sample in made.dataset:
-        facts = sample.metadata or {}
-        sample.metadata = {**facts, "platform": facts["question"]["platform"]}
-    reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
-    by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
-    kept = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
-    return Task(
-        **{name: getattr(made, name) for name in kept},
-        metrics=[mean(), stderr(), by_topic, by_platform],
-        epochs=Epochs(epochs, reducers),
-    )
+    return boxed_task(suite, box, split=split, limit=limit, epochs=epochs)

@@ -1,19 +1,17 @@
 """LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
 
 One pass takes a file's sha256, checks every row's tests and notes where each row lies; that is kept
-in podium's cache folder. A question carries only the digest of its tests. `datasets` 4 and later
-refuse the hub's loading script, so the files themselves are fetched. Hidden tests are base64 of
-zlib of a pickle; unpickling can run anything, so only opcodes that spell one string are read.
+in podium's cache folder. A question carries only the digest of its tests. Hidden tests are base64
+of zlib of a pickle; unpickling can run anything, so only opcodes that spell one string are read.
 """
 
 import base64
-import gzip
 import hashlib
 import json
 import os
 import pickletools
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +22,10 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import UserError
-from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
+from harness.files import parse_json, read_rows, refuse_absent
 from suites.code_checks import refuse_untold
 from suites.code_grading import ProgramCase, ProgramTests
-from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
+from suites.data import DataSource, cache_folder, data_folder, hub_file
 
 FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),
@@ -40,7 +38,7 @@ LOCATIONS: dict[str, tuple[Path, int, int]] = {}
 has indexed; by digest, so an entry of one file can never serve another's tests."""
 _ONE_PASS = Lock()
 """Grading threads that need the same file wait for one pass instead of each making its own."""
-BLOCK = 1 << 20
+
 _SPOOLS: list[TemporaryDirectory[str]] = []
 """Kept until the process ends, when each removes itself."""
 LARGEST = 1 << 30
@@ -90,7 +88,7 @@ def index_file(path: Path) -> RowIndex:
     stat = path.stat()
     key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
     with _ONE_PASS:
-        index = _INDEXES.get(key) or _kept_index(key) or _keep_index(read_index(path, key))
+        index = _INDEXES.get(key) or _kept_index(key) or _keep_index(read_index(path))
         _INDEXES[key] = index
         note_locations(index, path)
     return index
@@ -113,9 +111,9 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
         raise UserError(changed) from error
 
 
-def read_index(path: Path, key: tuple[str, int, int], shown: Path | None = None) -> RowIndex:
+def read_index(path: Path, shown: Path | None = None) -> RowIndex:
     """Read a whole file once, a line at a time; `shown` is the name that messages give it."""
-    digest, entries, offset = hashlib.sha256(), dict[str, IndexedProblem](), 0
+    digest, entries, offset, stat = hashlib.sha256(), dict[str, IndexedProblem](), 0, path.stat()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             digest.update(line)
@@ -125,15 +123,24 @@ def read_index(path: Path, key: tuple[str, int, int], shown: Path | None = None)
                     raise UserError(f"{shown or path} has question {entry.question_id} twice.")
                 entries[entry.question_id] = entry
             offset += len(line)
-    (name, size, mtime_ns), found = key, tuple(entries.values())
-    sha256 = digest.hexdigest()
     return RowIndex(
-        format=FORMAT, path=name, size=size, mtime_ns=mtime_ns, sha256=sha256, entries=found
+        format=FORMAT,
+        path=str(path.resolve()),
+        size=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        sha256=digest.hexdigest(),
+        entries=tuple(entries.values()),
     )
 
 
 def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
-    row = _raw_row(line, where)
+    row: Any = None
+    with suppress(ValueError):
+        row = parse_json(line)
+    if not isinstance(row, dict):
+        raise UserError(f"{where} is no JSON object.")
+    row = cast(dict[str, Any], row)
+    refuse_untold(row, FIELDS, f"{where} is no raw LiveCodeBench row")
     try:
         if datetime.fromisoformat(row["contest_date"]).tzinfo is not None:
             raise ValueError("its contest_date has a time zone")
@@ -151,17 +158,6 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
         offset=offset,
         length=len(line),
     )
-
-
-def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
-    row: object = None
-    with suppress(ValueError):
-        row = parse_json(line)
-    if not isinstance(row, dict):
-        raise UserError(f"{where} is no JSON object.")
-    found = cast(dict[str, Any], row)
-    refuse_untold(found, FIELDS, f"{where} is no raw LiveCodeBench row")
-    return found
 
 
 def note_locations(index: RowIndex, path: Path) -> None:
@@ -201,7 +197,11 @@ def pinned_index(
     source = sources[name]
     path = data_folder(data) / source.file
     if not path.is_file():
-        path = _downloaded(source, path)
+        name = source.hub_file or path.name
+        if source.hub is None:
+            raise UserError(f"There is no {path}: put {name} there (PODIUM_DATA names the folder).")
+        otherwise = f"put {name} at {path} (PODIUM_DATA names another folder)"
+        path = hub_file(source, otherwise, f"{name} of {source.hub}")
     other, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:
         raise UserError(f"{other}: it has {size:,} bytes, not {source.size:,}; fetch it again.")
@@ -214,60 +214,25 @@ def pinned_index(
     return index
 
 
-def _downloaded(source: DataSource, wanted: Path) -> Path:
-    """Return the hub's file in its cache, fetched once; UserError says what to put where."""
-    name = source.hub_file or Path(source.file).name
-    if source.hub is None:
-        raise UserError(f"There is no {wanted}: put {name} there (PODIUM_DATA names the folder).")
-    try:
-        return hub_file(source.hub, name, source.revision)
-    except Exception as error:
-        otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
-        raise hub_refusal(error, f"{name} of {source.hub}", otherwise) from error
-
-
 def index_raw_rows(path: Path) -> RowIndex:
     """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
 
     Only plain JSONL can be read at an offset; the other forms are first written out as that.
     UserError when it has others or cannot be read.
     """
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    is_plain = path.suffix != ".gz" and path.suffix != ".csv"
-    index = index_file(path) if is_plain else _index_written_out(path)
+    refuse_absent(path)
+    if path.suffix in (".gz", ".csv"):
+        _SPOOLS.append(TemporaryDirectory(prefix="podium-rows-"))
+        plain = Path(_SPOOLS[-1].name) / "rows.jsonl"
+        with plain.open("wb") as file:
+            file.writelines(json.dumps(row).encode() + b"\n" for _, row in read_rows(path))
+        index = read_index(plain, path)
+        note_locations(index, plain)
+    else:
+        index = index_file(path)
     if not index.entries:
         raise UserError(f"{path} has no rows.")
     return index
-
-
-def _index_written_out(path: Path) -> RowIndex:
-    spool = TemporaryDirectory(prefix="podium-rows-")
-    _SPOOLS.append(spool)
-    plain = Path(spool.name) / "rows.jsonl"
-    with plain.open("wb") as file:
-        file.writelines(_json_lines(path))
-    stat = path.stat()
-    index = read_index(plain, (str(path), stat.st_size, stat.st_mtime_ns), path)
-    note_locations(index, plain)
-    return index
-
-
-def _json_lines(path: Path) -> Iterator[bytes]:
-    is_csv = path.name.removesuffix(".gz").endswith(".csv")
-    try:
-        if is_csv:
-            with open_text(path) as text:
-                yield from (
-                    json.dumps(row).encode() + b"\n" for _, row in dicts_of_csv(lines_of(text))
-                )
-            return
-        with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
-            while block := file.read(BLOCK):
-                yield block
-    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        how = "read as CSV" if is_csv else "unzipped"
-        raise UserError(f"{path} cannot be {how} ({error}).") from error
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:

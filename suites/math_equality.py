@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Literal
+from typing import Any, Literal, cast
 
 from suites.latex import (
     Measured,
@@ -399,18 +399,12 @@ def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask)
     if len(gold) != len(said) or len(gold) > MOST_PARTS:
         return False
     same = [[_same_shape(one, other, ask) for other in said] for one in gold]
-    owners = dict[int, int]()
+    if len(same) < 2:
+        return all(map(all, same))
+    from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
-    def placed(row: int, tried: set[int]) -> bool:
-        for at, fits in enumerate(same[row]):
-            if fits and at not in tried:
-                tried.add(at)
-                if at not in owners or placed(owners[at], tried):
-                    owners[at] = row
-                    return True
-        return False
-
-    return all(placed(row, set()) for row in range(len(gold)))
+    rows, columns = cast(Any, optimize).linear_sum_assignment(same, maximize=True)
+    return all(same[int(row)][int(at)] for row, at in zip(rows, columns, strict=True))
 
 
 def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:

@@ -5,10 +5,9 @@ Run as `python -I math_verify_worker.py CPU_S PATH...`. One JSON object a line: 
 did not end. A first process loads the libraries and forks the one that works; the kernel ends that
 one after its CPU seconds (not wall time: a busy machine changes no verdict).
 
-sympy 1.14 evaluates text with Python wherever a string becomes an expression, `Number("12")` among
-them; that function is replaced by one that knows literals and names. What is left is
-polys/monomials.py, which runs code made from the number of variables; a hook refuses any other
-string, programs, written files and sockets.
+sympy 1.14 evaluates text with Python wherever a string becomes an expression; that function is
+replaced by one that knows literals and names. A hook refuses all other strings but those of
+polys/monomials.py (made from the number of variables), programs, written files and sockets.
 """
 
 import json

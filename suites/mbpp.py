@@ -79,7 +79,11 @@ class Mbpp(UnitTestedSuite):
 
     def program(self, question: Question, reply: str) -> str | None:
         """Return the reply's fenced code, or all of it where that is Python."""
-        return extract_mbpp_program(reply)
+        block = extract_program(reply)
+        if block is not None:
+            return block
+        bare = reply.replace("[BEGIN]", "").partition("[DONE]")[0]
+        return bare if bare.strip() and compiles(bare) else None
 
 
 MBPP = Mbpp()
@@ -98,15 +102,6 @@ def mbpp(
     from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
-
-
-def extract_mbpp_program(reply: str) -> str | None:
-    """Return the reply's program: its fenced code, or all of it where that is Python."""
-    block = extract_program(reply)
-    if block is not None:
-        return block
-    bare = reply.replace("[BEGIN]", "").partition("[DONE]")[0]
-    return bare if bare.strip() and compiles(bare) else None
 
 
 def names_called(tests: str, setup: str) -> tuple[str, ...]:

@@ -20,14 +20,7 @@ from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
-from suites.base import (
-    LETTERS,
-    DatasetSuite,
-    choice_metadata,
-    choice_text,
-    grade_choice,
-    user_errors,
-)
+from suites.base import LETTERS, DatasetSuite, choice_question, grade_choice, user_errors
 from suites.data import check_rows, data_folder, fetch_rows, local_bytes, refuse_duplicates, sources
 
 SOURCES: Mapping[Split, str] = {
@@ -100,17 +93,9 @@ def mmlu_questions(
         subject = str(row.get("subject") or unnamed)
         number = next(numbers.setdefault(subject, count(1)))
         short = "aux" if subject == AUXILIARY else subject
-        printed = [str(choice) for choice in row["choices"]]
-        made.append(
-            Question(
-                id=str(row.get("id") or f"mmlu-{short}-{number}"),
-                text=choice_text(str(row["question"]), printed),
-                kind="choice",
-                target=LETTERS[row["answer"]],
-                topic=subject,
-                metadata=choice_metadata(printed),
-            )
-        )
+        id, printed = str(row.get("id") or f"mmlu-{short}-{number}"), [*map(str, row["choices"])]
+        asked = str(row["question"])
+        made.append(choice_question(id, asked, printed, row["answer"], subject))
     return made
 
 

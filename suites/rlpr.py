@@ -1,17 +1,16 @@
 r"""RLPR: 77 thousand questions with short references, graded by rules or by a model.
 
-A reference that is a number, a letter, a few words or an expression is compared by rules, prose is
-judged by a model in the role `grader`; `rlpr-rules` is the part that needs no judge. The rules
-follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of
-verl/utils/reward_score/prime_math/__init__.py; reward_score/multi_choice.py for letters), without
-its `eval` of a reply. On purpose the last statement counts, prose without a marker (`<answer>`,
-`\boxed`, "answer is") is no answer, and a box that was cut off says nothing.
+Prose is judged by a model in the role `grader`; `rlpr-rules` is the part that needs no judge. The
+rules follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of prime_math/__init__.py;
+multi_choice.py for letters, in verl/utils/reward_score), without its `eval` of a reply. On purpose
+the last statement counts, prose without a marker (`<answer>`, `\boxed`, "answer is") is no answer,
+and a box that was cut off says nothing.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -74,8 +73,7 @@ VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
-Equal = Callable[[str, str], bool]
-"""Whether two expressions, the reference first, are mathematically equal."""
+
 LONGEST_EXPRESSION = 200
 """Characters of an expression; whatever is longer is prose."""
 RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
@@ -142,7 +140,7 @@ class Rlpr(DatasetSuite):
         found = stated_answers(reply, kind)
         if not found:
             return Grade(0.0, None, "No answer was found.", {"rule": kind})
-        right = all(matches_reference(target, one, _equal) for one in found)
+        right = all(matches_reference(target, one) for one in found)
         said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
         return Grade(float(right), shown, f"It {said} the reference.", {"rule": kind})
 
@@ -242,7 +240,7 @@ def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def matches_reference(reference: str, answer: str, equal: Equal) -> bool:
+def matches_reference(reference: str, answer: str) -> bool:
     """Return whether an answer that was stated is the reference, by the rules of its kind."""
     kind = reference_kind(reference)
     if kind == "choice":
@@ -260,7 +258,7 @@ def matches_reference(reference: str, answer: str, equal: Equal) -> bool:
     return any(
         same_quantity(gold, said)
         if gold and (said := parse_quantity(form))
-        else equal(reference, form)
+        else _equal(reference, form)
         for form in short
     )
 

@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.records import EMPTY, Grade, Question
 from harness.suite import Card, Split
 from sandbox import Box
-from suites.base import card, refuse_unknown_split
+from suites.base import DatasetSuite, card
 
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
@@ -50,22 +50,17 @@ Topic = Callable[[Random], Draft | None]
 """Draws one question; None when the draw does not make a proper one (an answer out of range)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PracticeSuite:
-    """A generated suite; fills in harness.suite.Suite for the boxes of sandbox/."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PracticeSuite(DatasetSuite):
+    """A generated suite."""
 
-    name: str
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
     judge: Callable[[Question, str, Box | None], Grade]
-    version: str = "1-A"
-    needs_box: bool = False
-    image: str = ""
     seed: int = SEED
     sizes: Mapping[Split, int] = field(default_factory=lambda: SIZES)
     dates: str = "generated"
     splits: tuple[Split, ...] = SPLITS
-    publishable: bool = True
 
     @property
     def data_revision(self) -> str:
@@ -77,9 +72,8 @@ class PracticeSuite:
         """The suite's card, with the sizes that are generated."""
         return replace(card(self.name), sizes=self.sizes)
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
+    def questions(self, split: Split) -> Sequence[Question]:
         """Generate a split; a smaller size gives the first questions of a larger one."""
-        refuse_unknown_split(self.name, split, self.splits)
         seed = f"{self.name}/{self.seed}/{split}"
         drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
         return [

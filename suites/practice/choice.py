@@ -11,7 +11,7 @@ from inspect_ai import Task, task
 from harness.inspect_adapters import as_task
 from harness.records import Question
 from harness.suite import Split
-from suites.base import LETTERS, choice_metadata, choice_text, grade_choice, user_errors
+from suites.base import choice_question, grade_choice, user_errors
 from suites.practice import Draft, PracticeSuite, any_of
 from suites.practice.composed import CATEGORIES, COMPOUNDS, CONSTANTS, ELEMENTS, PLANETS, UNITS
 
@@ -260,12 +260,10 @@ def _force(rng: Random) -> Draft | None:
     )
 
 
-def choice_question(id: str, draft: Draft) -> Question:
+def shuffled_question(id: str, draft: Draft) -> Question:
     """Return the question with its options shuffled by a generator seeded with its id."""
-    options = sorted((draft.target, *draft.options))
-    printed = [options[at] for at in Random(f"{id}/choices").sample(range(4), 4)]
-    target, metadata = LETTERS[printed.index(draft.target)], choice_metadata(printed)
-    return Question(id, choice_text(draft.text, printed), "choice", target, metadata=metadata)
+    printed = Random(f"{id}/choices").sample(sorted((draft.target, *draft.options)), 4)
+    return choice_question(id, draft.text, printed, printed.index(draft.target))
 
 
 SUITE = PracticeSuite(
@@ -282,7 +280,7 @@ SUITE = PracticeSuite(
         "chemistry": any_of(_molar_mass, _acid),
         "waves": _wave,
     },
-    write=choice_question,
+    write=shuffled_question,
     judge=grade_choice,
 )
 

@@ -91,7 +91,6 @@ def _element(name: str, symbol: str, number: str, period: str, *words: str) -> E
 
 
 ELEMENTS = tuple(_element(*row.split()) for row in _ROWS.split(";"))
-BY_SYMBOL = {element.symbol: element for element in ELEMENTS}
 BY_NUMBER = {element.number: element for element in ELEMENTS}
 
 

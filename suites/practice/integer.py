@@ -43,6 +43,23 @@ def in_base(n: int, base: int) -> str:
     return (in_base(n // base, base) if n >= base else "") + str(n % base)
 
 
+def fibonacci(n: int, modulus: int) -> int:
+    """Return the n-th Fibonacci number modulo a number, with F(0) = 0 and F(1) = 1."""
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, (a + b) % modulus
+    return a % modulus
+
+
+def collatz(n: int) -> int:
+    """Return the number of Collatz steps until 1."""
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
 def _nested(rng: Random, depth: int, most: int) -> tuple[str, str, int]:
     """Return an expression as plain text, as LaTeX, and its value."""
     if depth == 0:

@@ -1,13 +1,12 @@
 """`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
 
 Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation
-that no topic of composed.py joins: do workers and conductors understand questions, or do they
-recognise our templates? Nothing is tuned on them.
+that no topic of composed.py joins: do workers recognise our templates? Nothing is tuned on them.
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from math import comb
 from pathlib import Path
 from random import Random
@@ -67,10 +66,8 @@ def _of_two(asked: AboutTwo, verb: str) -> Topic:
 def _of_planet(rng: Random) -> Draft | None:
     (place, planet), factor = _planet_fact(rng), rng.randint(5, 60)
     n, fact = factor * place, f"{factor} times {planet}"
-    word, wanted = rng.choice(
-        (("divisors", "divisor count"), ("primes", "primes"), ("digits", "digits"))
-    )
-    answer, texts = of_number(n, fact)[wanted]
+    word = rng.choice(("divisors", "primes", "digits"))
+    answer, texts = of_number(n, fact)[word.replace("divisors", "divisor count")]
     return IntegerProblem(rng, f"unseen {word} of {fact}", answer).worded(*texts)
 
 
@@ -101,11 +98,11 @@ TOPICS: Mapping[str, Topic] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen(PracticeSuite):
     """A practice suite whose eval split is unlike its others; made by `unseen`."""
 
-    plain: PracticeSuite = field(kw_only=True)
+    plain: PracticeSuite
     """The suite that it shares `train`, `validation` and the grader with."""
 
     @property
@@ -121,12 +118,12 @@ class Unseen(PracticeSuite):
         sizes = {**known.sizes, "eval": len(self.load())}
         return replace(known, title=f"{known.title}, {UNSEEN}", sizes=sizes, about=about)
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
+    def questions(self, split: Split) -> Sequence[Question]:
         """Return the plain suite's questions; of `eval` the written and the combined ones."""
         if split != "eval":
             return self.plain.load(split)
         written = [replace(one, topic="written") for one in paraphrases()[self.plain.name]]
-        return [*written, *(PracticeSuite.load(self, split) if self.topics else ())]
+        return [*written, *(PracticeSuite.questions(self, split) if self.topics else ())]
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
@@ -138,53 +135,35 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
     return Unseen(**shared, plain=plain)
 
 
-class _Row(BaseModel, extra="forbid", frozen=True):
+class _Written(BaseModel, extra="forbid", frozen=True):
+    """A row of unseen.toml, which says what each kind has."""
+
     text: str
-
-
-class _Integer(_Row, frozen=True):
-    answer: int
-
-
-class _Choice(_Row, frozen=True):
-    options: Annotated[list[str], Field(min_length=4, max_length=4)]
-    answer: Annotated[str, Field(pattern="^[A-D]$")]
-
-
-class _Program(_Row, frozen=True):
-    cases: list[tuple[str, str]]
+    answer: int | str = ""
+    options: Annotated[list[str], Field(max_length=4)] = []
+    cases: list[tuple[str, str]] = []
     method: str | None = None
-
-
-class _File(BaseModel, extra="forbid", frozen=True):
-    integer: list[_Integer]
-    choice: list[_Choice]
-    program: list[_Program]
-    composed: list[_Integer]
 
 
 def paraphrases() -> dict[str, Sequence[Question]]:
     """Return the hand-written questions by the name of the suite whose grader they take."""
-    rows = _File.model_validate(tomllib.loads(WRITTEN.read_text(encoding="utf-8")))
+    kinds = tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+    kinds["code"] = kinds.pop("program")
     return {
-        "practice-integer": [_integer("integer", *one) for one in enumerate(rows.integer, 1)],
-        "practice-choice": [_choice(*one) for one in enumerate(rows.choice, 1)],
-        "practice-code": [_program(*one) for one in enumerate(rows.program, 1)],
-        "practice-composed": [_integer("composed", *one) for one in enumerate(rows.composed, 1)],
+        f"practice-{kind}": [
+            _question(kind, at, _Written.model_validate(row)) for at, row in enumerate(rows, 1)
+        ]
+        for kind, rows in kinds.items()
     }
 
 
-def _integer(kind: str, at: int, row: _Integer) -> Question:
-    text = f"{row.text}\n\n{SUFFIX}"
-    return Question(f"paraphrase-{kind}-{at}", text, "integer", str(row.answer), topic=kind)
-
-
-def _choice(at: int, row: _Choice) -> Question:
-    text = choice_text(row.text, row.options)
-    return Question(f"paraphrase-choice-{at}", text, "choice", row.answer, topic="choice")
-
-
-def _program(at: int, row: _Program) -> Question:
-    tests = ProgramTests(tuple(ProgramCase(given, out) for given, out in row.cases), row.method)
-    text = f"{row.text}\n\n{PROGRAM_INSTRUCTION}"
-    return Question(f"paraphrase-code-{at}", text, "program", tests.as_json(), topic="code")
+def _question(kind: str, at: int, row: _Written) -> Question:
+    id = f"paraphrase-{kind}-{at}"
+    if kind == "choice":
+        text = choice_text(row.text, row.options)
+        return Question(id, text, "choice", str(row.answer), topic=kind)
+    if kind == "code":
+        tests = ProgramTests(tuple(ProgramCase(*case) for case in row.cases), row.method)
+        text = f"{row.text}\n\n{PROGRAM_INSTRUCTION}"
+        return Question(id, text, "program", tests.as_json(), topic=kind)
+    return Question(id, f"{row.text}\n\n{SUFFIX}", "integer", str(row.answer), topic=kind)

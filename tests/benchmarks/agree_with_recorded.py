@@ -118,7 +118,7 @@ def compared(model: str, row: Recorded, independent: bool, box: Box) -> Row:
         model=model,
         kind=kind(row, independent),
         question=row.question,
-        errata=errata(row.question, row.title),
+        errata=errata().get(row.question) or errata().get(row.title),
         recorded=row.verdict,
         said=CODES.get(row.error[:2], row.error),
         real=real.passed,

@@ -13,7 +13,6 @@ import pytest
 from harness.errors import UserError
 from suites import SUITES
 from suites.data import (
-    SUFFIXES,
     DataSource,
     by_hand,
     check_rows,
@@ -26,6 +25,8 @@ from suites.data import (
 from suites.data_command import describe_source, sources_of, suite_of_source
 from suites.practice import PracticeSuite
 
+PLAIN = (".jsonl", ".json", ".csv")
+SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")
 ROWS: list[dict[str, Any]] = [{"id": "1", "problem": "é"}, {"id": "2", "problem": "2\n+2"}]
 
 

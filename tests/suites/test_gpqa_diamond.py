@@ -19,7 +19,6 @@ from suites.data import data_folder, local_bytes, sources
 from suites.gpqa_diamond import (
     ARCHIVE,
     CSV,
-    PASSWORD,
     GpqaDiamond,
     decrypt_archive,
     gpqa_diamond,
@@ -32,9 +31,6 @@ HERE = (data_folder() / sources()[ARCHIVE].file).is_file()
 pytestmark = pytest.mark.skipif(
     not HERE, reason="gpqa/gpqa_official_dataset.zip is absent; name its folder in PODIUM_DATA"
 )
-
-LUCKY = "wrong-920"
-"""A wrong password that the archive's one check byte takes for right."""
 
 SHORT = {
     "suzgunmirac/dynamic-cheatsheet": 1,
@@ -224,21 +220,13 @@ def test_a_worker_is_sent_each_order_of_a_real_question_once(private: Path) -> N
 
 def test_the_plain_csv_is_the_same_exam_with_the_same_revision(tmp_path: Path) -> None:
     with_archive = [(one.id, one.target) for one in GpqaDiamond().load()]
-    path = private_copy(tmp_path, CSV, decrypt_archive(local_bytes(ARCHIVE), PASSWORD))
+    path = private_copy(tmp_path, CSV, decrypt_archive(local_bytes(ARCHIVE)))
     suite = GpqaDiamond(data=tmp_path)
     found = [(one.id, one.target) for one in suite.load()]
     revision = suite.data_revision
     path.unlink()
     assert found == with_archive
     assert revision == GpqaDiamond().data_revision == "gpqa_diamond.csv@sha256:41d1213cd7a4"
-
-
-@pytest.mark.parametrize("password", ["wrong", LUCKY, "p\u00e4ss"])
-def test_a_wrong_password_is_one_sentence(password: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PODIUM_GPQA_PASSWORD", password)
-    said = refusal(data_folder())
-    assert said.startswith("dataset/gpqa_diamond.csv cannot be read with this password: unset ")
-    assert password not in said
 
 
 def test_an_archive_with_one_changed_byte_is_refused(tmp_path: Path) -> None:

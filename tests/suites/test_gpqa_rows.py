@@ -16,7 +16,7 @@ import pytest
 
 from harness.errors import UserError
 from suites.data import sources
-from suites.gpqa_diamond import ARCHIVE, GpqaDiamond, official_revision
+from suites.gpqa_diamond import ARCHIVE, GpqaDiamond
 from tests import ROOT
 
 SECRET = "xylograph"
@@ -148,7 +148,9 @@ def test_a_plain_csv_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> No
 
 
 def test_without_a_local_file_the_revision_is_the_hubs(tmp_path: Path) -> None:
-    assert official_revision(tmp_path) == f"Idavidrein/gpqa@{sources()[ARCHIVE].revision}"
+    assert (
+        GpqaDiamond(data=tmp_path).data_revision == f"Idavidrein/gpqa@{sources()[ARCHIVE].revision}"
+    )
 
 
 # --- the hub, as a server of our own ----------------------------------------------------------

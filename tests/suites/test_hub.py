@@ -158,7 +158,7 @@ def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(h
     )
     done = python(code, home=home, HF_HUB_OFFLINE="1")
     said = "only another revision than aaaaaaaaaaaa is cached"
-    assert done.out.splitlines()[-1] == f"OtherRevision {said}"
+    assert done.out.splitlines()[-1] == f"HubError {said}"
 
 
 def test_a_hub_that_is_left_alone_is_not_asked() -> None:

@@ -74,11 +74,13 @@ def test_a_target_is_the_digest_of_the_tests_and_nothing_of_them(tmp_path: Path)
 
 @needs_data
 def test_the_errata_name_seventeen_problems_that_exist() -> None:
-    flags = [errata(id, one["question_title"]) for id, one in all_rows().items()]
+    flags = [
+        errata().get(id) or errata().get(one["question_title"]) for id, one in all_rows().items()
+    ]
     assert flags.count("multiple-answers") == 11
     assert flags.count("interactive") == 2
     assert flags.count("bad-tests") == 4
-    assert errata("abc999_a", "Double") is None
+    assert not {"abc999_a", "Double"} & errata().keys()
     assert ERRATA.is_file()
 
 

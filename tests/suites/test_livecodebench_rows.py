@@ -228,7 +228,7 @@ def test_a_file_that_is_absent_or_not_zipped_is_one_sentence(tmp_path: Path) -> 
     with pytest.raises(UserError, match="There is no file"):
         index_raw_rows(tmp_path / "none.jsonl")
     (tmp_path / "rows.jsonl.gz").write_text("plain")
-    with pytest.raises(UserError, match="cannot be unzipped"):
+    with pytest.raises(UserError, match="cannot be read as JSON Lines"):
         index_raw_rows(tmp_path / "rows.jsonl.gz")
     (tmp_path / "rows.csv").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(UserError, match="cannot be read as CSV"):

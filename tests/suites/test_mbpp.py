@@ -11,7 +11,7 @@ from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box
 from suites.data import local_path
-from suites.mbpp import Mbpp, extract_mbpp_program
+from suites.mbpp import Mbpp
 from tests.suites.checked_programs import dishonest, fenced, grades, needs_data, passed, wrong
 
 SUITE = Mbpp()
@@ -82,10 +82,11 @@ def test_a_program_that_solves_nothing_fails_whatever_it_tries(
 
 
 def test_a_reply_is_its_fenced_code_or_all_of_it_where_that_is_python() -> None:
-    assert extract_mbpp_program("```python\nx = 1\n```") == "x = 1"
-    assert extract_mbpp_program("[BEGIN]\nx = 1\n[DONE] and so on") == "\nx = 1\n"
-    assert extract_mbpp_program("I do not know.") is None
-    assert extract_mbpp_program("") is None
+    question = Question(id="q", text="?", kind="program")
+    assert SUITE.program(question, "```python\nx = 1\n```") == "x = 1"
+    assert SUITE.program(question, "[BEGIN]\nx = 1\n[DONE] and so on") == "\nx = 1\n"
+    assert SUITE.program(question, "I do not know.") is None
+    assert SUITE.program(question, "") is None
 
 
 @pytest.mark.parametrize(

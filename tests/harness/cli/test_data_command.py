@@ -20,8 +20,14 @@ from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Card, Split
 from suites.data import DataSource, Original, data_folder, local_rows, sources
-from suites.data_command import count_questions, list_data
-from suites.originals import MIRROR, address, download, fetch_public
+from suites.data_command import (
+    MIRROR,
+    address,
+    count_questions,
+    download,
+    fetch_public,
+    list_data,
+)
 from tests.harness.runs import Exam
 from tests.providers.hub import Host, hosting
 from tests.suites.toy_card import CARD
@@ -322,7 +328,7 @@ INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
-from suites.originals import download
+from suites.data_command import download
 download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], 400_000)
 """
 
