@@ -109,8 +109,11 @@ def _compared(
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
     told = {id(row): one for row, one in zip(family, holm_adjusted(raw), strict=True) if one}
+    names = ("paired_diff", "paired_low", "paired_high", "verdict")
     return [
-        replace(row, **one.paired, verdict=one.verdict) if (one := told.get(id(row))) else row
+        replace(row, **{name: getattr(told[id(row)], name) for name in names})
+        if id(row) in told
+        else row
         for row in rows
     ]
 
@@ -254,8 +257,8 @@ def write_ablations(
     says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
     page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     files = {
-        "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
-        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, render.rounded(6))),
+        "ablations.md": "\n\n".join(page) + "\n",
+        "ablations.csv": render.rows_csv(rows, COLUMNS, render.rounded(6)),
     }
     shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
     return "\n\n".join([*shown, *below]), render.write_files(out, files)

@@ -6,7 +6,7 @@ The headline is the list price with nothing cached. A sum that lacks a call is u
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
@@ -22,25 +22,13 @@ from reports.blocks import SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns
 from reports.intervals import Difference
 from reports.render import usd
-from reports.row import TableRow, block_of
+from reports.row import COLUMNS, TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 
-OF_FACTS = (
-    "suite", "suite_version", "label", "system", "pool", "data_revision", "box", "split", "dates",
-    "seed", "time_scale", "uses_targets", "reference_allowed", "pool_sha256", "prompt", "order",
-    "source", "prompt_sha256",
-)  # fmt: skip
-OF_TOTALS = (
-    "n_asked", "n_graded", "n_unparsed", "n_unpriced", "tokens_in", "tokens_out",
-    "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth", "latency_s", "conductor_s",
-    "tokens_reasoning",
-)  # fmt: skip
-OF_DIFFERENCES = (
-    "verdict", "min_detectable", "p_value", "p_holm", "test", "n_paired", "n_better", "n_worse",
-    "correlation",
-)  # fmt: skip
-"""Columns that are called as in `RunFacts`, in `SystemTotals` and in `Difference`."""
+OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
+OF_TOTALS = [name for name in COLUMNS if name in {one.name for one in fields(SystemTotals)}]
+"""Columns that are called as in `RunFacts` and in `SystemTotals`; some are put into words below."""
 ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
@@ -89,13 +77,7 @@ def with_difference(
     """Return a row with its columns on a reference (its name and rule); as it is without any."""
     if found is None:
         return row
-    return replace(
-        row,
-        reference=reference[0],
-        reference_rule=reference[1],
-        **found.paired,
-        **{name: getattr(found, name) for name in OF_DIFFERENCES},
-    )
+    return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(found))
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:

@@ -3,18 +3,19 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
+from harness.ledger import system_runs as logs
 from harness.ledger import totals
-from harness.ledger.system_runs import load_runs
+from harness.ledger.runs import system_runs_below
 from harness.ledger.totals import CallKind, CallSum, CallSums, InspectTokens, SystemRun
 from reports import render
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
@@ -24,6 +25,9 @@ from reports.plot import SOFTWARE, draw
 from reports.published import published_text
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Counts = NDArray[np.int64]  # `InspectTokens` that are added and subtracted: (4,)
 Cause = Literal[
@@ -64,13 +68,11 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> list[Gap]:
+def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> Iterator[Gap]:
     again = any(not kind.counted for kind in spend)
-    gaps: list[Gap] = []
     for name in sorted({*told, *(kind.model for kind in spend)}):
         ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
-        gaps += _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
-    return gaps
+        yield from _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
 
 
 def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
@@ -149,7 +151,9 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
-    wanted: ReportOptions = DEFAULTS
+    wanted: ReportOptions
+    contents: Mapping[str, render.Content]
+    """Of each file, written or not."""
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -174,15 +178,13 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     render.refuse_foreign(out, MARKS)
-    found, writers = report_of(dirs, wanted)
-    return replace(found, files=render.write_files(out, writers))
+    found = report_of(dirs, wanted)
+    return replace(found, files=render.write_files(out, found.contents))
 
 
-def report_of(
-    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS
-) -> tuple[Report, dict[str, render.Writer]]:
-    """Return the same report without files, and what writes each of them."""
-    system_runs, foreign = load_runs(dirs)
+def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
+    """Return the same report, nothing written yet."""
+    system_runs, foreign = logs.load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
     if not rows:
@@ -191,13 +193,13 @@ def report_of(
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     checks = reconciliation(system_runs)
-    writers: dict[str, render.Writer] = {
-        "table.md": render.markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
-        "table.csv": render.text_file(render.rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
-        "table.json": render.text_file(render.as_json(_data(shown, skipped))),
+    contents: dict[str, render.Content] = {
+        "table.md": markdown(shown, system_runs, skipped, checks),
+        "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
+        "table.json": render.as_json(_data(shown, skipped)),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, (), skipped, _selection(system_runs), wanted), writers
+    return Report(shown, (), skipped, _selection(system_runs), wanted, contents)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
@@ -264,3 +266,43 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrames:
+    """The runs of some log directories as data frames; `suite` and `system` join them.
+
+    The columns are Arrow's, as in Inspect's own frames, so that dollars stay exact decimals and
+    what nobody knows is `<NA>`, never 0.
+    """
+
+    runs: "pd.DataFrame"
+    """A row per system and suite, with the columns and the comparisons of `table.csv`."""
+    samples: "pd.DataFrame"
+    """A row per question and epoch: verdict, tokens, dollars; `sample` is Inspect's uuid."""
+    calls: "pd.DataFrame"
+    """A row per attempt to call a model; its `sample` is that of `samples`."""
+
+
+def load_runs(*dirs: str | Path) -> RunFrames:
+    """Return what logs below directories hold; UserError where they can be no comparison.
+
+    What each column of samples and calls means is in `schema.md` of `podium ledger export`.
+    """
+    import pandas as pd  # it takes a moment to load, as the export does
+    import pyarrow as arrow
+
+    from harness.ledger.export import each_of
+
+    def frame(table: Any) -> "pd.DataFrame":
+        return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+    pa: Any = arrow  # it has no types
+    places = [Path(one) for one in dirs]
+    rows = compare(logs.load_runs(places)[0]).rows
+    tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
+    return RunFrames(
+        runs=frame(pa.Table.from_pylist([asdict(row) for row in rows])),
+        samples=frame(pa.concat_tables([one["queries"] for one in tables])),
+        calls=frame(pa.concat_tables([one["calls"] for one in tables])),
+    )

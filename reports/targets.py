@@ -430,9 +430,8 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    data = render.text_file(targets_json(found, results))
-    files = {"targets.md": render.markdown_file(text, MARK), "targets.json": data}
-    return text, render.write_files(out, files)
+    contents = {"targets.md": text, "targets.json": targets_json(found, results)}
+    return text, render.write_files(out, contents)
 
 
 def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
