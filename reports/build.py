@@ -18,7 +18,7 @@ from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
 from reports import blocks, intervals
-from reports.blocks import SINGLE, ReportOptions
+from reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns
 from reports.intervals import Difference, difference, grades_of
 from reports.render import usd
@@ -29,6 +29,8 @@ Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {one.name for one in fields(SystemTotals)}]
 """Columns that are called as in `RunFacts` and in `SystemTotals`; some are put into words below."""
+RULES = {BEST_SINGLE: "chosen on the train split"}
+FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
@@ -53,7 +55,7 @@ def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> lis
     ]
     if reference and place is not None:
         name, values = rows[place].system, [grades_of(one.attempts) for one in system_runs]
-        rule = blocks.reference_rule(name, wanted.vs)
+        rule = "named by --vs" if wanted.vs else RULES.get(name, FIRST)
         found = [difference(own, values[place]) for own in values]
         found[place] = None
         told = zip(rows, intervals.holm_adjusted(found), strict=True)

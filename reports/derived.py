@@ -300,9 +300,14 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     return parts
 
 
-def group_names(parts: Sequence[GroupScore]) -> list[str]:
-    """Return the groups of one grouping, in the order in which they are shown."""
-    return sorted({part.group for part in parts}, key=_rank)
+def by_group(
+    parts: Sequence[GroupScore],
+) -> tuple[list[str], list[tuple[TableRow, list[GroupScore | None]]]]:
+    """Return the groups of a grouping as they are shown, and what each row has in them."""
+    groups = sorted({part.group for part in parts}, key=_rank)
+    rows = {id(part.row): part.row for part in parts}
+    found = {(id(part.row), part.group): part for part in parts}
+    return groups, [(row, [found.get((at, one)) for one in groups]) for at, row in rows.items()]
 
 
 def _rank(group: str) -> tuple[int, int, str]:

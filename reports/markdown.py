@@ -1,17 +1,17 @@
 """table.md: one table per suite, footnotes for what limits a row, the workers, and all spend."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from importlib.resources import files
 from itertools import groupby
 
 from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
-from harness.prices import Book, book_from_json
+from harness.prices import book_from_json
 from reports import blocks, published, render
 from reports.build import paid_cell, systems_table, usd_cell
-from reports.derived import PASS_AT, BlockSummary, Comparison, GroupScore, group_names
+from reports.derived import PASS_AT, BlockSummary, Comparison, GroupScore, by_group
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, usd, usd_about
 from reports.row import TableRow
 
@@ -134,51 +134,44 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    title = "several tries" if grouping == PASS_AT else grouping
-    groups = group_names(parts)
+    groups, rows = by_group(parts)
     lines = [("system", *groups)]
-    for row in {id(part.row): part.row for part in parts}.values():
-        own = {
-            part.group: f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
-            for part in parts
-            if part.row is row
-        }
+    for row, own in rows:
         label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
-        lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
+        shown = (
+            f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
+            if one
+            else UNKNOWN
+            for one in own
+        )
+        lines.append((label, *shown))
+    title = "several tries" if grouping == PASS_AT else grouping
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
     return head + render.markdown_table(lines)
 
 
+def _group_cell(one: GroupScore) -> str:
+    return f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
+
+
 def _workers(facts: Sequence[RunFacts]) -> str:
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
-    seen: dict[tuple[str, str], list[str]] = {}
+    seen: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
-        book = book_from_json(run.prices)
+        book, market = book_from_json(run.prices), run.label != "rehearsal"
         for name, worker in run.workers.items():
             settings = ", ".join(
                 f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}"
                 for key, value in worker.settings.items()
             )
-            seen.setdefault(
-                (run.pool_sha256, name),
-                [
-                    run.pool,
-                    f"`{name}`",
-                    f"`{worker.model}`",
-                    settings or "provider defaults",
-                    _rates(run, book, worker.price),
-                    "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
-                ],
-            )
+            price = book.price(worker.price)
+            rates = f"{price.input} / {price.output}" if price else "no price"
+            if price and price.evidence and market:
+                rates += f" ({book.evidence(worker.price)})"
+            cells = (run.pool, f"`{name}`", f"`{worker.model}`", settings or "provider defaults")
+            cutoff = worker.knowledge_cutoff if market else "none"
+            seen.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
     return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
-
-
-def _rates(run: RunFacts, book: Book, ref: str) -> str:
-    price = book.price(ref)
-    if price is None:
-        return "no price"
-    market = price.evidence and run.label != "rehearsal"
-    return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
 def _spend(system_runs: Sequence[SystemRun]) -> str:
@@ -237,9 +230,7 @@ def _sections(
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out below."""
     said = [
-        f"{_block_words(one.rows[0], rows)}: {line}."
-        for one in found
-        for line in (*_cochran(one), *_frontier(one))
+        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in _block_lines(one)
     ]
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
@@ -314,38 +305,33 @@ def _within(found: str, low: float | None, high: float | None) -> str:
     return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
 
 
-def _cochran(one: BlockSummary) -> list[str]:
-    if one.cochran is None:
-        return []
-    q = one.cochran
-    return [
-        f"do any differ? Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = "
-        f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''} "
-        f"({q.differing} questions tell systems apart)"
-    ]
-
-
-def _frontier(one: BlockSummary) -> list[str]:
-    if one.frontier is None:
-        return []
-    line, passed, whole = one.frontier, one.frontier.passed, one.questions
+def _block_lines(block: BlockSummary) -> Iterator[str]:
+    """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
+    if q := block.cochran:
+        p = f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
+        yield (
+            f"do any differ? Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = {p} "
+            f"({q.differing} questions tell systems apart)"
+        )
+    if not (line := block.frontier):
+        return
+    few = line.questions < block.questions
+    asked = f" on the {line.questions} that all were graded on" if few else ""
     names = ", ".join(f"`{name}`" for name in line.on)
-    corners = [f"{100 * score:.1f} % at USD {usd_about(usd)}" for usd, score in line.corners]
-    asked = f" on the {line.questions} that all were graded on" if line.questions < whole else ""
-    said = [f"not dominated in accuracy and dollars{asked}: {names}"]
+    yield f"not dominated in accuracy and dollars{asked}: {names}"
     if line.aiq is not None:
         alone = "" if line.aiq_singles is None else f", of single workers {line.aiq_singles:.3f}"
-        said.append(
+        corners = [f"{100 * score:.1f} % at USD {usd_about(usd)}" for usd, score in line.corners]
+        yield (
             f"AIQ between USD {usd_about(line.low)} and {usd_about(line.high)} per query (the "
             f"cheapest and the dearest system): {line.aiq:.3f}{alone}; corners of the hull, which "
             f"only *random mixing* joins: {', '.join(corners)}"
         )
-    if passed and passed.mean is not None:
-        said.append(
+    if line.passed and line.passed.mean is not None:
+        yield (
             f"each question by the system that answers it most cheaply (a bound): cost of pass USD "
-            f"{usd_about(passed.mean)}, never right {percent(passed.infinite)} %"
+            f"{usd_about(line.passed.mean)}, never right {percent(line.passed.infinite)} %"
         )
-    return said
 
 
 DERIVED = (

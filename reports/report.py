@@ -3,9 +3,10 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,7 +36,6 @@ Cause = Literal[
 ]
 """`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
 attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Counts]  # a cause, and Inspect's tokens less the table's
 
 
 def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
@@ -60,7 +60,11 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     shown = totals.total(
         tally for spend, _ in summed for kind, tally in spend.items() if totals.in_table(kind)
     )
-    gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
+    gaps: dict[Cause, Counts] = {}
+    for cause, tokens in (gap for spend, told in summed for gap in _gaps(spend, told)):
+        if tokens.any():  # those without a cause by their size, so that no two cancel each other
+            size = np.abs(tokens) if cause == "unexplained" else tokens
+            gaps[cause] = gaps.get(cause, 0) + size
     compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
     missing = len(system_runs) - len(summed)
     unfinished = f"not compared: unfinished logs without totals: {missing}."
@@ -68,14 +72,15 @@ def _sentence(system_runs: Sequence[SystemRun]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> Iterator[Gap]:
+def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> Iterator[tuple[Cause, Counts]]:
+    """Yield the causes by which Inspect's tokens of each model differ from the table's."""
     again = any(not kind.counted for kind in spend)
     for name in sorted({*told, *(kind.model for kind in spend)}):
         ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
         yield from _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
 
 
-def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
+def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[tuple[Cause, Counts]]:
     def those(belongs: Callable[[CallKind], bool]) -> Counts:
         return _counts(totals.total(tally for kind, tally in ours.items() if belongs(kind)))
 
@@ -92,16 +97,6 @@ def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
         ("failed attempts", known),
         ("attempts not in this log" if repeated and rest.min() >= 0 else "unexplained", rest),
     ]
-
-
-def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Counts]:
-    """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
-    summed: dict[Cause, Counts] = {}
-    for cause, tokens in gaps:
-        if tokens.any():
-            size = np.abs(tokens) if cause == "unexplained" else tokens
-            summed[cause] = summed.get(cause, 0) + size
-    return summed
 
 
 def _gap_words(gaps: Mapping[Cause, Counts]) -> str:
@@ -290,14 +285,13 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     What each column of samples and calls means is in `schema.md` of `podium ledger export`.
     """
     import pandas as pd  # it takes a moment to load, as the export does
-    import pyarrow as arrow
 
     from harness.ledger.export import each_of
 
     def frame(table: Any) -> "pd.DataFrame":
         return table.to_pandas(types_mapper=pd.ArrowDtype)
 
-    pa: Any = arrow  # it has no types
+    pa: Any = import_module("pyarrow")  # it has no types
     places = [Path(one) for one in dirs]
     rows = compare(logs.load_runs(places)[0]).rows
     tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
