@@ -50,13 +50,10 @@ CALLS: Columns[TableRow] = (
 HEADER = ("system", *(head for head, _ in FIGURES))
 
 Lines = Sequence[str]
-CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
 
-def markdown(
-    shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines, checks: Lines
-) -> str:
-    """Return the whole of table.md; `checks` compare our totals with Inspect's."""
+def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines) -> str:
+    """Return the whole of table.md."""
     parts = [MARK, "# Comparison", _prose("legend.md")]
     papers = _published([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
@@ -79,7 +76,6 @@ def markdown(
         _workers([system_run.facts for system_run in system_runs]),
         _spend(system_runs),
         _bullets("## Passed over", skipped),
-        _bullets(f"## Reconciliation\n\n{CHECKED}", checks),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -3,21 +3,18 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
 from harness.ledger import system_runs as logs
 from harness.ledger import totals
 from harness.ledger.runs import system_runs_below
-from harness.ledger.totals import CallKind, CallSum, CallSums, InspectTokens, SystemRun
+from harness.ledger.totals import SystemRun
 from reports import render
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.derived import Comparison, compare
@@ -29,99 +26,6 @@ from reports.terminal import derived_text, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Counts = NDArray[np.int64]  # `InspectTokens` that are added and subtracted: (4,)
-Cause = Literal[
-    "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
-]
-"""`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
-attempt that failed, and its samples no longer do (at most its last call is kept)."""
-
-
-def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Hold our token counts against Inspect's own totals: a sentence per suite, label and purpose.
-
-    Totals in the newest log of each system run are enough; `podium audit` goes call by call.
-    """
-    groups: dict[str, list[SystemRun]] = {}
-    for system_run in sorted(system_runs, key=_title):
-        groups.setdefault(_title(system_run), []).append(system_run)
-    return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
-
-
-def _title(system_run: SystemRun) -> str:
-    facts = system_run.facts
-    choosing = ", choosing" if facts.purpose == "selection" else ""
-    return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
-
-
-def _sentence(system_runs: Sequence[SystemRun]) -> str:
-    summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
-    shown = totals.total(
-        tally for spend, _ in summed for kind, tally in spend.items() if totals.in_table(kind)
-    )
-    gaps: dict[Cause, Counts] = {}
-    for cause, tokens in (gap for spend, told in summed for gap in _gaps(spend, told)):
-        if tokens.any():  # those without a cause by their size, so that no two cancel each other
-            size = np.abs(tokens) if cause == "unexplained" else tokens
-            gaps[cause] = gaps.get(cause, 0) + size
-    compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
-    missing = len(system_runs) - len(summed)
-    unfinished = f"not compared: unfinished logs without totals: {missing}."
-    parts = ([compared] if summed else []) + ([unfinished] if missing else [])
-    return " ".join(parts)
-
-
-def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> Iterator[tuple[Cause, Counts]]:
-    """Yield the causes by which Inspect's tokens of each model differ from the table's."""
-    again = any(not kind.counted for kind in spend)
-    for name in sorted({*told, *(kind.model for kind in spend)}):
-        ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
-        yield from _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
-
-
-def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[tuple[Cause, Counts]]:
-    def those(belongs: Callable[[CallKind], bool]) -> Counts:
-        return _counts(totals.total(tally for kind, tally in ours.items() if belongs(kind)))
-
-    again, cached, graded = those(totals.failed), -those(totals.is_cached), those(totals.grades)
-    rest = theirs - those(totals.in_table) - cached - graded
-    # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = those(lambda kind: totals.failed(kind) and not kind.newest)
-    is_part = ((again >= rest) & (again - rest <= older)).all()
-    known = rest if is_part else again
-    rest = rest - known
-    return [
-        ("cache reads", cached),
-        ("score-phase calls", graded),
-        ("failed attempts", known),
-        ("attempts not in this log" if repeated and rest.min() >= 0 else "unexplained", rest),
-    ]
-
-
-def _gap_words(gaps: Mapping[Cause, Counts]) -> str:
-    if not gaps:
-        return "equal to Inspect's own totals."
-    more = [
-        f"{cause} ({_tokens(tokens)})"
-        for cause, tokens in gaps.items()
-        if cause not in ("cache reads", "unexplained")
-    ]
-    parts = [f"Inspect counts also {', '.join(more)}"] if more else []
-    if "cache reads" in gaps:
-        parts.append(f"Inspect leaves out cache reads ({_tokens(-gaps['cache reads'])})")
-    if "unexplained" in gaps:
-        parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
-    return "; ".join(parts) + "."
-
-
-def _tokens(tokens: Counts) -> str:
-    return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
-
-
-def _counts(tally: CallSum) -> Counts:
-    return np.array((tally.input, tally.cache_read, tally.cache_write, tally.output))
-
 
 SCHEMA = "podium-table-1"
 MARKS = {
@@ -187,9 +91,8 @@ def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    checks = reconciliation(system_runs)
     contents: dict[str, render.Content] = {
-        "table.md": markdown(shown, system_runs, skipped, checks),
+        "table.md": markdown(shown, system_runs, skipped),
         "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
         "table.json": render.as_json(_data(shown, skipped)),
         "plot.png": lambda path: draw(rows, path),
