@@ -19,17 +19,9 @@ from sandbox.box import (
 )
 
 __all__ = [
-    "BOXES",
-    "IMAGE",
-    "Box",
-    "Limits",
-    "Program",
-    "ProgramOutcome",
-    "SandboxError",
-    "SandboxFacts",
-    "Status",
-    "open_box",
-]
+    "BOXES", "IMAGE", "Box", "Limits", "Program", "ProgramOutcome", "SandboxError", "SandboxFacts",
+    "Status", "open_box",
+]  # fmt: skip
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:

@@ -409,37 +409,29 @@ class Cores:
 
     def __init__(self, count: int) -> None:
         """Let `count` runs through at a time."""
-        self._count = count
-        self._running = 0
-        self._alone = False
-        self._changed = threading.Condition()
+        self._count, self._free = count, threading.Semaphore(count)
+        self._gate = threading.Lock()  # all pass it; who wants every core keeps it
 
     @contextmanager
     def one(self) -> Generator[None]:
         """Hold one core."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._running < self._count and not self._alone)
-            self._running += 1
+        with self._gate:
+            self._free.acquire()
         try:
             yield
         finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
+            self._free.release()
 
     @contextmanager
     def all(self) -> Generator[None]:
         """Hold every core: nothing else runs meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone)
-            self._alone = True
-            self._changed.wait_for(lambda: self._running == 0)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._alone = False
-                self._changed.notify_all()
+        with self._gate:
+            for _ in range(self._count):
+                self._free.acquire()
+            try:
+                yield
+            finally:
+                self._free.release(self._count)
 
 
 def available_cores() -> int:
