@@ -146,10 +146,6 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
     return head + render.markdown_table(lines)
 
 
-def _group_cell(one: GroupScore) -> str:
-    return f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
-
-
 def _workers(facts: Sequence[RunFacts]) -> str:
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     seen: dict[tuple[str, str], Sequence[str]] = {}
