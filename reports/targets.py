@@ -280,7 +280,7 @@ def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
         _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
         *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
         _calls(who, found.named(MIXTURE)),
-        _undominated(who, [one.name for one in others if _dominates(one, who)]),
+        _undominated(who, others),
     )
     return TargetResult(who, *_over_suites(strata), against, reach, targets)
 
@@ -339,12 +339,6 @@ def _oracle_gap(
     return OracleGap(name, best.name, low, high, (mine - low) / (high - low), between)
 
 
-def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
-    if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
-        return False
-    return other.costs.usd < who.costs.usd and other.mean > who.mean
-
-
 def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
     them = [one for one in against if one.kind == kind]
     name, wanted = f"superior to {whom}", "interval above 0"
@@ -389,10 +383,12 @@ def _calls(who: ScoredSystem, mixture: ScoredSystem | None) -> Target:
     return Target(name, wanted, found, ratio <= CALLS, short)
 
 
-def _undominated(who: ScoredSystem, better: Sequence[str]) -> Target:
-    name, wanted = "no baseline both cheaper and more accurate", "none"
-    if who.costs.usd is None:
+def _undominated(who: ScoredSystem, others: Sequence[ScoredSystem]) -> Target:
+    name, wanted, usd = "no baseline both cheaper and more accurate", "none", who.costs.usd
+    if usd is None:
         return Target(name, wanted, "its dollars are unknown", None)
+    rivals = [one for one in others if one.kind not in ("bound", "trained") and one.mean > who.mean]
+    better = [one.name for one in rivals if one.costs.usd is not None and one.costs.usd < usd]
     return Target(name, wanted, ", ".join(better) or "none", not better, ", ".join(better))
 
 
