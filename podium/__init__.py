@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from harness.suite import Card, Suite
     from harness.system import System, SystemCard, exactly, planned
     from harness.workflow import Sampling, Step, Workflow
-    from reports.frames import RunFrames, load_runs
-    from reports.report import Report
+    from reports.report import Report, RunFrames, load_runs
     from sandbox import open_box
     from suites.base import DatasetSuite, choice_metadata, choice_text, grade_choice
 else:

@@ -1,5 +1,5 @@
 """Tables and plots, rebuilt from Inspect logs alone: no model, no network, no price service.
 
-Read arrays (`stats`, `costs`), systems (`intervals`), groups (`blocks`), rows (`row`, `build`,
-`derived`), looks (`render`, `significance`, `markdown`, `terminal`, `plot`, `published`), writers.
+Read arrays (`stats`, `costs`), systems (`intervals`), groups (`blocks`), rows (`row`, `build`), all
+that is shown (`derived`), looks (`render`, `markdown`, `terminal`, `plot`, `published`), `report`.
 """

@@ -5,6 +5,7 @@ picked a checkpoint are left out: the first of each suite, as many as the traini
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -86,14 +87,12 @@ class AblationRow:
     not_run: str = ""
 
 
+COMPARED = ("paired_diff", "paired_low", "paired_high", "verdict")
 Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
-    """Return a row per variant and suite, `all` first; one row for a variant without logs.
-
-    UserError where two versions of a grader evaluated them.
-    """
+    """Return rows by variant and suite, `all` first; UserError for two versions of a grader."""
     refuse_mixed_versions([system_run for one in variants for system_run in one.system_runs])
     found = {one.name: _attempts_by_suite(one) for one in variants}
     rows = [row for one in variants for row in _rows(one, found[one.name])]
@@ -108,11 +107,12 @@ def _compared(
     base = grades_of(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
     raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    told = {id(row): one for row, one in zip(family, holm_adjusted(raw), strict=True) if one}
-    return [
-        replace(row, **one.paired, verdict=one.verdict) if (one := told.get(id(row))) else row
-        for row in rows
-    ]
+    held = {
+        id(row): replace(row, **{name: getattr(one, name) for name in COMPARED})
+        for row, one in zip(family, holm_adjusted(raw), strict=True)
+        if one
+    }
+    return [held.get(id(row), row) for row in rows]
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
@@ -157,20 +157,19 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) 
 
 
 def _shares(system_runs: Sequence[SystemRun]) -> str:
-    calls: dict[str, int] = {}
+    calls: Counter[str] = Counter()
     for system_run in system_runs:
         for kind, tally in system_run.spend.items():
             if kind.role != CONDUCTOR:
-                calls[kind.role] = calls.get(kind.role, 0) + tally.calls
-    total, ranked = sum(calls.values()), sorted(calls.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{name} {count / total:.0%}" for name, count in ranked if count)
+                calls[kind.role] += tally.calls
+    ranked = sorted((-count, name) for name, count in calls.items() if count)
+    return ", ".join(f"{name} {-count / calls.total():.0%}" for count, name in ranked)
 
 
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
-    used = [_cpu_seconds(folder / CPU) for folder in variant.runs]
     return {
-        "cpu_s": render.whole_mean(used),
+        "cpu_s": render.whole_mean([_cpu_seconds(folder / CPU) for folder in variant.runs]),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }
@@ -253,12 +252,10 @@ def write_ablations(
     pages = [f"## {name}\n\n{render.markdown_table(table)}" for name, table in tables.items()]
     says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
     page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
-    files = {
-        "ablations.md": render.markdown_file("\n\n".join(page) + "\n", MARK),
-        "ablations.csv": render.text_file(render.rows_csv(rows, COLUMNS, render.rounded(6))),
-    }
+    csv = render.rows_csv(rows, COLUMNS, render.rounded(6))
+    contents = {"ablations.md": "\n\n".join(page) + "\n", "ablations.csv": csv}
     shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
-    return "\n\n".join([*shown, *below]), render.write_files(out, files)
+    return "\n\n".join([*shown, *below]), render.write_files(out, contents)
 
 
 def _tables(

@@ -12,8 +12,7 @@ from harness.suite import OFFICIAL, Prompt
 from reports.intervals import FEWEST, grades_of
 from reports.row import TableRow, block_of
 
-BEST_SINGLE = "best-single"
-SINGLE = "single:"
+BEST_SINGLE, SINGLE = "best-single", "single:"
 Group = tuple[str, str, str, str, str, str, str]
 """Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
 
@@ -44,14 +43,6 @@ def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> Sys
         return min(named, key=_age, default=None)
     ranks = [(rank, one) for one in system_runs if (rank := _rank(one)) is not None]
     return min(ranks, key=lambda pair: (pair[0], *_age(pair[1])), default=(0, None))[1]
-
-
-def reference_rule(reference: str, vs: str | None) -> str:
-    """Return why a system is the reference."""
-    if vs:
-        return "named by --vs"
-    chosen = reference == BEST_SINGLE
-    return "chosen on the train split" if chosen else "first single worker in the pool's order"
 
 
 def _rank(system_run: SystemRun) -> int | None:
@@ -196,8 +187,8 @@ def pool_name(row: TableRow, rows: Sequence[TableRow]) -> str:
 def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
     """Return a row's price book, with its digest only where `rows` have two of that name."""
     digests = {other.price_book_sha256 for other in rows if other.price_book == row.price_book}
-    name = row.price_book
-    return name if len(digests) == 1 else pinned_name(name, row.price_book_sha256)
+    pinned = pinned_name(row.price_book, row.price_book_sha256)
+    return row.price_book if len(digests) == 1 else pinned
 
 
 def asked_name(row: TableRow) -> str:

@@ -6,41 +6,31 @@ The headline is the list price with nothing cached. A sum that lacks a call is u
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from harness.ledger.runs import RunFacts
+from harness.ledger.runs import RunFacts, WorkerFacts
 from harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
 from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
 from harness.text import format_range
 from reports import blocks, intervals
-from reports.blocks import SINGLE, ReportOptions
+from reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns
-from reports.intervals import Difference
+from reports.intervals import Difference, difference, grades_of
 from reports.render import usd
-from reports.row import TableRow, block_of
+from reports.row import COLUMNS, TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 
-OF_FACTS = (
-    "suite", "suite_version", "label", "system", "pool", "data_revision", "box", "split", "dates",
-    "seed", "time_scale", "uses_targets", "reference_allowed", "pool_sha256", "prompt", "order",
-    "source", "prompt_sha256",
-)  # fmt: skip
-OF_TOTALS = (
-    "n_asked", "n_graded", "n_unparsed", "n_unpriced", "tokens_in", "tokens_out",
-    "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth", "latency_s", "conductor_s",
-    "tokens_reasoning",
-)  # fmt: skip
-OF_DIFFERENCES = (
-    "verdict", "min_detectable", "p_value", "p_holm", "test", "n_paired", "n_better", "n_worse",
-    "correlation",
-)  # fmt: skip
-"""Columns that are called as in `RunFacts`, in `SystemTotals` and in `Difference`."""
+OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
+OF_TOTALS = [name for name in COLUMNS if name in {one.name for one in fields(SystemTotals)}]
+"""Columns that are called as in `RunFacts` and in `SystemTotals`; some are put into words below."""
+RULES = {BEST_SINGLE: "chosen on the train split"}
+FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
@@ -55,32 +45,23 @@ def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[l
 
 
 def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
-    rows = _compared([system_run for system_run, _ in group], wanted)
-    told = zip(rows, group, strict=True)
-    pairs = [(blocks.without_whole_sums(row, epochs), one) for row, (one, epochs) in told]
-    return sorted(pairs, key=lambda pair: _order(pair[0]))
-
-
-def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
-    reference = blocks.reference_of(group, wanted.vs)
-    place = next((at for at, system_run in enumerate(group) if system_run is reference), None)
-    columns = block_columns(block_arrays(group), place)
+    system_runs = [system_run for system_run, _ in group]
+    reference = blocks.reference_of(system_runs, wanted.vs)
+    place = next((at for at, one in enumerate(system_runs) if one is reference), None)
+    columns = block_columns(block_arrays(system_runs), place)
     rows = [
-        TableRow(**_columns(system_run, wanted.maj), **own)
-        for system_run, own in zip(group, columns, strict=True)
+        blocks.without_whole_sums(TableRow(**_columns(one, wanted.maj), **own), epochs)
+        for (one, epochs), own in zip(group, columns, strict=True)
     ]
-    if reference is None or place is None:
-        return rows
-    name, grades = reference.facts.system, [intervals.grades_of(one.attempts) for one in group]
-    rule = blocks.reference_rule(name, wanted.vs)
-    found = [
-        None if at == place else intervals.difference(own, grades[place])
-        for at, own in enumerate(grades)
-    ]
-    told = zip(rows, intervals.holm_adjusted(found), strict=True)
-    rows = [with_difference(row, one, (name, rule)) for row, one in told]
-    rows[place] = replace(rows[place], reference=name, reference_rule=rule, verdict="reference")
-    return rows
+    if reference and place is not None:
+        name, values = rows[place].system, [grades_of(one.attempts) for one in system_runs]
+        rule = "named by --vs" if wanted.vs else RULES.get(name, FIRST)
+        found = [difference(own, values[place]) for own in values]
+        found[place] = None
+        told = zip(rows, intervals.holm_adjusted(found), strict=True)
+        rows = [with_difference(row, one, (name, rule)) for row, one in told]
+        rows[place] = replace(rows[place], reference=name, reference_rule=rule, verdict="reference")
+    return sorted(zip(rows, system_runs, strict=True), key=lambda pair: _order(pair[0]))
 
 
 def with_difference(
@@ -89,22 +70,15 @@ def with_difference(
     """Return a row with its columns on a reference (its name and rule); as it is without any."""
     if found is None:
         return row
-    return replace(
-        row,
-        reference=reference[0],
-        reference_rule=reference[1],
-        **found.paired,
-        **{name: getattr(found, name) for name in OF_DIFFERENCES},
-    )
+    return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(found))
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
     facts, totals = system_run.facts, system_totals(system_run)
-    values = intervals.grades_of(system_run.attempts)
+    values = grades_of(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
     calls = [attempt.totals.worker_calls for attempt in graded]
     called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
-    solving = [] if facts.label == "rehearsal" else [role for role in called if role != GRADER]
     passed, money = intervals.pass_at_ks(values), _money_columns(system_run, totals)
     notes = [note.replace("; ", ", ") for note in _notes(system_run, totals, money)]
     config = {
@@ -124,7 +98,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "price_book": str(facts.prices["name"]),
         "price_book_sha256": str(facts.prices["sha256"]),
         "knowledge_cutoff": "; ".join(
-            f"{role}: {facts.workers[role].knowledge_cutoff}" for role in solving
+            f"{role}: {worker.knowledge_cutoff}" for role, worker in _market(system_run).items()
         ),
         "config": _json(config),
         "args": _json(_arguments(facts)),
@@ -195,7 +169,9 @@ def _money_columns(system_run: SystemRun, totals: SystemTotals) -> dict[str, Any
         "usd_gpu_per_query": _per_pair(_gpu(system_run, book), totals.n_graded),
         "usd_scoring_per_query": _per_pair(scoring, totals.n_graded),
         "price_book_date": book.date,
-        "price_evidence": _evidence(system_run, book),
+        "price_evidence": "; ".join(
+            f"{role}: {book.evidence(one.price)}" for role, one in _market(system_run).items()
+        ),
         "auditable": not _not_auditable(system_run),
     }
 
@@ -218,11 +194,11 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
     return found
 
 
-def _evidence(system_run: SystemRun, book: Book) -> str:
-    facts = system_run.facts
-    called = {kind.role for kind in system_run.spend} & facts.workers.keys() - {GRADER}
-    market = [] if facts.label == "rehearsal" else sorted(called)
-    return "; ".join(f"{role}: {book.evidence(facts.workers[role].price)}" for role in market)
+def _market(system_run: SystemRun) -> dict[str, WorkerFacts]:
+    """Return the workers that were called and can be bought, graders apart."""
+    facts, called = system_run.facts, {kind.role for kind in system_run.spend} - {GRADER}
+    names = sorted(called & facts.workers.keys()) if facts.label != "rehearsal" else ()
+    return {name: facts.workers[name] for name in names}
 
 
 def _not_auditable(system_run: SystemRun) -> dict[str, str]:
@@ -239,13 +215,11 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
     chosen = ", ".join(f"{name}={value}" for name, value in _arguments(system_run.facts).items())
     if 0 < len(chosen) <= ARGUMENTS and not system_run.facts.system.startswith(SINGLE):
         notes.append(f"{system_run.facts.system}: {chosen}")
-    unscored = sorted({attempt.question for attempt in system_run.attempts if not attempt.graded})
-    if unscored:
+    if unscored := sorted({one.question for one in system_run.attempts if not one.graded}):
         shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
-        reasons = sorted({attempt.reason for attempt in system_run.attempts if attempt.reason})
-        notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
-    missing = totals.n_asked - len(system_run.attempts)
-    if missing:
+        reason = min(one.reason for one in system_run.attempts if one.reason)
+        notes.append(f"with an unscored epoch: {shown} ({reason[:120]})")
+    if missing := totals.n_asked - len(system_run.attempts):
         notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
     notes += _notes_on_verdicts(system_run)
     if totals.n_unpriced:
@@ -261,13 +235,11 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
     notes = intervals.official_columns(graded)[1]
-    fragile = sum(attempt.fragile for attempt in graded)
-    if fragile:
+    if fragile := sum(attempt.fragile for attempt in graded):
         verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"
         notes.append(f"{verdicts} within 20 % of the time limit")
     found = Counter(one.fallback for one in graded if one.fallback)
-    fallen = [f"{times} of {len(graded)} answers: {said}" for said, times in sorted(found.items())]
-    return [*notes, *fallen]
+    return notes + [f"{n} of {len(graded)} answers: {said}" for said, n in sorted(found.items())]
 
 
 def _notes_on_money(

@@ -153,10 +153,10 @@ def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | Non
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
     """Return the columns of each system that can be had; `reference` is the place of one."""
-    if not block.scores.size:
-        return [{} for _ in range(block.scores.shape[1])]
     systems = range(block.scores.shape[1])
-    _, common = placeable(block)
+    if not block.scores.size:
+        return [{} for _ in systems]
+    there, common = placeable(block)
     parts = [block.usd, *(_only(common[:, None], one) for one in (block.usd, block.scores))]
     if reference is not None:
         deltas = block.scores - block.scores[:, [reference]]
@@ -164,12 +164,16 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
         parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
     means = np.split(stats.bootstrap_means(np.hstack(parts)), len(parts), axis=1)
     found = [_own(block, at, means[0][:, at]) for at in systems]
-    if reference is not None:
-        for at in systems:
-            if at != reference:
-                resampled = np.stack([part[:, at] for part in means[3:]], axis=1)
-                found[at] |= _against(block, (at, reference), resampled)
-    _frontier(block, (means[1], means[2]), found)
+    for at in systems:
+        if reference is not None and at != reference:
+            resampled = np.stack([part[:, at] for part in means[3:]], axis=1)
+            found[at] |= _against(block, (at, reference), resampled)
+    placed = np.flatnonzero(there)
+    if placed.size > 1 and common.any():
+        usd, scores = (one[np.isfinite(one[:, placed[0]])][:, placed] for one in means[1:3])
+        shares = non_dominated(usd, scores).mean(axis=0)  # of resamples, on the frontier
+        for at, share in zip(placed.tolist(), shares.tolist(), strict=True):
+            found[at]["pareto_probability"] = share
     return found
 
 
@@ -218,25 +222,10 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
     at, reference = pair
     deltas = block.scores[:, at] - block.scores[:, reference]
     there = ~np.isnan(deltas)
-    columns: dict[str, Any] = {}
-    if bounds := stats.bca_interval(deltas, resampled[:, 0]):
-        columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
+    low, high = stats.bca_interval(deltas, resampled[:, 0]) or (None, None)
+    columns: dict[str, Any] = {"paired_bca_low": low, "paired_bca_high": high}
     ours, theirs = block.usd[there, at], block.usd[there, reference]
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
-        columns["usd_ratio"], bounds = ratio
-        if bounds:
-            columns |= {"usd_ratio_low": bounds.low, "usd_ratio_high": bounds.high}
+        low, high = ratio[1] or (None, None)
+        columns |= {"usd_ratio": ratio[0], "usd_ratio_low": low, "usd_ratio_high": high}
     return columns
-
-
-def _frontier(
-    block: BlockArrays, means: tuple[Floats, Floats], found: Sequence[dict[str, Any]]
-) -> None:
-    """Say how often each system is on the frontier, where two or more can be placed."""
-    systems, common = placeable(block)
-    at = np.flatnonzero(systems)
-    if at.size > 1 and common.any():
-        usd, scores = (part[np.isfinite(part[:, at[0]])][:, at] for part in means)
-        shares = non_dominated(usd, scores).mean(axis=0)
-        for place, share in zip(at.tolist(), shares.tolist(), strict=True):
-            found[place]["pareto_probability"] = share

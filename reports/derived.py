@@ -1,4 +1,4 @@
-"""Rows that cost no call, and parts of a suite: by difficulty, by platform, by tries.
+"""All that a report shows beside its rows: rows that cost no call, parts of a suite, whole blocks.
 
 `self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
 answers: a bound, and no method. Derived rows are marked, and change no other row's verdict.
@@ -14,14 +14,14 @@ import numpy as np
 
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
-from reports import intervals
-from reports.blocks import DEFAULTS, SINGLE, ReportOptions
+from reports import costs, intervals
+from reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
 from reports.build import Pair, pair_rows, with_difference
-from reports.costs import block_arrays
+from reports.costs import BlockArrays, CostOfPass, block_arrays
 from reports.intervals import Difference, Values
+from reports.render import points
 from reports.row import TableRow
-from reports.significance import BlockSummary, block_summary
-from reports.stats import Floats
+from reports.stats import Cochran, Floats, cochran_q, detectable
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (
@@ -159,6 +159,99 @@ class GroupScore:
     ci_high: float | None
 
 
+USUAL = 0.1  # share of questions on which two systems differ, where no pair says it
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Accuracy against dollars, over the systems that can be placed."""
+
+    questions: int  # that all of them were graded on; nothing else places them
+    on: tuple[str, ...]  # not dominated, by rising cost
+    corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
+    low: float
+    high: float
+    aiq: float | None
+    aiq_singles: float | None
+    passed: CostOfPass | None  # each question by the system that answers it most cheaply: a bound
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSummary:
+    """The rows of one block, and what is said of them all."""
+
+    rows: tuple[TableRow, ...]
+    questions: int
+    cochran: Cochran | None
+    """On the questions that all were graded on; without hindsight and looks at targets."""
+    frontier: Frontier | None
+
+    @property
+    def said(self) -> str:
+        """What so many questions can show; the first thing to know of a table."""
+        tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
+        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
+        known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
+        if known:
+            ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
+            by = " (by system)" if len(ends) > 1 else ""
+            return (
+                f"{asked}: differences under {' to '.join(ends)} points{by} cannot be told "
+                "from chance (80 % power)"
+            )
+        why = "one system only" if len(self.rows) == 1 else "no reference"
+        if len(self.rows) > 1 and any(row.reference for row in self.rows):
+            why = "no question was graded for the reference and for another"
+        if any(row.n_paired for row in self.rows):
+            return (
+                f"{asked}: nobody differs from the reference, or on all questions alike, "
+                "so what could be detected is unknown"
+            )
+        usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
+        return (
+            f"{asked}; {why}: nothing is compared (two that differ on 10 % of them would "
+            f"need {usual} points between them)"
+        )
+
+
+def block_summary(block: Sequence[Pair]) -> BlockSummary:
+    """Return what holds for a block."""
+    arrays = block_arrays([system_run for _, system_run in block])
+    rows = tuple(row for row, _ in block)
+    once = all(row.epochs == 1 for row in rows)
+    judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
+    whole = judged[~np.isnan(judged).any(axis=1)]
+    return BlockSummary(
+        rows=rows,
+        questions=len(arrays.scores),
+        cochran=cochran_q(whole) if once and len(whole) else None,
+        frontier=_frontier_of(rows, arrays),
+    )
+
+
+def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
+    """Return the frontier of the plain systems with prices; None for fewer than two."""
+    there, both = costs.placeable(block)
+    if there.sum() < 2 or not both.any():
+        return None
+    names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
+    usd, grades = block.usd[both][:, there], block.scores[both][:, there]
+    prices, scores = usd.mean(axis=0), grades.mean(axis=0)
+    singles = np.array([name.startswith(SINGLE) for name in names])
+    low, high = float(prices.min()), float(prices.max())
+    best = zip(prices.tolist(), names, costs.non_dominated(prices, scores).tolist(), strict=True)
+    return Frontier(
+        questions=int(both.sum()),
+        on=tuple(name for _, name, on in sorted(best) if on),
+        corners=tuple(costs.hull(prices, scores)),
+        low=low,
+        high=high,
+        aiq=costs.aiq(prices, scores, low, high),
+        aiq_singles=costs.aiq(prices[singles], scores[singles], low, high),
+        passed=costs.frontier_cost_of_pass(usd, grades),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """All that tables show of some system runs; parts, fields and derived go block by block."""
@@ -207,9 +300,14 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     return parts
 
 
-def group_names(parts: Sequence[GroupScore]) -> list[str]:
-    """Return the groups of one grouping, in the order in which they are shown."""
-    return sorted({part.group for part in parts}, key=_rank)
+def by_group(
+    parts: Sequence[GroupScore],
+) -> tuple[list[str], list[tuple[TableRow, list[GroupScore | None]]]]:
+    """Return the groups of a grouping as they are shown, and what each row has in them."""
+    groups = sorted({part.group for part in parts}, key=_rank)
+    rows = {id(part.row): part.row for part in parts}
+    found = {(id(part.row), part.group): part for part in parts}
+    return groups, [(row, [found.get((at, one)) for one in groups]) for at, row in rows.items()]
 
 
 def _rank(group: str) -> tuple[int, int, str]:

@@ -23,11 +23,12 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system less its reference, question by question; most names are those of columns."""
+    """A system less its reference, question by question; the names are those of columns."""
 
-    mean: float
-    interval: Bounds | None
+    paired_diff: float
+    paired_low: float | None
     """None when there are too few questions, or all differ alike, to estimate a spread."""
+    paired_high: float | None
     min_detectable: float | None
     """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
@@ -40,12 +41,6 @@ class Difference:
     n_better: int
     n_worse: int
     correlation: float | None
-
-    @property
-    def paired(self) -> dict[str, Any]:
-        """A row's columns on the difference itself."""
-        low, high = self.interval or (None, None)
-        return {"paired_diff": self.mean, "paired_low": low, "paired_high": high}
 
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
@@ -105,14 +100,15 @@ def difference(values: Values, reference: Values) -> Difference | None:
         return None
     mine, other = (np.array([means[one] for one in both]) for means in (ours, theirs))
     deltas = mine - other
-    mean, found = float(deltas.mean()), stats.t_interval(deltas)
+    found = stats.t_interval(deltas)
     effect = stats.detectable(float(deltas.var(ddof=1)), len(both)) if found else None
     single = _single(values) and _single(reference)
     p_value = stats.sign_test(deltas) if single else stats.sign_flips(deltas)
     return Difference(
-        mean=mean,
+        paired_diff=float(deltas.mean()),
         # Two accuracies differ by no more than 1.
-        interval=Bounds(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
+        paired_low=max(found.low, -1.0) if found else None,
+        paired_high=min(found.high, 1.0) if found else None,
         min_detectable=effect,
         verdict=_verdict(deltas, found, effect),
         n_paired=len(both),

@@ -1,20 +1,19 @@
 """table.md: one table per suite, footnotes for what limits a row, the workers, and all spend."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from importlib.resources import files
 from itertools import groupby
 
 from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
-from harness.prices import Book, book_from_json
-from reports import blocks, render
+from harness.prices import book_from_json
+from reports import blocks, published, render
 from reports.build import paid_cell, systems_table, usd_cell
-from reports.derived import PASS_AT, Comparison, GroupScore, group_names
-from reports.render import UNKNOWN, Columns, count, interval, percent, share, usd
+from reports.derived import PASS_AT, BlockSummary, Comparison, GroupScore, by_group
+from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, usd, usd_about
 from reports.row import TableRow
-from reports.significance import detectable_lines, published_sections, sections, versus
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -22,7 +21,7 @@ MARK = "<!-- podium report -->"
 FIGURES: Columns[TableRow] = (
     ("accuracy %", lambda row: percent(row.accuracy)),
     ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
-    ("vs reference (points)", versus),
+    ("vs reference (points)", lambda row: _versus(row)),
     ("epochs", lambda row: str(row.epochs)),
     ("graded/asked", lambda row: f"{row.n_graded}/{row.n_asked}"),
     ("no answer", lambda row: str(row.n_unparsed)),
@@ -51,24 +50,21 @@ CALLS: Columns[TableRow] = (
 HEADER = ("system", *(head for head, _ in FIGURES))
 
 Lines = Sequence[str]
-CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
 
-def markdown(
-    shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines, checks: Lines
-) -> str:
-    """Return the whole of table.md; `checks` compare our totals with Inspect's."""
+def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines) -> str:
+    """Return the whole of table.md."""
     parts = [MARK, "# Comparison", _prose("legend.md")]
-    papers = published_sections([row.suite for row in shown.rows])
+    papers = _published([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
         derived = [one for one in shown.derived if (one.suite, one.split) == asked]
-        parts.append(_suite(rows, detectable_lines(fields, shown.rows)))
-        parts += sections(fields, derived, rows)
+        can_show = [f"- **{_block_words(one.rows[0], shown.rows)}**: {one.said}." for one in fields]
+        parts.append(_suite(rows, "\n".join(can_show)))
+        parts += _sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        calls = render.figures_table(render.tabulate(CALLS, rows))
-        parts.append(f"### Worker calls per question\n\n{calls}")
+        parts.append(_table("Worker calls per question", "", CALLS, rows))
         parts.append(papers.get(asked[0], ""))
     declared = systems_table(shown.rows)
     parts += [
@@ -80,7 +76,6 @@ def markdown(
         _workers([system_run.facts for system_run in system_runs]),
         _spend(system_runs),
         _bullets("## Passed over", skipped),
-        _bullets(f"## Reconciliation\n\n{CHECKED}", checks),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -135,51 +130,40 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    title = "several tries" if grouping == PASS_AT else grouping
-    groups = group_names(parts)
+    groups, rows = by_group(parts)
     lines = [("system", *groups)]
-    for row in {id(part.row): part.row for part in parts}.values():
-        own = {
-            part.group: f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
-            for part in parts
-            if part.row is row
-        }
+    for row, own in rows:
         label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
-        lines.append((label, *(own.get(group, UNKNOWN) for group in groups)))
+        shown = (
+            f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
+            if one
+            else UNKNOWN
+            for one in own
+        )
+        lines.append((label, *shown))
+    title = "several tries" if grouping == PASS_AT else grouping
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
     return head + render.markdown_table(lines)
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
-    seen: dict[tuple[str, str], list[str]] = {}
+    seen: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
-        book = book_from_json(run.prices)
+        book, market = book_from_json(run.prices), run.label != "rehearsal"
         for name, worker in run.workers.items():
             settings = ", ".join(
                 f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}"
                 for key, value in worker.settings.items()
             )
-            seen.setdefault(
-                (run.pool_sha256, name),
-                [
-                    run.pool,
-                    f"`{name}`",
-                    f"`{worker.model}`",
-                    settings or "provider defaults",
-                    _rates(run, book, worker.price),
-                    "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
-                ],
-            )
+            price = book.price(worker.price)
+            rates = f"{price.input} / {price.output}" if price else "no price"
+            if price and price.evidence and market:
+                rates += f" ({book.evidence(worker.price)})"
+            cells = (run.pool, f"`{name}`", f"`{worker.model}`", settings or "provider defaults")
+            cutoff = worker.knowledge_cutoff if market else "none"
+            seen.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
     return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
-
-
-def _rates(run: RunFacts, book: Book, ref: str) -> str:
-    price = book.price(ref)
-    if price is None:
-        return "no price"
-    market = price.evidence and run.label != "rehearsal"
-    return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
 def _spend(system_runs: Sequence[SystemRun]) -> str:
@@ -204,3 +188,163 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
     sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
     lines.append(["in all", *[""] * 4, *sums, ""])
     return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)
+
+
+def _published(suites: Sequence[str]) -> dict[str, str]:
+    """Return the published figures of each suite that has any; under `""` means over several."""
+    known = {
+        suite: (f"### {suite}: {published.TITLE.lower()}", published.TEXT, figures)
+        for suite in suites
+        if (figures := published.of_suite(suite))
+    }
+    if known:
+        means = published.averages()
+        known[""] = (f"## {published.AVERAGE_TITLE}", published.AVERAGE_TEXT, means)
+    sections: dict[str, str] = {}
+    for suite, (title, said, figures) in known.items():
+        notes: list[str] = []
+        table = render.figures_table(published.table_of(figures, notes))
+        sections[suite] = "\n\n".join(filter(None, (title, said, table, render.numbered(notes))))
+    return sections
+
+
+def _table(title: str, said: str, columns: Columns[TableRow], rows: Sequence[TableRow]) -> str:
+    table = render.figures_table(render.tabulate(columns, rows))
+    return "\n\n".join(filter(None, (f"### {title}", said, table))) if rows else ""
+
+
+def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
+    return f"{row.label}{blocks.prompt_words(row.prompt)}, pool {blocks.pool_name(row, rows)}"
+
+
+def _sections(
+    found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
+) -> list[str]:
+    """Return the sections of one suite; empty ones are left out below."""
+    said = [
+        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in _block_lines(one)
+    ]
+    tests = [row for row in rows if row.se is not None]
+    priced = [row for row in rows if row.usd_median is not None]
+    return [
+        _table("Differences from the reference", TESTS, TEST, tests),
+        _table("Costs", COSTS, COST, priced),
+        _bullets("### Block by block", said),
+        _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
+    ]
+
+
+TESTS = (
+    "BCa bootstrap over questions (10,000 resamples). `mcnemar`: exact, on single right/wrong "
+    "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
+    "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1)."
+)
+
+
+def _difference(row: TableRow) -> str:
+    bounds = interval(row.paired_bca_low, row.paired_bca_high, signed=True)
+    return UNKNOWN if row.paired_diff is None else f"{points(row.paired_diff)} {bounds}"
+
+
+def _split(row: TableRow) -> str:
+    return UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
+
+
+def _p(value: float | None) -> str:
+    return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+TEST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("SE", lambda row: percent(row.se)),
+    ("SE by topic", lambda row: percent(row.se_clustered)),
+    ("difference, BCa", _difference),
+    ("p", lambda row: _p(row.p_value)),
+    ("p (Holm)", lambda row: _p(row.p_holm)),
+    ("test", lambda row: row.test or UNKNOWN),
+    ("better/worse", _split),
+    ("correlation", lambda row: count(row.correlation, 2)),
+    ("detectable", lambda row: percent(row.min_detectable)),
+)
+COSTS = (
+    "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
+    "questions that were ever answered right; for the share *never right* it is infinite. "
+    "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
+    "system is as good and cheaper when questions are resampled."
+)
+COST: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("USD/query, BCa", lambda row: _within(usd(row.usd_per_query), row.usd_low, row.usd_high)),
+    ("median", lambda row: usd_about(row.usd_median)),
+    ("p95", lambda row: usd_about(row.usd_p95)),
+    (
+        "times the reference",
+        lambda row: _within(usd_about(row.usd_ratio), row.usd_ratio_low, row.usd_ratio_high),
+    ),
+    ("USD/right", lambda row: usd_about(row.usd_per_correct)),
+    ("tokens/right", lambda row: count(row.tokens_per_correct)),
+    ("cost of pass", lambda row: usd_about(row.cost_of_pass)),
+    ("never right", lambda row: _share(row.share_infinite)),
+    ("on the frontier", lambda row: _share(row.pareto_probability)),
+)
+
+
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{percent(value)} %"
+
+
+def _within(found: str, low: float | None, high: float | None) -> str:
+    return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
+
+
+def _block_lines(block: BlockSummary) -> Iterator[str]:
+    """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
+    if q := block.cochran:
+        p = f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
+        yield (
+            f"do any differ? Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = {p} "
+            f"({q.differing} questions tell systems apart)"
+        )
+    if not (line := block.frontier):
+        return
+    few = line.questions < block.questions
+    asked = f" on the {line.questions} that all were graded on" if few else ""
+    names = ", ".join(f"`{name}`" for name in line.on)
+    yield f"not dominated in accuracy and dollars{asked}: {names}"
+    if line.aiq is not None:
+        alone = "" if line.aiq_singles is None else f", of single workers {line.aiq_singles:.3f}"
+        corners = [f"{100 * score:.1f} % at USD {usd_about(usd)}" for usd, score in line.corners]
+        yield (
+            f"AIQ between USD {usd_about(line.low)} and {usd_about(line.high)} per query (the "
+            f"cheapest and the dearest system): {line.aiq:.3f}{alone}; corners of the hull, which "
+            f"only *random mixing* joins: {', '.join(corners)}"
+        )
+    if line.passed and line.passed.mean is not None:
+        yield (
+            f"each question by the system that answers it most cheaply (a bound): cost of pass USD "
+            f"{usd_about(line.passed.mean)}, never right {percent(line.passed.infinite)} %"
+        )
+
+
+DERIVED = (
+    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
+    "bound. They change no verdict of the other rows."
+)
+DERIVED_COLUMNS: Columns[TableRow] = (
+    ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("vs reference (points)", lambda row: _versus(row)),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("how", lambda row: f"{row.derived}; {row.notes}"),
+)
+
+
+def _versus(row: TableRow) -> str:
+    """Return the paired difference with its interval and verdict."""
+    if row.verdict == "reference":
+        return "reference"
+    if row.paired_diff is None:
+        return UNKNOWN
+    bounds = interval(row.paired_low, row.paired_high, signed=True)
+    return f"{points(row.paired_diff)} {bounds} {row.verdict}"

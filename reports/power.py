@@ -1,7 +1,6 @@
 """How many questions and epochs it takes to see an effect: tables for `podium power`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,20 +19,13 @@ USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
 Share = float | None
-
-
-@dataclass(frozen=True, slots=True)
-class VarianceSource:
-    """A variance, and where it is from."""
-
-    said: str
-    variance: stats.Variance
-    questions: int | None = None
+Source = tuple[str, stats.Variance, int | None]
+"""What a variance is from, the variance, and how many questions it was measured on."""
 
 
 def assumed_variance(
     effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
-) -> VarianceSource:
+) -> Source:
     """Return the variance that is assumed; UserError for assumptions that exclude each other."""
     if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance: name one of them.")
@@ -61,10 +53,10 @@ def assumed_variance(
         said += f", {100 * within:g} % of the variance within questions"
     share = within or 0.0
     parted = stats.Variance(found.between * (1 - share), found.between * share)
-    return VarianceSource(f"assumed: {said}", parted)
+    return (f"assumed: {said}", parted, None)
 
 
-def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSource]:
+def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
     """Return the variance of each system against the reference; UserError where there is none."""
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
     found = [one for group in groups for one in _measured([run for run, _ in group], vs)]
@@ -76,12 +68,12 @@ def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSou
     return found
 
 
-def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource]:
+def _measured(group: Sequence[SystemRun], vs: str | None) -> list[Source]:
     reference = reference_of(group, vs)
     if reference is None:
         return []
     theirs = _grades(reference)
-    found: list[VarianceSource] = []
+    found: list[Source] = []
     for system_run in group:
         ours = _grades(system_run)
         both = sorted(ours.keys() & theirs.keys())
@@ -93,7 +85,7 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
         )
-        found.append(VarianceSource(said, stats.variance_of_draws(mine, other), len(both)))
+        found.append((said, stats.variance_of_draws(mine, other), len(both)))
     return found
 
 
@@ -104,24 +96,24 @@ def _grades(system_run: SystemRun) -> dict[str, list[float]]:
 
 
 def power_text(
-    source: VarianceSource, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
+    source: Source, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
 ) -> str:
     """Return what so many questions, the usual ones for None, asked so often each, can show."""
-    once = source.variance
+    said, once, measured = source
     if not once.between + once.within:
-        return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
+        return f"{said}\nno question tells the two apart: nothing follows for other numbers"
     parts = f"variance of a difference: {once.between:.4f} between questions"
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
     heads = [f"{k} epoch{'' if k == 1 else 's'}" for k in epochs]
     shown = [
         (name, *(f"{100 * stats.detectable(once.at(k), n):.1f}" for k in epochs))
-        for name, n in _sizes(source, questions)
+        for name, n in _sizes(measured, questions)
     ]
     needed = [("power", *heads)]
     for power in POWERS:
         cells = (f"{stats.questions_needed(once.at(k), effect, power):,}" for k in epochs)
         needed.append((f"{100 * power:g} %", *cells))
-    lines = [source.said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
+    lines = [said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
     lines += aligned([("questions", *heads), *shown])
     lines.append(f"questions to see {100 * effect:g} points:")
     lines += aligned(needed)
@@ -133,11 +125,10 @@ def power_text(
     return "\n".join(lines)
 
 
-def _sizes(source: VarianceSource, questions: Sequence[int] | None) -> list[tuple[str, int]]:
-    sizes = {str(n): n for n in questions or USUAL}
+def _sizes(measured: int | None, questions: Sequence[int] | None) -> list[tuple[str, int]]:
+    sizes = {str(n): n for n in questions or [*USUAL, *([measured] if measured else [])]}
     if not questions:
-        sizes = {f"{n} ({name})": n for name, n in SIZES.items()} | {
-            str(n): n for n in (*USUAL, *([source.questions] if source.questions else []))
-            if n not in SIZES.values()
-        }  # fmt: skip
+        for name, n in SIZES.items():
+            sizes.pop(str(n), None)
+            sizes[f"{n} ({name})"] = n
     return sorted(sizes.items(), key=lambda item: item[1])

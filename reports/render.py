@@ -150,33 +150,27 @@ def as_json(data: Mapping[str, object]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-Writer = Callable[[Path], object]
-
-
-def text_file(content: str) -> Writer:
-    """Return the writer of a text."""
-    return lambda path: path.write_text(content, encoding="utf-8")
-
-
-def markdown_file(content: str, mark: str) -> Writer:
-    """Return the writer of Markdown that begins with podium's mark; the rest is made harmless."""
-    return text_file(mark + escape_markdown(content.removeprefix(mark)))
-
-
 def report_folder(first: Path) -> Path:
     """Return where a report is written unless told otherwise: in or beside its first logs."""
     return (first.parent if first.is_file() else first) / "report"
 
 
-def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
-    """Write all files beside their places, then put them there; UserError names what failed."""
+Content = str | Callable[[Path], object]
+"""Of a file: its text, or what writes it."""
+
+
+def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
+    """Write all files beside their places, then put them there; UserError names what failed.
+
+    Markdown begins with podium's mark; the lines below it are made harmless.
+    """
     path = out
     scratch: list[Path] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, write in writers.items():
+        for name, content in contents.items():
             path = out / f"{name}.new"
-            write(path)
+            _write(path, content)
             scratch.append(path)
         return tuple(path.replace(path.with_suffix("")) for path in scratch)
     except OSError as error:
@@ -186,6 +180,16 @@ def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
         raise UserError(
             f"{path} cannot be written ({reason}); name another --out directory."
         ) from error
+
+
+def _write(path: Path, content: Content) -> None:
+    if not isinstance(content, str):
+        content(path)
+        return
+    if ".md" in path.suffixes:
+        mark, end, rest = content.partition("\n")
+        content = mark + end + escape_markdown(rest)
+    path.write_text(content, encoding="utf-8")
 
 
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:

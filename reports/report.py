@@ -3,19 +3,18 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
+from harness.ledger import system_runs as logs
 from harness.ledger import totals
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import CallKind, CallSum, CallSums, InspectTokens, SystemRun
+from harness.ledger.runs import system_runs_below
+from harness.ledger.totals import SystemRun
 from reports import render
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.derived import Comparison, compare
@@ -25,106 +24,8 @@ from reports.published import published_text
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
 
-Counts = NDArray[np.int64]  # `InspectTokens` that are added and subtracted: (4,)
-Cause = Literal[
-    "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
-]
-"""`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
-attempt that failed, and its samples no longer do (at most its last call is kept)."""
-Gap = tuple[Cause, Counts]  # a cause, and Inspect's tokens less the table's
-
-
-def reconciliation(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
-    """Hold our token counts against Inspect's own totals: a sentence per suite, label and purpose.
-
-    Totals in the newest log of each system run are enough; `podium audit` goes call by call.
-    """
-    groups: dict[str, list[SystemRun]] = {}
-    for system_run in sorted(system_runs, key=_title):
-        groups.setdefault(_title(system_run), []).append(system_run)
-    return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
-
-
-def _title(system_run: SystemRun) -> str:
-    facts = system_run.facts
-    choosing = ", choosing" if facts.purpose == "selection" else ""
-    return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
-
-
-def _sentence(system_runs: Sequence[SystemRun]) -> str:
-    summed = [(one.spend, one.told) for one in system_runs if one.told is not None]
-    shown = totals.total(
-        tally for spend, _ in summed for kind, tally in spend.items() if totals.in_table(kind)
-    )
-    gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
-    compared = f"{shown.calls:,} calls, {_tokens(_counts(shown))}; {_gap_words(gaps)}"
-    missing = len(system_runs) - len(summed)
-    unfinished = f"not compared: unfinished logs without totals: {missing}."
-    parts = ([compared] if summed else []) + ([unfinished] if missing else [])
-    return " ".join(parts)
-
-
-def _gaps(spend: CallSums, told: Mapping[str, InspectTokens]) -> list[Gap]:
-    again = any(not kind.counted for kind in spend)
-    gaps: list[Gap] = []
-    for name in sorted({*told, *(kind.model for kind in spend)}):
-        ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
-        gaps += _split(np.array(told.get(name, (0, 0, 0, 0))), ours, repeated=again)
-    return gaps
-
-
-def _split(theirs: Counts, ours: CallSums, *, repeated: bool) -> list[Gap]:
-    def those(belongs: Callable[[CallKind], bool]) -> Counts:
-        return _counts(totals.total(tally for kind, tally in ours.items() if belongs(kind)))
-
-    again, cached, graded = those(totals.failed), -those(totals.is_cached), those(totals.grades)
-    rest = theirs - those(totals.in_table) - cached - graded
-    # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = those(lambda kind: totals.failed(kind) and not kind.newest)
-    is_part = ((again >= rest) & (again - rest <= older)).all()
-    known = rest if is_part else again
-    rest = rest - known
-    return [
-        ("cache reads", cached),
-        ("score-phase calls", graded),
-        ("failed attempts", known),
-        ("attempts not in this log" if repeated and rest.min() >= 0 else "unexplained", rest),
-    ]
-
-
-def _by_cause(gaps: Iterable[Gap]) -> dict[Cause, Counts]:
-    """Add up the gaps, those without a cause by their size, so that no two cancel each other."""
-    summed: dict[Cause, Counts] = {}
-    for cause, tokens in gaps:
-        if tokens.any():
-            size = np.abs(tokens) if cause == "unexplained" else tokens
-            summed[cause] = summed.get(cause, 0) + size
-    return summed
-
-
-def _gap_words(gaps: Mapping[Cause, Counts]) -> str:
-    if not gaps:
-        return "equal to Inspect's own totals."
-    more = [
-        f"{cause} ({_tokens(tokens)})"
-        for cause, tokens in gaps.items()
-        if cause not in ("cache reads", "unexplained")
-    ]
-    parts = [f"Inspect counts also {', '.join(more)}"] if more else []
-    if "cache reads" in gaps:
-        parts.append(f"Inspect leaves out cache reads ({_tokens(-gaps['cache reads'])})")
-    if "unexplained" in gaps:
-        parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
-    return "; ".join(parts) + "."
-
-
-def _tokens(tokens: Counts) -> str:
-    return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
-
-
-def _counts(tally: CallSum) -> Counts:
-    return np.array((tally.input, tally.cache_read, tally.cache_write, tally.output))
-
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "podium-table-1"
 MARKS = {
@@ -149,7 +50,9 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
-    wanted: ReportOptions = DEFAULTS
+    wanted: ReportOptions
+    contents: Mapping[str, render.Content]
+    """Of each file, written or not."""
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -174,15 +77,13 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
     `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     render.refuse_foreign(out, MARKS)
-    found, writers = report_of(dirs, wanted)
-    return replace(found, files=render.write_files(out, writers))
+    found = report_of(dirs, wanted)
+    return replace(found, files=render.write_files(out, found.contents))
 
 
-def report_of(
-    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS
-) -> tuple[Report, dict[str, render.Writer]]:
-    """Return the same report without files, and what writes each of them."""
-    system_runs, foreign = load_runs(dirs)
+def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
+    """Return the same report, nothing written yet."""
+    system_runs, foreign = logs.load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
     if not rows:
@@ -190,14 +91,13 @@ def report_of(
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    checks = reconciliation(system_runs)
-    writers: dict[str, render.Writer] = {
-        "table.md": render.markdown_file(markdown(shown, system_runs, skipped, checks), MARK),
-        "table.csv": render.text_file(render.rows_csv([*rows, *shown.derived], COLUMNS, _cell)),
-        "table.json": render.text_file(render.as_json(_data(shown, skipped))),
+    contents: dict[str, render.Content] = {
+        "table.md": markdown(shown, system_runs, skipped),
+        "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
+        "table.json": render.as_json(_data(shown, skipped)),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, (), skipped, _selection(system_runs), wanted), writers
+    return Report(shown, (), skipped, _selection(system_runs), wanted, contents)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
@@ -264,3 +164,42 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrames:
+    """The runs of some log directories as data frames; `suite` and `system` join them.
+
+    The columns are Arrow's, as in Inspect's own frames, so that dollars stay exact decimals and
+    what nobody knows is `<NA>`, never 0.
+    """
+
+    runs: "pd.DataFrame"
+    """A row per system and suite, with the columns and the comparisons of `table.csv`."""
+    samples: "pd.DataFrame"
+    """A row per question and epoch: verdict, tokens, dollars; `sample` is Inspect's uuid."""
+    calls: "pd.DataFrame"
+    """A row per attempt to call a model; its `sample` is that of `samples`."""
+
+
+def load_runs(*dirs: str | Path) -> RunFrames:
+    """Return what logs below directories hold; UserError where they can be no comparison.
+
+    What each column of samples and calls means is in `schema.md` of `podium ledger export`.
+    """
+    import pandas as pd  # it takes a moment to load, as the export does
+
+    from harness.ledger.export import each_of
+
+    def frame(table: Any) -> "pd.DataFrame":
+        return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+    pa: Any = import_module("pyarrow")  # it has no types
+    places = [Path(one) for one in dirs]
+    rows = compare(logs.load_runs(places)[0]).rows
+    tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
+    return RunFrames(
+        runs=frame(pa.Table.from_pylist([asdict(row) for row in rows])),
+        samples=frame(pa.concat_tables([one["queries"] for one in tables])),
+        calls=frame(pa.concat_tables([one["calls"] for one in tables])),
+    )

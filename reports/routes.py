@@ -57,24 +57,20 @@ class RouteRow:
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
     """Return one row per system, in the order given."""
-    reference = _system_named(routing, routing.reference)
-    oracle = float(_system_named(routing, routing.oracle).scores.mean())
-    hindsight = _system_named(routing, routing.hindsight)
-    routers = [one.system for one in routing.systems if one.kind == "router"]
-    found = {one.system: _difference(routing, one, reference) for one in routing.systems}
-    held = dict(zip(routers, holm_adjusted([found[name] for name in routers]), strict=True))
+    reference, hindsight, oracle = (
+        _system_named(routing, name)
+        for name in (routing.reference, routing.hindsight, routing.oracle)
+    )
+    found = [(one, _difference(routing, one, reference)) for one in routing.systems]
+    held = iter(holm_adjusted([delta for one, delta in found if one.kind == "router"]))
     base = float(reference.scores.mean())
-    way = oracle - base
+    way = float(oracle.scores.mean()) - base
     several = 1 < len(set(routing.clusters)) < len(routing.clusters)
     rows: list[RouteRow] = []
-    for one in routing.systems:
+    for one, delta in found:
         score, deltas = float(one.scores.mean()), one.scores - reference.scores
-        delta = held.get(one.system) or found[one.system]
-        judged = delta if one.kind == "router" else None
+        judged = next(held) if one.kind == "router" else None
         later = _difference(routing, one, hindsight) if judged else None
-        (low, high), (later_low, later_high) = (
-            (each and each.interval) or (None, None) for each in (delta, later)
-        )
         frontier = routing.frontiers.get(one.system, ())
         rows.append(
             RouteRow(
@@ -82,14 +78,14 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 kind=one.kind,
                 n=len(routing.questions),
                 **{**accuracy_columns(_values(routing, one)), "accuracy": score},
-                difference=delta.mean,
-                difference_low=low,
-                difference_high=high,
+                difference=delta.paired_diff,
+                difference_low=delta.paired_low,
+                difference_high=delta.paired_high,
                 detectable=delta.min_detectable,
                 verdict=judged.verdict if judged else "",
-                hindsight=later and later.mean,
-                hindsight_low=later_low,
-                hindsight_high=later_high,
+                hindsight=later and later.paired_diff,
+                hindsight_low=later and later.paired_low,
+                hindsight_high=later and later.paired_high,
                 p_value=judged and judged.p_value,
                 p_holm=judged and judged.p_holm,
                 usd_per_query=_mean(one.usd),
@@ -199,9 +195,9 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
     render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     files = {
-        "route.md": render.markdown_file(route_markdown(routing, rows), MARK),
-        "route.csv": render.text_file(render.rows_csv(rows, COLUMNS, NUMBER)),
-        "route.json": render.text_file(render.as_json(_data(routing, rows))),
+        "route.md": route_markdown(routing, rows),
+        "route.csv": render.rows_csv(rows, COLUMNS, NUMBER),
+        "route.json": render.as_json(_data(routing, rows)),
     }
     return render.write_files(out, files)
 

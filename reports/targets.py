@@ -6,21 +6,206 @@ target to be reached, so that no single one needs a stricter level (Berger 1982,
 by a bad choice.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 import numpy as np
 
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
+from harness.ledger.totals import SystemRun, system_totals
 from harness.text import pluralise
-from reports import render, scores
+from reports import render, stats
+from reports.blocks import SINGLE, group_of, refuse_mixed_versions
+from reports.intervals import grades_of, question_means
 from reports.markdown import MARK
 from reports.render import UNKNOWN, count, interval, percent, points, usd_about
-from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, SystemKind
-from reports.stats import Bounds, Floats
+from reports.stats import Bounds, CrossedMean, Floats
+
+SystemKind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
+
+ENSEMBLES = (
+    "self-consistency", "moa-paper", "moa-lite", "moa-3", "self-moa", "self-reflection",
+    "long-context", "best-of-n", "debate", "planner-executor-verifier",
+)  # fmt: skip
+"""Untrained ensembles and fixed chains, by the names of their manifests."""
+ROUTER = "router-"
+TRAINED = re.compile(r"conductor(-[a-z-]+)?(@.*)?")
+SEEDED = re.compile(r"(?P<family>.+?)[-_/]seed-(?P<seed>\d+)(?P<rest>/.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCosts:
+    """Means per question over suites of equal weight; None where one is unknown."""
+
+    usd: float | None
+    worker_calls: float | None
+    worker_tokens_out: float | None
+    tokens: float | None
+
+
+@dataclass(frozen=True)
+class ScoredSystem:
+    """A system, or all seeds of one training."""
+
+    name: str
+    kind: SystemKind
+    members: tuple[str, ...]
+    scores: Mapping[str, Mapping[str, Floats]]
+    """Suite -> question -> the mean grade of each member, (members,)."""
+    costs: SystemCosts
+    ungraded: int  # questions that some member was not graded on; no comparison counts them
+
+    @cached_property
+    def means(self) -> Mapping[str, float]:
+        """Suite -> mean over its questions and members."""
+        return {name: float(np.mean(list(one.values()))) for name, one in self.scores.items()}
+
+    @property
+    def mean(self) -> float:
+        """Mean over suites, each of the same weight."""
+        return float(np.mean(list(self.means.values())))
+
+    @cached_property
+    def seeds(self) -> Mapping[str, Mapping[str, float]]:
+        """Seed (a member's name where it has none) -> suite -> mean over its questions."""
+        rows = {name: np.stack(list(one.values())) for name, one in self.scores.items()}
+        return {
+            seed_of(member): {name: float(one[:, at].mean()) for name, one in rows.items()}
+            for at, member in enumerate(self.members)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSystems:
+    """All that sat the same suites."""
+
+    suites: tuple[str, ...]
+    systems: tuple[ScoredSystem, ...]
+    split: str
+    pool: str
+    label: str
+    left_out: tuple[str, ...] = ()
+    """Systems without every suite, or of which a suite has no graded question."""
+
+    def of(self, kind: SystemKind) -> list[ScoredSystem]:
+        """Return the systems of a kind."""
+        return [one for one in self.systems if one.kind == kind]
+
+    def named(self, name: str) -> ScoredSystem | None:
+        """Return a system by its name."""
+        return next((one for one in self.systems if one.name == name), None)
+
+
+def scored_systems(system_runs: Sequence[SystemRun]) -> ScoredSystems:
+    """Return the comparison of some system runs; UserError for none, or for several."""
+    evaluated = [one for one in system_runs if one.facts.purpose == "eval"]
+    refuse_mixed_versions(evaluated)
+    if not evaluated:
+        raise UserError("There is no log of a suite here; finish the run.")
+    if len({group_of(one)[1:] for one in evaluated}) > 1:
+        raise UserError(
+            "Targets are for one split, pool, seed and price book, and these logs have several: "
+            "name one run's directory."
+        )
+    suites = tuple(sorted({one.facts.suite for one in evaluated}))
+    groups: dict[str, dict[str, list[SystemRun]]] = {}
+    for one in sorted(evaluated, key=_by_seed):
+        groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
+    whole = [_system_row(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
+    graded = tuple(one for one in whole if all(one.scores.values()))
+    facts = evaluated[0].facts
+    left_out = tuple(sorted(groups.keys() - {one.name for one in graded}))
+    return ScoredSystems(suites, graded, facts.split, facts.pool, facts.label, left_out)
+
+
+def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> bool:
+    members = {tuple(one.facts.system for one in sat.get(suite, ())) for suite in suites}
+    named = members.pop()
+    return not members and bool(named) and len(set(named)) == len(named)
+
+
+def training_family(system_run: SystemRun) -> str:
+    """Return the system's name: seeds of one training, by their folders' names, share one.
+
+    >>> _family("conductor@runs/practice-cpu-seed-1/best")
+    'conductor@practice-cpu'
+    """
+    name, given = system_run.facts.system, system_run.facts.args
+    own = {key: given[key] for key in ("shown", "order", "shown_seed") if key in given}
+    said = " ".join(f"{key}={value}" for key, value in own.items())
+    return f"{_family(name)} {said}".rstrip()
+
+
+def _family(system: str) -> str:
+    name, at, folder = system.partition("@")
+    found = SEEDED.fullmatch(folder)
+    if not at or not found or not TRAINED.fullmatch(system):
+        return system
+    rest = (found["rest"] or "").removesuffix("/best").replace("/", " ").strip()
+    return f"{name}@{found['family'].rpartition('/')[2]}" + (f" ({rest})" if rest else "")
+
+
+def seed_of(system: str) -> str:
+    """Return the seed that a checkpoint's folder names, else the system's name.
+
+    >>> seed_of("conductor@runs/practice-cpu-seed-1/best")
+    '1'
+    """
+    found = SEEDED.fullmatch(system.partition("@")[2])
+    return found["seed"] if found else system
+
+
+def _by_seed(system_run: SystemRun) -> tuple[str, int]:
+    seed = seed_of(system := system_run.facts.system)
+    return (_family(system), int(seed) if seed.isdigit() else 0)
+
+
+def _kind(one: SystemRun) -> SystemKind:
+    facts = one.facts
+    base = facts.system.partition("@")[0]
+    if facts.uses_targets:
+        return "bound"
+    if "checkpoint" in facts.args and TRAINED.fullmatch(facts.system):
+        return "trained"
+    if base.startswith(SINGLE) or base == "best-single":
+        return "single"
+    if base in ENSEMBLES:
+        return "ensemble"
+    return "router" if base.startswith(ROUTER) and facts.calls_expected == (1, 1) else "other"
+
+
+def _system_row(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSystem:
+    members = next(iter(sat.values()))
+    scores: dict[str, Mapping[str, Floats]] = {}
+    ungraded = 0
+    for suite, system_runs in sat.items():
+        means = [question_means(grades_of(one.attempts)) for one in system_runs]
+        every = {one.question for system_run in system_runs for one in system_run.attempts}
+        common = sorted(set(means[0]).intersection(*means[1:]))
+        ungraded += len(every) - len(common)
+        scores[suite] = {at: np.array([one[at] for one in means]) for at in common}
+    every_one = [one for system_runs in sat.values() for one in system_runs]
+    kind, named = _kind(members[0]), tuple(one.facts.system for one in members)
+    return ScoredSystem(name, kind, named, scores, _costs(every_one), ungraded)
+
+
+def _costs(system_runs: Sequence[SystemRun]) -> SystemCosts:
+    totals = [system_totals(one) for one in system_runs]
+    graded = [[one for one in system_run.attempts if one.graded] for system_run in system_runs]
+    calls = [render.whole_mean([one.totals.worker_calls for one in each]) for each in graded]
+    both = [
+        None if one.tokens_in is None or one.tokens_out is None else one.tokens_in + one.tokens_out
+        for one in totals
+    ]
+    means = ([one.usd for one in totals], calls, [one.worker_tokens_out for one in totals], both)
+    return SystemCosts(*map(render.whole_mean, means))
+
 
 MARGIN = 0.02  # not inferior: less than this below
 SHARE = 0.8  # of the way from the best single worker to the oracle
@@ -95,7 +280,7 @@ def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
         _not_inferior(next((one for one in against if one.other == TEMPLATE), None)),
         *(_share(one) for one in reach if one.oracle_mean - one.best_mean >= GAP),
         _calls(who, found.named(MIXTURE)),
-        _undominated(who, [one.name for one in others if _dominates(one, who)]),
+        _undominated(who, others),
     )
     return TargetResult(who, *_over_suites(strata), against, reach, targets)
 
@@ -104,8 +289,8 @@ def _over_suites(
     strata: Mapping[str, Floats],
 ) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
     every = list(strata.values())
-    suites = {suite: scores.crossed_mean([one]) for suite, one in strata.items()}
-    return scores.crossed_mean(every), scores.percentile(scores.crossed_resamples(every)), suites
+    suites = {suite: stats.crossed_mean([one]) for suite, one in strata.items()}
+    return stats.crossed_mean(every), stats.percentile(stats.crossed_resamples(every)), suites
 
 
 def system_difference(
@@ -145,21 +330,13 @@ def _oracle_gap(
         for at, own in enumerate(known):
             columns = [own[one] if at == 0 else own[one][:1] for one in both]
             strata[at].append(np.stack(columns, axis=1))
-    low, high = (float(np.mean([one.mean() for one in each])) for each in strata[1:])
+    mine, low, high = (float(np.mean([one.mean() for one in each])) for each in strata)
     if high <= low:
         return OracleGap(name, best.name, low, high, None, None)
-    mine = float(np.mean([one.mean() for one in strata[0]]))
-    ours, least, most = (scores.crossed_resamples(each) for each in strata)
+    ours, least, most = (stats.crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = (ours - least) / (most - least)
-    share, between = (mine - low) / (high - low), scores.percentile(shares)
-    return OracleGap(name, best.name, low, high, share, between)
-
-
-def _dominates(other: ScoredSystem, who: ScoredSystem) -> bool:
-    if other.kind in ("bound", "trained") or other.costs.usd is None or who.costs.usd is None:
-        return False
-    return other.costs.usd < who.costs.usd and other.mean > who.mean
+        between = stats.percentile((ours - least) / (most - least))
+    return OracleGap(name, best.name, low, high, (mine - low) / (high - low), between)
 
 
 def _superior(whom: str, kind: SystemKind, against: Sequence[SystemDifference]) -> Target:
@@ -206,10 +383,12 @@ def _calls(who: ScoredSystem, mixture: ScoredSystem | None) -> Target:
     return Target(name, wanted, found, ratio <= CALLS, short)
 
 
-def _undominated(who: ScoredSystem, better: Sequence[str]) -> Target:
-    name, wanted = "no baseline both cheaper and more accurate", "none"
-    if who.costs.usd is None:
+def _undominated(who: ScoredSystem, others: Sequence[ScoredSystem]) -> Target:
+    name, wanted, usd = "no baseline both cheaper and more accurate", "none", who.costs.usd
+    if usd is None:
         return Target(name, wanted, "its dollars are unknown", None)
+    rivals = [one for one in others if one.kind not in ("bound", "trained") and one.mean > who.mean]
+    better = [one.name for one in rivals if one.costs.usd is not None and one.costs.usd < usd]
     return Target(name, wanted, ", ".join(better) or "none", not better, ", ".join(better))
 
 
@@ -239,7 +418,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
     UserError for logs of several conditions, nothing trained, or foreign files in `out`.
     """
     render.refuse_foreign(out, MARKS)
-    found = scores.scored_systems(load_runs(dirs)[0])
+    found = scored_systems(load_runs(dirs)[0])
     results = target_results(found)
     if not results:
         raise UserError(
@@ -247,9 +426,8 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    data = render.text_file(targets_json(found, results))
-    files = {"targets.md": render.markdown_file(text, MARK), "targets.json": data}
-    return text, render.write_files(out, files)
+    contents = {"targets.md": text, "targets.json": targets_json(found, results)}
+    return text, render.write_files(out, contents)
 
 
 def targets_markdown(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
@@ -275,7 +453,7 @@ def _field(found: ScoredSystems) -> str:
             count(one.costs.worker_tokens_out),
             count(one.costs.tokens),
             usd_about(one.costs.usd),
-            scores.sample_size(one),
+            _sample_size(one),
         )
         for one in sorted(found.systems, key=lambda one: -one.mean)
     ]
@@ -284,7 +462,7 @@ def _field(found: ScoredSystems) -> str:
 
 def _result_text(result: TargetResult) -> str:
     who = result.who
-    said = f"## `{who.name}`\n\n{scores.sample_size(who)}: {_sure(result.mean)}"
+    said = f"## `{who.name}`\n\n{_sample_size(who)}: {_sure(result.mean)}"
     if result.bootstrap:
         said += f", bootstrap {interval(*result.bootstrap)}"
     if result.mean.seed_error is not None:
@@ -308,6 +486,12 @@ def _result_text(result: TargetResult) -> str:
         line = (f"`{one.other}`", one.kind, _said(one.found), between, f"{one.questions}")
         tables[-1].append(line)
     return "\n\n".join([*parts, *(render.markdown_table(one, left=len(one[0])) for one in tables)])
+
+
+def _sample_size(one: ScoredSystem) -> str:
+    """Return how many questions and seeds a system stands for."""
+    questions = sum(len(each) for each in one.scores.values())
+    return f"{pluralise(len(one.members), 'seed')}, {pluralise(questions, 'question')}"
 
 
 def _sure(found: CrossedMean) -> str:

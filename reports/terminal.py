@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from harness.text import aligned
 from reports import blocks, render
-from reports.derived import Comparison, GroupScore, group_names
+from reports.derived import Comparison, GroupScore, by_group
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
 
@@ -80,8 +80,7 @@ def _each(block: Sequence[TableRow]) -> list[str]:
     tries = blocks.avg_at(block)
     said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
     lines = [said] if tries else []
-    # At the book `none`, which the block's heading names, there is no more to say.
-    priced = any(row.price_book != "none" for row in block)
+    priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
         "graded wrong, no answer found": [
             f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed
@@ -125,13 +124,11 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
-    groups = group_names(parts)
-    sizes = {group: max(part.n for part in parts if part.group == group) for group in groups}
-    lines = [(grouping, *(f"{group} (n={sizes[group]})" for group in groups))]
-    for row in {id(part.row): part.row for part in parts}.values():
-        own = {part.group: percent(part.value) for part in parts if part.row is row}
-        lines.append((_name(row), *(own.get(group, UNKNOWN) for group in groups)))
-    return aligned(lines)
+    groups, rows = by_group(parts)
+    sizes = (max(part.n for part in parts if part.group == group) for group in groups)
+    heads = (f"{group} (n={size})" for group, size in zip(groups, sizes, strict=True))
+    lines = [(_name(row), *(percent(one and one.value) for one in own)) for row, own in rows]
+    return aligned([(grouping, *heads), *lines])
 
 
 def _name(row: TableRow, width: int = NAME) -> str:

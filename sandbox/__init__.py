@@ -1,7 +1,7 @@
 """Places where untrusted programs may run; a box is chosen by name, and none falls back to another.
 
-Security code is read alone: box.py (what a box promises), inside/ (what runs in one), cells.py and
-cell_box.py (how the host talks to it), docker_box.py, bwrap_box.py and images.py (how each starts).
+Security code is read alone: box.py (what a box promises), inside/ (what runs in one), cells.py (how
+the host talks to it), docker_box.py, bwrap_box.py and images.py (how each starts).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,17 +19,9 @@ from sandbox.box import (
 )
 
 __all__ = [
-    "BOXES",
-    "IMAGE",
-    "Box",
-    "Limits",
-    "Program",
-    "ProgramOutcome",
-    "SandboxError",
-    "SandboxFacts",
-    "Status",
-    "open_box",
-]
+    "BOXES", "IMAGE", "Box", "Limits", "Program", "ProgramOutcome", "SandboxError", "SandboxFacts",
+    "Status", "open_box",
+]  # fmt: skip
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
@@ -41,7 +33,7 @@ BOXES: Mapping[str, Callable[[int | None], Box]] = {
     "docker": _opener("docker_box", "DockerBox"),
     "docker:runsc": _opener("docker_box", "DockerBox", runtime="runsc"),
     "bwrap": _opener("bwrap_box", "BwrapBox"),
-    "subprocess": _opener("cell_box", "SubprocessBox"),
+    "subprocess": _opener("cells", "SubprocessBox"),
 }
 
 

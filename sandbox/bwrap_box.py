@@ -27,8 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sandbox.box import SandboxError
-from sandbox.cell_box import CellBox
-from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, CellKind, SandboxCell, spawn
+from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, CellBox, CellKind, SandboxCell, spawn
 from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)

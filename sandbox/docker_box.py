@@ -20,8 +20,7 @@ from docker.types import LogConfig, Ulimit
 
 from sandbox import cells
 from sandbox.box import IMAGE, SandboxError, SandboxFacts
-from sandbox.cell_box import CellBox
-from sandbox.cells import CellDied, CellKind, CellStuck, SandboxCell
+from sandbox.cells import CellBox, CellDied, CellKind, CellStuck, SandboxCell
 from sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")

@@ -30,7 +30,7 @@ from harness.parallel import cores
 from harness.suite import Split, Suite
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts, cells
 from sandbox import open_box as open_own_box
-from sandbox.cell_box import TWICE
+from sandbox.cells import TWICE
 from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES, pinned_packages
 

@@ -62,7 +62,7 @@ def demo_command(args: argparse.Namespace) -> int:
     from reports.report import report_of, write_report
 
     def show(folder: Path) -> None:
-        say(f"{report_of([folder])[0].text}\n")
+        say(f"{report_of([folder]).text}\n")
 
     refuse_unwritable(args.out, "--out")
     dirs = demo(args.out, whole_catalogue(), controls(), args.limit, show)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.ledger.system_runs import load_runs
-from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, scored_systems
-from reports.targets import system_difference
+from reports.stats import CrossedMean
+from reports.targets import ScoredSystem, ScoredSystems, scored_systems, system_difference
 
 
 def read(folder: Path, beside: Sequence[Path] = ()) -> ScoredSystems:

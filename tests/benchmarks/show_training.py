@@ -23,8 +23,14 @@ from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from reports.plot import curve_points, drawable, read_run
-from reports.scores import scored_systems, seed_of, training_family
-from reports.targets import target_results, targets_json, targets_markdown
+from reports.targets import (
+    scored_systems,
+    seed_of,
+    target_results,
+    targets_json,
+    targets_markdown,
+    training_family,
+)
 from tests.benchmarks.final_evaluation import leads
 from tests.benchmarks.reproduce import RELEASED
 from tests.conductor.training.readme_block import write_page

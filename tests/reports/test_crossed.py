@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from reports.scores import crossed_mean, crossed_resamples, percentile
-from reports.stats import Floats, t_interval
+from reports.stats import Floats, crossed_mean, crossed_resamples, percentile, t_interval
 
 DRAWS = 400
 

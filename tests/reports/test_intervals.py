@@ -70,10 +70,10 @@ def test_a_paired_difference_is_students_t_on_the_differences() -> None:
     # Differences 0, 1, 1, 0, 0: mean 0.4, variance 0.3; t(4, 0.975) = 2.776445 as scipy has it.
     half = 2.776445 * sqrt(0.3) / sqrt(5)
     assert found is not None
-    assert found.interval is not None
-    assert found.mean == pytest.approx(0.4)
-    assert found.interval.low == pytest.approx(0.4 - half, abs=1e-5)
-    assert found.interval.high == 1.0, "no two accuracies differ by more, so it is cut there"
+    assert found.paired_low is not None
+    assert found.paired_diff == pytest.approx(0.4)
+    assert found.paired_low == pytest.approx(0.4 - half, abs=1e-5)
+    assert found.paired_high == 1.0, "no two accuracies differ by more, so it is cut there"
     # 2.801585 is the normal quantile of 0.975 plus that of 0.8.
     assert found.min_detectable == pytest.approx(2.801585 * sqrt(0.3) / sqrt(5), abs=1e-5)
     assert found.verdict == "inconclusive"
@@ -83,7 +83,7 @@ def test_only_questions_that_both_were_graded_on_are_paired() -> None:
     found = difference({"a": [1.0], "b": [0.0]}, {"b": [0.0], "c": [1.0]})
     assert found is not None
     assert found.n_paired == 1
-    assert found.mean == 0.0
+    assert found.paired_diff == 0.0
     assert difference({"a": [1.0]}, {"b": [1.0]}) is None
 
 

@@ -10,8 +10,17 @@ import pytest
 from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
-from reports.scores import ScoredSystem, ScoredSystems, SystemCosts, SystemKind, scored_systems
-from reports.targets import Target, TargetResult, target_results, targets_markdown
+from reports.targets import (
+    ScoredSystem,
+    ScoredSystems,
+    SystemCosts,
+    SystemKind,
+    Target,
+    TargetResult,
+    scored_systems,
+    target_results,
+    targets_markdown,
+)
 from tests.harness.runs import Crew, number, sit, steps, wrong
 from tests.reports.small_reports import EXAM, right_up_to
 

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from sandbox.box import Limits, Program, SandboxError
-from sandbox.cell_box import SubprocessBox
-from sandbox.cells import CellKind, CellPool, SandboxCell
+from sandbox.cells import CellKind, CellPool, SandboxCell, SubprocessBox
 
 KIND = CellKind("image", 1 << 28, 32)
 OTHER = CellKind("another", 1 << 28, 32)

@@ -12,7 +12,7 @@ import pytest
 from harness.errors import UserError
 from harness.suite import Suite
 from sandbox import Box
-from sandbox.cell_box import SubprocessBox
+from sandbox.cells import SubprocessBox
 from suites import log_eval_access
 from suites.aime25 import AIME25
 from suites.code_grading import read_tests

@@ -10,7 +10,7 @@ import pytest
 
 from harness.records import Question
 from sandbox import Limits
-from sandbox.cell_box import SubprocessBox
+from sandbox.cells import SubprocessBox
 from suites.code_grading import judge_program, read_tests
 from suites.practice import SPLITS
 from suites.practice.choice import SUITE as CHOICE

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.records import Question
-from sandbox.cell_box import SubprocessBox
+from sandbox.cells import SubprocessBox
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
 from suites.practice.unseen import COMBINED, REVISION

@@ -12,7 +12,7 @@ import pytest
 
 from conductor.checkpoint import RELEASED as FOLDER
 from harness.errors import UserError
-from reports.scores import scored_systems
+from reports.targets import scored_systems
 from tests.benchmarks.reproduce import RELEASED
 from tests.benchmarks.show_training import TITLES, pools, show
 from tests.conductor.training.readme_block import (

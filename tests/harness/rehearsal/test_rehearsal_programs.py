@@ -15,7 +15,7 @@ from harness.rehearsal.program_inputs import read_samples, read_starter
 from harness.rehearsal.programs import FAMILIES, source
 from harness.rehearsal.workers import final_answer
 from sandbox import Program
-from sandbox.cell_box import SubprocessBox
+from sandbox.cells import SubprocessBox
 from tests.harness.rehearsal.asking import ask
 
 Item = dict[str, Any]
