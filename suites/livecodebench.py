@@ -17,7 +17,8 @@ from itertools import combinations
 from pathlib import Path
 from time import perf_counter
 
-from inspect_ai import Task, task
+from inspect_ai import Epochs, Task, task
+from inspect_ai.scorer import grouped, mean, stderr
 
 from harness.errors import UserError
 from harness.records import Grade, Question
@@ -71,6 +72,7 @@ LAST = len(COUNTS)
 UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
 """Last contest month of release_v1 ... release_v6, as the official README gives them."""
 NEWEST_DATES = "2025-01..2025-04"
+PASS_AT = (5, 10)
 ERROR_TYPE = re.compile(
     r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
 )
@@ -369,10 +371,29 @@ def livecodebench(
 ) -> Task:
     """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
 
-    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
-    (-T box=docker).
+    Besides pass@1 it reports pass@5 and pass@10 where there are as many epochs, and pass@1 by
+    difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
+    does), or in one of podium's (-T box=docker).
     """
     from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
-    return boxed_task(suite, box, split=split, limit=limit, epochs=epochs)
+    return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)
+
+
+def with_breakdown(made: Task, epochs: int) -> Task:
+    """Return a task that also reports pass@k, and accuracy by difficulty and by platform.
+
+    A new task, since changing the metrics of a made one does not reach its scorer.
+    """
+    for sample in made.dataset:
+        facts = sample.metadata or {}
+        sample.metadata = {**facts, "platform": facts["question"]["platform"]}
+    reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
+    by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
+    kept = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
+    return Task(
+        **{name: getattr(made, name) for name in kept},
+        metrics=[mean(), stderr(), by_topic, by_platform],
+        epochs=Epochs(epochs, reducers),
+    )

@@ -1,18 +1,21 @@
-"""LiveCodeBench under Inspect: small logs, and grading again from them."""
+"""LiveCodeBench under Inspect: small logs, grading again from them, pass@k and breakdowns."""
 
 import math
+from itertools import combinations
+from math import comb
 from pathlib import Path
 
 import pytest
 from inspect_ai import eval
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
+from inspect_ai.scorer import Score, pass_at
 
 from harness.boxes import BoxRecord, OpenBox
 from harness.inspect_adapters import as_task
 from harness.judge import question_in, regrade
 from sandbox import Box
-from suites.livecodebench import LiveCodeBench
+from suites.livecodebench import LiveCodeBench, with_breakdown
 from tests.providers.scripted import Heard, script
 from tests.suites.livecodebench_rows import DOUBLE, case, encoded, exam, only, row
 
@@ -22,14 +25,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def sat(suite: LiveCodeBench, box: Box, logs: Path) -> EvalLog:
+def sat(suite: LiveCodeBench, box: Box, logs: Path, epochs: int = 1) -> EvalLog:
     """Let a model that doubles numbers sit the exam."""
 
     def reply(heard: Heard) -> str:
         return DOUBLE
 
     (log,) = eval(
-        as_task(suite, box=box),
+        with_breakdown(as_task(suite, box=box), epochs),
         model=get_model(script("coder", reply), memoize=False),
         log_dir=str(logs),
         log_format="json",
@@ -73,3 +76,31 @@ def test_a_missing_data_file_leaves_a_sample_unscored_with_the_reason(
     score = (sample.scores or {})["podium"]
     assert math.isnan(score.as_float())
     assert "changed while it was in use" in (score.explanation or "")
+
+
+def test_inspect_reports_pass_at_k_and_each_difficulty_and_platform(
+    tmp_path: Path, subprocess_box: Box
+) -> None:
+    hard = encoded([case("5\n", "7\n")])
+    rows = [
+        row("one"),
+        row("two", difficulty="hard", platform="codeforces", private_test_cases=hard),
+    ]
+    log = sat(exam(tmp_path / "data", *rows), subprocess_box, tmp_path / "logs", epochs=5)
+    assert log.results is not None
+    found = {
+        (score.reducer, name): metric.value
+        for score in log.results.scores
+        for name, metric in score.metrics.items()
+    }
+    assert found["mean", "mean"] == found["pass_at_5", "mean"] == 0.5
+    assert (found["mean", "easy"], found["mean", "hard"]) == (1.0, 0.0)
+    assert (found["mean", "atcoder"], found["mean", "codeforces"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(8, 0, 1), (8, 3, 1), (8, 3, 5), (10, 1, 10), (4, 4, 2)])
+def test_inspect_s_pass_at_k_is_the_unbiased_estimator(n: int, c: int, k: int) -> None:
+    scores = [Score(value=float(i < c)) for i in range(n)]
+    drawn = list(combinations(range(n), k))
+    chance = sum(any(i < c for i in some) for some in drawn) / comb(n, k)
+    assert pass_at(k)(scores).as_float() == pytest.approx(chance)
