@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from harness.errors import UserError, first_fault, no_such
 from harness.files import DOCUMENT, SETTINGS, read_limited, replace_file
 from harness.records import Question

@@ -117,11 +117,11 @@ def open_checkpoint(name: str) -> Checkpoint:
 
 @lru_cache(maxsize=8)
 def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
-    weights = qwen2.read_weights(folder)
-    shape = weights.shape
+    model = qwen2.read_qwen2(folder)
+    shape = model.shape
     words = read_tokenizer(folder, shape.vocabulary)
     guide = guide_maker(lambda: [words.text([one]) for one in range(shape.vocabulary)], shape.ends)
-    return Checkpoint(qwen2.build_qwen2(weights), words, guide)
+    return Checkpoint(model, words, guide)
 
 
 def greedy_speaker(folder: Path) -> Say:
@@ -172,7 +172,7 @@ class EmbeddedAPI(ModelAPI):
         guide = self.checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
         seed = self._drawn(input, config)
         how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
-        if model.weights.parameters <= QUICK:
+        if model.parameters <= QUICK:
             found = _decoded(model, prompt, how)
         else:
             found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
@@ -181,7 +181,7 @@ class EmbeddedAPI(ModelAPI):
     def _output(self, prompt: list[int], found: qwen2.Completion, took_s: float) -> ModelOutput:
         content = self.checkpoint.words.text(found.tokens)
         if found.stop == "model_length" and not found.written:
-            room = self.checkpoint.model.weights.shape.context
+            room = self.checkpoint.model.shape.context
             content = (
                 f"The prompt has {len(prompt)} tokens, and this model reads fewer than {room}."
             )

@@ -14,8 +14,7 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from conductor.parse import NAMES
-from conductor.plan_format import PlanFormat
+from conductor.parse import NAMES, PlanFormat
 from harness.errors import UserError
 from harness.workflow import Malformed
 

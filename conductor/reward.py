@@ -14,7 +14,7 @@ import anyio
 from inspect_ai.model import Model
 from pydantic import BaseModel, ConfigDict, Field
 
-from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
+from conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from conductor.prompt import plan_prompt
 from harness.budget import Spend
 from harness.errors import SpendLimit, UserError, WorkerError

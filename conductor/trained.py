@@ -25,7 +25,7 @@ from conductor.checkpoint import (
     released_names,
     short_digest,
 )
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.policy import RoundLimits, conductor_system
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver, named_pool

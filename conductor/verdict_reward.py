@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from conductor.checkpoint import StudyInfo
 from conductor.embedded import Say
-from conductor.plan_format import PlanFormat, read_plan
+from conductor.parse import PlanFormat, read_plan
 from conductor.prompt import plan_prompt
 from harness.errors import UserError
 from harness.learning.matrix import Matrix, MatrixQuestion

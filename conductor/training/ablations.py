@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 from conductor.training import run_folder
 from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
 from conductor.training.job import TrainingJob
-from conductor.training.metrics import owed_validation
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
@@ -52,9 +51,9 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Ablations:
-    """The file's rows in its order."""
+    """The file's rows in its order, and the one that all others are held against."""
 
-    reference: Ablation  # what all others are held against
+    reference: Ablation
     rows: tuple[Ablation, ...]
 
 
@@ -104,15 +103,6 @@ def _beside(name: str, path: Path) -> str:
     return str((path.parent / name).resolve()) if name.endswith(".toml") else name
 
 
-def training_finished(config: TrainingConfig, out: Path) -> bool:
-    """Return whether a training has made all its steps and kept its last model."""
-    lines = run_folder.read_lines(out / run_folder.METRICS)
-    if not lines or owed_validation(config, lines):
-        return False
-    made, last = lines[-1]["step"], out / run_folder.LAST / "podium.json"
-    return made >= int(config.grpo.get("max_steps", 0)) and last.is_file()
-
-
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
     """Return what a warm start depends on, as text: equal ones begin with the same weights."""
     config = manifest["config"]
@@ -136,14 +126,11 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     wanted = warm_start_key(json.loads(json.dumps(said, default=str)))
-    for folder in others:
-        start = folder / run_folder.START
-        if not (start / "config.json").is_file():
-            continue
+    begun = (one for one in others if (one / run_folder.START / "config.json").is_file())
+    for folder in begun:
         if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == wanted:
-            part = out / f"{run_folder.START}.part"
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(start, part)
+            shutil.rmtree(part := out / f"{run_folder.START}.part", ignore_errors=True)
+            shutil.copytree(folder / run_folder.START, part)
             describe_checkpoint(training, part, 0, None)
             part.rename(out / run_folder.START)
             run_folder.write_json(out / run_folder.MANIFEST, said)

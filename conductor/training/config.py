@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError, shipped_file
 from harness.files import parse_toml, read_toml

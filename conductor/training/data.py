@@ -19,7 +19,8 @@ from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from conductor.plan_format import COMPACT_THOUGHT, PlanFormat
+from conductor.guided_decoding import COMPACT_THOUGHT
+from conductor.parse import PlanFormat
 from conductor.prompt import (
     ShownWorkers,
     first_word,

@@ -1,13 +1,14 @@
 """A training with everything that its configuration names, found and checked: no torch here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from conductor.plan_format import read_plan
+from conductor.parse import read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from conductor.training import grpo_options
@@ -20,7 +21,6 @@ from conductor.training.data import (
     TrainingRow,
     draw_rows,
 )
-from conductor.training.metrics import RewardRecorder
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -34,7 +34,14 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.rewards.outcome import PAPER, PLAIN, RewardCounter, RewardItem
+from harness.rewards.outcome import (
+    PAPER,
+    PLAIN,
+    RewardCounter,
+    RewardItem,
+    RewardOutcome,
+    RewardScorer,
+)
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import (
     BareText,
@@ -46,6 +53,7 @@ from harness.rewards.splits import (
     refuse_overlap,
     without_overlap,
 )
+from harness.rewards.trainers import once_in_its_step
 from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, at_epoch
@@ -280,6 +288,55 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
         raise UserError(
             f"[model] path: there is no folder {path}; train what it begins with first."
         )
+
+
+@dataclass(slots=True)
+class StepResults:
+    """The items of one step with what they came to."""
+
+    items: list[RewardItem] = field(default_factory=list[RewardItem])
+    outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
+    seconds: float = 0.0
+
+
+class RewardRecorder:
+    """A reward that remembers what passed since it was last asked; it scores as the other does."""
+
+    def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
+        """Watch a reward."""
+        self._scores, self._deduplicate = scores, deduplicate
+        self.seen = StepResults()
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order."""
+        started = monotonic()
+        outcomes = await (self._once(items) if self._deduplicate else self._scores.score(items))
+        self.seen.items.extend(items)
+        self.seen.outcomes.extend(outcomes)
+        self.seen.seconds += monotonic() - started
+        return outcomes
+
+    async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score each different item once, as its first was numbered; its cost is said once."""
+        keys = [once_in_its_step(item) for item in items]
+        firsts: dict[RewardItem, RewardItem] = {}
+        for key, item in zip(keys, items, strict=True):
+            firsts.setdefault(key, item)
+        known = dict(zip(firsts, await self._scores.score(list(firsts.values())), strict=True))
+        outcomes: list[RewardOutcome] = []
+        for key in keys:
+            outcome = known[key]
+            outcomes.append(outcome)
+            free = None if outcome.usd is None else Decimal(0)  # unknown stays unknown
+            known[key] = replace(
+                outcome, shared=True, calls=0, usd=free, latency_s=0.0, grading_s=0.0
+            )
+        return outcomes
+
+    def take(self) -> StepResults:
+        """Return what passed since the last time, and forget it."""
+        taken, self.seen = self.seen, StepResults()
+        return taken
 
 
 @dataclass(frozen=True, slots=True)

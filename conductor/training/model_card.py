@@ -17,13 +17,12 @@ from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportU
 
 from conductor import checkpoint
 from conductor.embedded import open_checkpoint
-from conductor.plan_format import read_plan
+from conductor.parse import read_plan
 from conductor.prompt import first_word
 from conductor.qwen2 import DecodeOptions, decode
 from conductor.training import run_folder
 from conductor.training.data import ENDINGS, PHRASES
 from conductor.training.job import TrainingJob
-from conductor.training.metrics import replay_state
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
@@ -118,10 +117,7 @@ def _right(said: Sequence[SaidPlan]) -> float | None:
 
 def said_in_training(folder: Path) -> list[SaidPlan]:
     """Return the sampled plans of a training's folder; UserError where it kept no words."""
-    path = folder / run_folder.MANIFEST
-    if not path.is_file():
-        raise UserError(f"{folder} is no training: it has no {run_folder.MANIFEST}.")
-    manifest: dict[str, Any] = json.loads(path.read_text())
+    manifest = run_folder.read_manifest(folder)
     form, workers = run_folder.config_of(manifest).form, tuple(manifest["pool"]["workers"])
     found: list[SaidPlan] = []
     for line in run_folder.read_lines(folder / run_folder.PLANS):
@@ -269,30 +265,15 @@ class SeedRun:
 
 def read_seed(run: Path) -> SeedRun:
     """Return what a run came to; UserError where it is none, or has not ended."""
-    manifest = run / run_folder.MANIFEST
-    if not manifest.is_file():
-        raise UserError(f"{run} is no training: it has no {run_folder.MANIFEST}.")
-    if not run_ended(run):
+    config = run_folder.config_of(run_folder.read_manifest(run))
+    if not run_folder.training_finished(config, run):
         raise UserError(f"The training in {run} has not ended: --resume goes on.")
-    state = replay_state(run_folder.read_lines(run / run_folder.METRICS))
+    state = run_folder.replay_state(run_folder.read_lines(run / run_folder.METRICS))
     if state.best is None:
         raise UserError(
             f"No validation of the training in {run} has a grade: there is no best checkpoint."
         )
-    return SeedRun(run, int(json.loads(manifest.read_text())["seed"]), state.best, state.best_step)
-
-
-def run_ended(run: Path) -> bool:
-    """Say whether a training has made all its steps, or has ended by its own rule."""
-    if not (run / run_folder.LAST / "podium.json").is_file():
-        return False
-    config = json.loads((run / run_folder.MANIFEST).read_text())["config"]
-    lines = run_folder.read_lines(run / run_folder.METRICS)
-    patience = config["validation"]["patience"]
-    if patience is not None and replay_state(lines).since >= patience:
-        return True
-    last = lines[-1] if lines else {"step": 0}
-    return last["step"] >= int(config["grpo"]["max_steps"]) and "validation" in last
+    return SeedRun(run, config.run.seed, state.best, state.best_step)
 
 
 def median_seed(seeds: Sequence[SeedRun]) -> SeedRun:

@@ -25,7 +25,6 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.metrics import owed_validation, replay_state
 from conductor.training.model import build_model, load_model, merge_adapters, warm_start
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
@@ -88,7 +87,8 @@ def _story(run: _Run) -> str:
     trainer = _trainer(run, model, tokenizer)
     watch, lines = trainer.stepping, _lines_so_far(run)
     watch.clock = run.clock
-    watch.state, watch.owed = replay_state(lines), owed_validation(config, lines)
+    watch.state = run_folder.replay_state(lines)
+    watch.owed = run_folder.owed_validation(config, lines)
     if lines or run.newest or _validate_start(run, trainer):
         with stopping(watch.state, run.say):
             _make_steps(run, trainer)

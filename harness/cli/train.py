@@ -237,7 +237,8 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
     """Train to the end, unless that is done."""
-    from conductor.training.ablations import copy_warm_start, training_finished
+    from conductor.training.ablations import copy_warm_start
+    from conductor.training.run_folder import training_finished
 
     if training_finished(trial.training.config, trial.run):
         say("  trained already", flush=True)

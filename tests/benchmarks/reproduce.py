@@ -17,8 +17,14 @@ from pathlib import Path
 from time import monotonic
 
 from conductor.training.config import known_configs, read_config
-from conductor.training.model_card import run_ended
-from conductor.training.run_folder import MANIFEST, cpu_seconds, newest_checkpoint
+from conductor.training.run_folder import (
+    MANIFEST,
+    config_of,
+    cpu_seconds,
+    newest_checkpoint,
+    read_manifest,
+    training_finished,
+)
 from harness.errors import UserError
 
 RELEASED = {
@@ -58,7 +64,8 @@ class Run:
 
 def train(run: Run) -> int:
     """Train one seed in a process of its own; its output goes to FOLDER.log."""
-    if (run.folder / MANIFEST).is_file() and run_ended(run.folder):
+    begun = (run.folder / MANIFEST).is_file()
+    if begun and training_finished(config_of(read_manifest(run.folder)), run.folder):
         print(f"{run.folder}: finished already", flush=True)
         return 0
     started, run_log = monotonic(), Path(f"{run.folder}.log")

@@ -20,8 +20,8 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 
 from conductor.checkpoint import checkpoint_folder, read_info
 from conductor.embedded import open_checkpoint
-from conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary
-from conductor.plan_format import Keep, PlanFormat, plan_regex, read_later_plan, read_plan
+from conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary, plan_regex
+from conductor.parse import Keep, PlanFormat, read_later_plan, read_plan
 from conductor.policy import ask_for_plan, first_request
 from conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
 from conductor.qwen2 import DecodeOptions, decode, one_thread

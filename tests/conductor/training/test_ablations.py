@@ -10,11 +10,11 @@ import pytest
 from conductor.training.ablations import (
     read_ablations,
     select_ablations,
-    training_finished,
     warm_start_key,
 )
 from conductor.training.config import read_config
 from conductor.training.model_card import SaidPlan, said_in_logs, said_in_training, wording
+from conductor.training.run_folder import training_finished
 from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir

@@ -17,8 +17,13 @@ pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
 from conductor.training.config import read_config  # noqa: E402
-from conductor.training.job import JobParts, TrainingRewards, TrainRequest, find_job  # noqa: E402
-from conductor.training.metrics import RewardRecorder  # noqa: E402
+from conductor.training.job import (  # noqa: E402
+    JobParts,
+    RewardRecorder,
+    TrainingRewards,
+    TrainRequest,
+    find_job,
+)
 from conductor.training.trainer import StepCallback  # noqa: E402
 from harness.cli.catalogue import controls, whole_catalogue  # noqa: E402
 

@@ -9,9 +9,10 @@ import anyio
 import pytest
 
 from conductor.training.config import read_config
-from conductor.training.metrics import (
-    RewardRecorder,
-    StepResults,
+from conductor.training.job import RewardRecorder, StepResults
+from conductor.training.run_folder import (
+    CpuClock,
+    cpu_seconds,
     cut_short,
     note_validation,
     owed_validation,
@@ -22,7 +23,6 @@ from conductor.training.metrics import (
     validation_due,
     validation_scalars,
 )
-from conductor.training.run_folder import CpuClock, cpu_seconds
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from tests import ROOT
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from conductor.plan_format import KEEP, PlanFormat, read_later_plan, read_plan
+from conductor.parse import KEEP, PlanFormat, read_later_plan, read_plan
 from conductor.training.config import read_config
 from conductor.training.data import (
     PlanCorpus,
