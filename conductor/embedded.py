@@ -38,7 +38,7 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor 
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
-VERDICT_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
+PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,11 @@ class Checkpoint:
     words: CheckpointTokenizer
     guide: Callable[[str], Guide]  # what it may write where it is held to an expression
 
+    def greedy(self, prompt: str, max_tokens: int) -> str:
+        """Return what it writes after a text, the likeliest token each time."""
+        how = qwen2.DecodeOptions(max_tokens=max_tokens)
+        return self.words.text(_decoded(self.model, self.words.tokens(prompt), how).tokens)
+
 
 def open_checkpoint(name: str) -> Checkpoint:
     """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
@@ -127,13 +132,7 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
 def greedy_speaker(folder: Path) -> Say:
     """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
     checkpoint = open_checkpoint(str(folder.resolve()))
-
-    def say(messages: Sequence[ChatMessage]) -> str:
-        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        how = qwen2.DecodeOptions(max_tokens=VERDICT_PLAN_TOKENS)
-        return checkpoint.words.text(_decoded(checkpoint.model, prompt, how).tokens)
-
-    return say
+    return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
 
 class EmbeddedAPI(ModelAPI):

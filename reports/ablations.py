@@ -44,10 +44,8 @@ class AblationRuns:
         return tuple(one for path in self.logs for one in load_runs([path])[0])
 
 
-WORDS = ("subtasks", "distinct", "new", "foreign", "share_new", "leaked", "accuracy_unleaked")
-"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar, those of
-them with a word that it does not have, and the share of new ones in all; plans that hold the
-answer, and the accuracy without those."""
+WORDS = ("leaked", "accuracy_unleaked")
+"""Share of the evaluated plans that hold the answer, and the accuracy without those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +73,6 @@ class AblationRow:
     """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
     best_step: str = ""  # of the kept checkpoint, by seed
-    subtasks: float | None = None
-    distinct: float | None = None
-    new: float | None = None
-    foreign: float | None = None
-    share_new: float | None = None
     leaked: float | None = None
     accuracy_unleaked: float | None = None
     says: str = ""
@@ -217,11 +210,6 @@ WORK: Columns[AblationRow] = (
 )
 SAID: Columns[AblationRow] = (
     ("ablation", lambda row: row.ablation),
-    ("subtasks", lambda row: count(row.subtasks)),
-    ("distinct", lambda row: count(row.distinct)),
-    ("new", lambda row: count(row.new)),
-    ("new words", lambda row: count(row.foreign)),
-    ("new % of all", lambda row: percent(row.share_new)),
     ("leaked %", lambda row: percent(row.leaked)),
     ("acc % without", lambda row: percent(row.accuracy_unleaked)),
 )
@@ -229,8 +217,7 @@ ASKED = "Whom it asks"  # the one table that a terminal is spared
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
-    "plans that could be read. new: subtasks that the warm start's grammar cannot have "
-    "written; new words: those of them with a word that it does not have. "
+    "plans that could be read. "
     "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
     "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
     "Validation questions of generated suites; no eval split was opened."

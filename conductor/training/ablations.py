@@ -2,8 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ from conductor.training.job import TrainingJob
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
+from harness.ledger.answers import workflow_of
+from harness.ledger.logs import verdict
+from harness.ledger.system_runs import entries
+from harness.ledger.totals import SystemRun
+from harness.records import PODIUM, Question
+from harness.rewards.splits import leaks_answer
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
@@ -136,3 +143,31 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
             run_folder.write_json(out / run_folder.MANIFEST, said)
             return folder
     return None
+
+
+def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
+    """Return how many plans some runs have, and what share of them holds the answer.
+
+    `right` is the mean grade, `accuracy_unleaked` that of the others; None where nobody can tell.
+    """
+    found: list[tuple[float | None, bool | None]] = []
+    for entry in chain.from_iterable(entries(one.paths) for one in system_runs):
+        sample: dict[str, Any] = entry.sample
+        metadata: dict[str, Any] = sample.get("metadata") or {}
+        shape: dict[str, Any] = metadata.get(PODIUM) or {}
+        plan = workflow_of(shape.get("plan")) if entry.current else None
+        if plan is None:
+            continue
+        text, target, leaked = sample.get("input"), sample.get("target"), None
+        if isinstance(text, str) and isinstance(target, str):
+            kind: Any = metadata.get("kind", "text")
+            question = Question(str(sample["id"]), text, kind, target=target)
+            leaked = leaks_answer(question, [step.subtask for step in plan.steps])
+        found.append((verdict(sample), leaked))
+    right = [(grade, leaked) for grade, leaked in found if grade is not None]
+    return {
+        "plans": len(found),
+        "leaked": run_folder.mean([leaked for _, leaked in found if leaked is not None]),
+        "right": run_folder.mean([grade for grade, _ in right]),
+        "accuracy_unleaked": run_folder.mean([grade for grade, leaked in right if not leaked]),
+    }

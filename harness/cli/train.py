@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -302,13 +302,13 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
-    from conductor.training.model_card import said_in_logs, wording
+    from conductor.training.ablations import plan_leaks
+    from harness.ledger.system_runs import load_runs
     from reports.ablations import WORDS
 
     if not logs:
         return {}
-    said = wording([plan for folder in logs for plan in said_in_logs(folder)])
-    found = {**asdict(said), "accuracy_unleaked": said.right_unleaked}
+    found = plan_leaks([run for folder in logs for run in load_runs([folder])[0]])
     return {name: found[name] for name in WORDS}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from conductor.training.config import read_config
 from conductor.training.model_card import (
     SeedRun,
     greedy_plans,
-    median_seed,
     read_seed,
     release,
 )
@@ -42,7 +42,7 @@ def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str =
     return folder
 
 
-def ended(made: Path) -> bool:
+def has_ended(made: Path) -> bool:
     return training_finished(config_of(json.loads((made / "manifest.json").read_text())), made)
 
 
@@ -102,13 +102,13 @@ def test_a_release_replaces_the_one_before_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:
-    seeds = [SeedRun(Path(), at, worth, 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
-    assert median_seed(seeds).seed == 3
+    seeds = [SeedRun(worth, at, Path(), 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
+    assert median_low(seeds).seed == 3
 
 
 def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5, steps=3)
-    assert not ended(made)
+    assert not has_ended(made)
     with pytest.raises(UserError, match="--resume goes on"):
         read_seed(made)
 
@@ -127,9 +127,9 @@ def test_a_validation_that_was_graded_in_part_ranks_nothing(tmp_path: Path) -> N
 def test_a_training_whose_last_validation_is_owed_has_not_ended(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5)
     add(made, {"step": 5})
-    assert not ended(made)
+    assert not has_ended(made)
     add(made, {"step": 5, "validation": {"correct": None}})
-    assert ended(made)
+    assert has_ended(made)
 
 
 def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> N
         said = json.loads(path.read_text())
         said["config"]["validation"]["patience"] = patience
         path.write_text(json.dumps(said))
-        assert ended(made) is ended
+        assert has_ended(made) is ended
 
 
 def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:

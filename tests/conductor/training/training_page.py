@@ -14,7 +14,6 @@ from statistics import fmean
 from typing import Any
 
 from conductor.checkpoint import read_info
-from conductor.training.model_card import Wording
 from conductor.training.run_folder import MANIFEST, METRICS, PLANS, read_lines
 from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
@@ -52,10 +51,9 @@ adaptive training is shown 2 to all of the workers, in an order of its own, for 
 SAID = """\
 ## What it asks them
 
-Plans of the `eval` split (greedy), of which subtasks: how many there are, how many are different,
-how many of those the warm start's grammar cannot have written, how many have a word that it does
-not have, and the share of all subtasks that are new. Then the share of plans whose subtask holds
+Plans of the `eval` split (greedy): the share whose subtask holds
 the answer (where that can be told), and right with and without those plans."""
+Leaks = Mapping[str, float | None]  # as `plan_leaks` returns it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def found_seeds(config: str, released: Path, runs: Path | None) -> list[Seed]:
     return seeds
 
 
-def training_page(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Wording]) -> str:
+def training_page(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Leaks]) -> str:
     """Return the page; `said` has (config, seed) -> what its plans say."""
     parts = [HEAD.format(late=LATE), learning_table(seeds), PLANNED.format(late=LATE)]
     parts.append(_planned(seeds))
@@ -217,20 +215,15 @@ def _planned_for(
 
 # --- what it asks them ------------------------------------------------------------------------
 
-WORDS: Mapping[str, Callable[[Wording], str]] = {
-    "plans": lambda one: count(one.plans),
-    "subtasks": lambda one: count(one.subtasks),
-    "different": lambda one: count(one.distinct),
-    "new": lambda one: count(one.new),
-    "with a new word": lambda one: count(one.foreign),
-    "new of all, %": lambda one: percent(one.share_new),
-    "hold the answer, %": lambda one: percent(one.leaked),
-    "right": lambda one: percent(one.right),
-    "right without them": lambda one: percent(one.right_unleaked),
+WORDS: Mapping[str, Callable[[Leaks], str]] = {
+    "plans": lambda one: count(one["plans"]),
+    "hold the answer, %": lambda one: percent(one["leaked"]),
+    "right": lambda one: percent(one["right"]),
+    "right without them": lambda one: percent(one["accuracy_unleaked"]),
 }
 
 
-def _said(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Wording]) -> str:
+def _said(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Leaks]) -> str:
     rows = [
         (f"`{one.config}`", one.name, *(show(found) for show in WORDS.values()))
         for one in seeds
