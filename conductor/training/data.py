@@ -116,31 +116,31 @@ class ShownRow:
     prompt: str  # the whole request, turns joined
 
 
-@dataclass(frozen=True, slots=True)
-class RowDraw:
-    """How rows are drawn: suites, their weights, and which workers a row shows."""
+def draw_rows(
+    questions: Mapping[str, Sequence[str]],
+    count: int,
+    *,
+    weights: Mapping[str, float],
+    workers: tuple[str, ...],
+    shown: ShownWorkers,
+    seed: int,
+) -> list[TrainingRow]:
+    """Return `count` rows: each suite's questions are all used before one of them comes again.
 
-    questions: Mapping[str, Sequence[str]]  # ids by suite
-    weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
-    workers: tuple[str, ...]
-    shown: ShownWorkers  # drawn anew for every row; its own seed does not count
-    seed: int
-
-
-def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
-    """Return `count` rows: each suite's questions are all used before one of them comes again."""
-    rng = Random(f"podium rows {draw.seed}")
-    names = list(draw.questions)
-    weights = [draw.weights.get(name, float(len(draw.questions[name]))) for name in names]
-    ids = {name: _shuffled(draw.questions[name], Random(rng.random())) for name in names}
-    which = rng.choices(names, weights, k=count)
-    rows = [TrainingRow(name, next(ids[name])) for name in which]
-    if draw.shown.whole:
+    `questions` has ids by suite, and `weights` shares of the draws, by default as many as questions.
+    Whom a row shows is drawn anew for each; the seed of `shown` does not count.
+    """
+    rng = Random(f"podium rows {seed}")
+    names = list(questions)
+    each = [weights.get(name, float(len(questions[name]))) for name in names]
+    ids = {name: _shuffled(questions[name], Random(rng.random())) for name in names}
+    rows = [TrainingRow(name, next(ids[name])) for name in rng.choices(names, each, k=count)]
+    if shown.whole:
         return rows
-    each = [replace(draw.shown, seed=draw.seed * SEEDS + at) for at in range(count)]
+    drawn = [replace(shown, seed=seed * SEEDS + at) for at in range(count)]
     return [
-        replace(row, workers=shown_workers(draw.workers, row.question, drawn))
-        for row, drawn in zip(rows, each, strict=True)
+        replace(row, workers=shown_workers(workers, row.question, one))
+        for row, one in zip(rows, drawn, strict=True)
     ]
 
 
@@ -151,12 +151,9 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
         yield from order
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRound:
-    """What a later round shows of the first one. Never written down."""
-
-    said: str  # the policy's whole text
-    reply: str  # the last reply of what that came to
+EarlierRound = tuple[str, str]
+"""The policy's whole text of a first round, and the last reply of what that came to: what a later
+round shows. Never written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +170,7 @@ class PromptBuilder:
         """Return what the policy is sent, as chat messages."""
         turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
-            before = self.earlier[row.first]
-            turns = later_prompt(self.form, turns, before.said, before.reply)
+            turns = later_prompt(self.form, turns, *self.earlier[row.first])
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     def _cards(self, row: TrainingRow) -> tuple[str, ...]:

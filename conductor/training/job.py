@@ -16,7 +16,6 @@ from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.data import (
     EarlierRound,
     PromptBuilder,
-    RowDraw,
     ShownRow,
     TrainingRow,
     draw_rows,
@@ -120,15 +119,14 @@ class TrainingJob:
 
     def rows(self, count: int) -> list[TrainingRow]:
         """Return the rows that a training of so many draws asks, in order."""
-        ids = {name: list(split.questions) for name, split in self.splits.items()}
-        return draw_rows(self._draw(ids), count)
+        return self._drawn({name: list(one.questions) for name, one in self.splits.items()}, count)
 
     def validation_rows(self) -> list[TrainingRow]:
         """Return the held-out rows, each once; the workers shown are drawn as in training."""
         rows = [
             TrainingRow(name, id) for name, one in self.held_out.items() for id in one.questions
         ]
-        drawn = draw_rows(self._draw({"": [""] * len(rows)}, seed=1), len(rows))
+        drawn = self._drawn({"": [""] * len(rows)}, len(rows), seed=1)
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
@@ -136,10 +134,11 @@ class TrainingJob:
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
-    def _draw(self, ids: Mapping[str, list[str]], seed: int = 0) -> RowDraw:
+    def _drawn(self, ids: Mapping[str, list[str]], count: int, seed: int = 0) -> list[TrainingRow]:
         pool = self.config.pool
-        return RowDraw(
+        return draw_rows(
             ids,
+            count,
             weights=self.config.suites.weights,
             workers=self.spec.names,
             shown=ShownWorkers(pool.shown, pool.order),

@@ -12,7 +12,7 @@ from random import Random
 from pydantic import TypeAdapter, ValidationError
 
 from conductor.reward import FirstRound, PlanAnswerer
-from conductor.training.data import EarlierRound, TrainingRow
+from conductor.training.data import TrainingRow
 from conductor.training.grpo_options import from_first_process
 from conductor.training.job import TrainingJob
 from conductor.training.run_folder import newest_checkpoint, write_json
@@ -66,7 +66,7 @@ def with_later_rounds(
     found = from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
     for id, kept in found.kept.items():
         answerer.firsts[id] = kept.first
-        training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
+        training.earlier[id] = kept.said, kept.first.answer.text
     unread = f"; {len(found.unread)} could not be read" if found.unread else ""
     failed = f"; {len(found.failed)} met a worker's failure and stay first rounds"
     failed = failed if found.failed else ""
