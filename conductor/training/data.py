@@ -127,7 +127,7 @@ def draw_rows(
 ) -> list[TrainingRow]:
     """Return `count` rows: each suite's questions are all used before one of them comes again.
 
-    `questions` has ids by suite, and `weights` shares of the draws, by default as many as questions.
+    `questions` has ids by suite, `weights` shares of the draws (by default its questions count).
     Whom a row shows is drawn anew for each; the seed of `shown` does not count.
     """
     rng = Random(f"podium rows {seed}")
