@@ -53,10 +53,15 @@ def _thought(form: PlanFormat, workers: int) -> str:
 
 
 def _lists(form: PlanFormat, workers: int, steps: int) -> str:
+    def reads(step: int) -> list[list[object]]:
+        sizes = range(1, step + 1) if form.access == "fine" else ()
+        some = ([*one] for size in sizes for one in combinations(range(step), size))
+        return [[]] if form.access == "off" else [[], ["all"], *some]
+
     entries = (
         [_number(workers)] * steps,
         [STRING] * steps,
-        [_either([_exactly(dumps(one)) for one in _reads(form, at)]) for at in range(steps)],
+        [_either([_exactly(dumps(one)) for one in reads(at)]) for at in range(steps)],
     )
     lists = [rf"\[{', '.join(row)}\]" for row in entries]
     if form.reply == "json":
@@ -67,13 +72,6 @@ def _lists(form: PlanFormat, workers: int, steps: int) -> str:
 
 def _number(workers: int) -> str:
     return _either([str(at) for at in range(workers)])
-
-
-def _reads(form: PlanFormat, step: int) -> list[list[object]]:
-    if form.access == "off":
-        return [[]]
-    sizes = range(1, step + 1) if form.access == "fine" else ()
-    return [[], ["all"], *([*one] for size in sizes for one in combinations(range(step), size))]
 
 
 def _either(parts: Sequence[str]) -> str:
@@ -120,7 +118,10 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             parts.append(self.row())
-        return parts[0] if len(parts) == 1 else partial(self.nodes.lay_one_of, parts)
+        nodes = self.nodes
+        if len(parts) == 1:
+            return parts[0]
+        return lambda start: nodes.joined([part(nodes.fresh(start)) for part in parts])
 
     def row(self) -> Part:
         parts: list[Part] = []
@@ -208,9 +209,6 @@ class _Nodes:
         for part in parts:
             start = self.fresh(part(start))
         return start
-
-    def lay_one_of(self, parts: Sequence[Part], start: int) -> int:
-        return self.joined([part(self.fresh(start)) for part in parts])
 
     def lay_often(self, part: Part, least: int, most: int | None, start: int) -> int:
         for _ in range(least):

@@ -180,10 +180,12 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
     try:
         shape = read_shape(folder)
-        words = read_tokenizer(folder, shape.vocabulary)
+        tokenizer = read_tokenizer(folder, shape.vocabulary)
     except UserError:
         return None
-    return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
+    return lambda text: (
+        len(tokenizer.encode(text, add_special_tokens=False).ids) + PLAN_TOKENS <= shape.context
+    )
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:

@@ -30,6 +30,7 @@ from conductor.verdict_reward import (
 from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
 from harness.cassette import prompts_recorded
 from harness.errors import UserError
+from harness.learning.matrix import Matrix
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
@@ -261,10 +262,10 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
     if verdicts and not training.publishable:
         if not verdicts.public:
             raise UserError(
-                f"{verdicts.declared.source}: its texts must not be published, and there are no "
+                f"{verdicts.source}: its texts must not be published, and there are no "
                 "others here to train a tokenizer on."
             )
-        return [saying(TrainingRow(verdicts.declared.name, ""), text) for text in verdicts.public]
+        return [saying(TrainingRow(verdicts.name, ""), text) for text in verdicts.public]
     public = {name for name, split in training.splits.items() if split.suite.publishable}
     return [one if one.row.suite in public else saying(one.row, "") for one in shown]
 
@@ -356,7 +357,15 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
     again = config.reward.deduplicate
     most = grpo_options.plans_at_once(config, grpo_options.world_size())
     if training.verdicts:
-        taught, validated = _verdict_rewards(training, training.verdicts)
+        names, suite = training.spec.names, training.verdicts.name
+        values = PLAIN if config.reward.name == "plain" else PAPER
+
+        def recorded(part: Matrix) -> VerdictReward:
+            counter = RewardCounter(config.reward.max_masked, 32)
+            scores = recorded_verdicts(suite, part, names)
+            return VerdictReward(*scores, config.form, values, counter)
+
+        taught, validated = map(recorded, (training.verdicts.teaches, training.verdicts.validates))
         return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
     splits = {
         name: replace(split, questions={**split.questions, **training.held_out[name].questions})
@@ -378,20 +387,6 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         lambda: _spent_by_all(answerer, max_usd(training)),
         answerer,
     )
-
-
-def _verdict_rewards(training: TrainingJob, verdicts: VerdictDataset) -> list[VerdictReward]:
-    config, names, suite = training.config, training.spec.names, verdicts.declared.name
-    values = PLAIN if config.reward.name == "plain" else PAPER
-    return [
-        VerdictReward(
-            *recorded_verdicts(suite, part, names),
-            config.form,
-            values,
-            RewardCounter(config.reward.max_masked, 32),
-        )
-        for part in (verdicts.teaches, verdicts.validates)
-    ]
 
 
 def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:

@@ -70,14 +70,14 @@ def describe_checkpoint(
         drawn=config.pool.shown is not None or config.pool.order == "random",
     )
     if training.verdicts:
-        declared = training.verdicts.declared
-        checkpoint.write_study(study_info(training.verdicts, config.form, info.seed), folder)
+        study = training.verdicts
+        checkpoint.write_study(study_info(study, config.form, info.seed), folder)
         info = replace(
             info,
             role="study",
             graders={},  # its verdicts were recorded
-            suites=(declared.suite,) if declared.suite else info.suites,
-            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
+            suites=(study.suite,) if study.suite else info.suites,
+            split=f"{study.split} (seed {study.split_seed}) of {study.source}",
             taught=(),  # of cut texts, digests would say nothing; study.json has the ids
         )
     checkpoint.write_info(info, folder)

@@ -56,6 +56,18 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
     for name in PINNED:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
+    data = {
+        name: {
+            "version": split.suite.version,
+            "data_revision": split.suite.data_revision,
+            "publishable": split.suite.publishable,
+            "train_questions": len(split.questions),
+            "train_ids_sha256": _sha256_of("\n".join(split.questions)),
+            "validation_questions": len(held := training.held_out[name].questions),
+            "validation_ids_sha256": _sha256_of("\n".join(held)),
+        }
+        for name, split in training.splits.items()
+    }
     return {
         "schema": 1,
         "config": config.model_dump(mode="json"),
@@ -69,24 +81,10 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
             "cards_sha256": _sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
-        "data": {name: _data(training, name) for name in training.splits},
+        "data": data,
         "questions_left_out": training.left_out,
         "versions": versions,
         "code_revision": code_revision(),
-    }
-
-
-def _data(training: TrainingJob, name: str) -> dict[str, Any]:
-    suite, asked = training.splits[name].suite, training.splits[name].questions
-    held = training.held_out[name].questions
-    return {
-        "version": suite.version,
-        "data_revision": suite.data_revision,
-        "publishable": suite.publishable,
-        "train_questions": len(asked),
-        "train_ids_sha256": _sha256_of("\n".join(asked)),
-        "validation_questions": len(held),
-        "validation_ids_sha256": _sha256_of("\n".join(held)),
     }
 
 

@@ -103,7 +103,7 @@ def study_for(part: Any) -> Any:
     """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
-    from conductor.verdict_reward import RecordedSource, split_verdicts
+    from conductor.verdict_reward import split_verdicts
     from suites import SUITES
 
     matrix = whole_matrix(part.source, None)
@@ -111,12 +111,18 @@ def study_for(part: Any) -> Any:
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     suite = SOURCES[part.source.partition(":")[0]].suite
-    declared = RecordedSource(part.source, suite, part.split, part.split_seed)
     public: list[str] = []
     if not matrix.publishable:  # texts that may be: those of the practice suites that teach
         practice = (one for name, one in SUITES.items() if name.startswith("practice"))
         public = [asked.text for one in practice for asked in one.load("train")[:PUBLIC]]
-    return split_verdicts(declared, matrix.rows(split.folds[0].train), public)
+    return split_verdicts(
+        matrix.rows(split.folds[0].train),
+        source=part.source,
+        suite=suite,
+        split=part.split,
+        split_seed=part.split_seed,
+        public=public,
+    )
 
 
 def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:

@@ -257,7 +257,8 @@ def test_a_template_that_differs_in_white_space_and_quotes_is_the_same(tmp_path:
     folder = write_checkpoint(tmp_path)
     same = '{%- for message in messages -%}\n{{ message["content"] }}\n{%- endfor -%}'
     (folder / "chat_template.jinja").write_text(same)
-    assert read_tokenizer(folder, 300).tokens("ab") == read_tokenizer(folder, 300).tokens("ab")
+    ids = [read_tokenizer(folder, 300).encode("ab").ids for _ in range(2)]
+    assert ids[0] == ids[1]
 
 
 def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
