@@ -23,8 +23,6 @@ from reports.plot import read_run
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
 ALL = "all"  # the suites together, every question alike
-CPU = "cpu.jsonl"
-"""Beside a training's metrics: CPU seconds of each of its sessions, `{"cpu_s": ...}`."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,6 @@ class AblationRow:
     usd: float | None = None  # would-be, of a question
     workers: str = ""  # share of the worker calls, largest first; of all questions that were asked
     parsed: float | None = None
-    cpu_s: float | None = None
-    """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
     best_step: str = ""  # of the kept checkpoint, by seed
     leaked: float | None = None
@@ -161,17 +157,10 @@ def _shares(system_runs: Sequence[SystemRun]) -> str:
 
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
-    used = [_cpu_seconds(folder / CPU) for folder in variant.runs]
     return {
-        "cpu_s": render.whole_mean(used),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }
-
-
-def _cpu_seconds(path: Path) -> float | None:
-    lines = path.read_text().splitlines() if path.is_file() else None
-    return None if lines is None else sum(json.loads(line)["cpu_s"] for line in lines)
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
@@ -205,7 +194,6 @@ WORK: Columns[AblationRow] = (
     ("steps", lambda row: count(row.steps, 2)),
     ("cond. tokens", lambda row: count(row.conductor_tokens)),
     ("USD", lambda row: usd_about(row.usd)),
-    ("CPU s", lambda row: count(row.cpu_s)),
     ("best step", lambda row: row.best_step),
 )
 SAID: Columns[AblationRow] = (
@@ -219,7 +207,6 @@ LEGEND = (
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
     "plans that could be read. "
     "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
-    "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
     "Validation questions of generated suites; no eval split was opened."
 )
 

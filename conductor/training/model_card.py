@@ -35,7 +35,7 @@ OPTIMISTIC = """
 A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
 is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
 nothing: the suites' `eval` split, or what a study's split keeps for judging."""
-LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM, run_folder.CPU)  # of each seed
+LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 # Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.

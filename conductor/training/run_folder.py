@@ -42,7 +42,6 @@ FREE = (
     *("reward.max_usd", "reward.concurrency", "reward.rpm"),
 )  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-CPU = "cpu.jsonl"
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
 NESTED = {"suites": "suite", "workers": "worker"}
 Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
@@ -272,38 +271,10 @@ def training_finished(config: TrainingConfig, out: Path) -> bool:
     return lines[-1]["step"] >= int(config.grpo["max_steps"]) and "validation" in lines[-1]
 
 
-class CpuClock:
-    """Counts processor seconds, children's too; writes as soon as it is told where."""
-
-    def __init__(self) -> None:
-        """Begin to count."""
-        self.folder: Path | None = None  # None until it is known to be this training's
-        self._noted, self._step = _used(), 0
-
-    def note(self, step: int | None = None) -> None:
-        """Write what was used since the last time; without a step, as part of the latest one."""
-        self._step = self._step if step is None else step
-        spent = round(_used() - self._noted, 2)
-        if self.folder and spent > 0:
-            self._noted += spent
-            append_line(self.folder / CPU, {"step": self._step, "cpu_s": spent})
-
-
-def cpu_seconds(folder: Path) -> float | None:
-    """Return what all sessions of a run have used; None where none has written it."""
-    lines = read_lines(folder / CPU)
-    return sum(line["cpu_s"] for line in lines) if lines else None
-
-
 def peak_gib() -> float:
     """Return the most memory that this process has held so far, in GiB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
-
-
-def _used() -> float:
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(used.ru_utime + used.ru_stime for used in both)
 
 
 # --- what a line says ---------------------------------------------------------------------------

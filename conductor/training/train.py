@@ -47,25 +47,20 @@ class _Run:
     rewards: TrainingRewards
     newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
-    clock: run_folder.CpuClock
     say: Say
 
 
 def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    clock = run_folder.CpuClock()
     check_job(job)
-    try:
-        with quiet(), open_box(job) as box:
-            args = grpo_options.grpo_config(job.config, job.request.out)
-            anyio.run(refuse_gullible_graders, job, box and box.box)
-            out = clock.folder = run_folder.prepare_folder(job)
-            newest = run_folder.newest_checkpoint(out) if job.request.resume else None
-            rewards = make_rewards(job, box and box.box, out)
-            with memory_said():
-                return _story(_Run(job, out, rewards, newest, args, clock, say))
-    finally:
-        clock.note()
+    with quiet(), open_box(job) as box:
+        args = grpo_options.grpo_config(job.config, job.request.out)
+        anyio.run(refuse_gullible_graders, job, box and box.box)
+        out = run_folder.prepare_folder(job)
+        newest = run_folder.newest_checkpoint(out) if job.request.resume else None
+        rewards = make_rewards(job, box and box.box, out)
+        with memory_said():
+            return _story(_Run(job, out, rewards, newest, args, say))
 
 
 def _story(run: _Run) -> str:
@@ -79,14 +74,12 @@ def _story(run: _Run) -> str:
 
     # Load, and warm start: what GRPO begins with.
     model, tokenizer = _first_model(run)
-    run.clock.note(0)
     if run.newest:
         run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
 
     # GRPO, on what the steps before have left; its callback validates and keeps the best model.
     trainer = _trainer(run, model, tokenizer)
     watch, lines = trainer.stepping, _lines_so_far(run)
-    watch.clock = run.clock
     watch.state = run_folder.replay_state(lines)
     watch.owed = run_folder.owed_validation(config, lines)
     if lines or run.newest or _validate_start(run, trainer):
@@ -165,7 +158,6 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
 def _validate_start(run: _Run, trainer: Any) -> bool:
     """Validate what training begins with; return whether the money lasted for that."""
     first = {"step": 0, "validation": trainer.stepping.validate(0)}
-    run.clock.note(0)
     if first["validation"] is None:
         return False
     if grpo_options.is_main():

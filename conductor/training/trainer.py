@@ -248,13 +248,12 @@ class StepCallback(Callback):
         validator: Validator,
         say: Callable[[str], None],
     ) -> None:
-        """Keep what it needs; `trainer`, `state` and `clock` are set before training begins."""
+        """Keep what it needs; `trainer` and `state` are set before training begins."""
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
         self.out: Path = training.request.out
         self.state = run_folder.TrainingState()
         self.trainer: Any = None
-        self.clock = run_folder.CpuClock()
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
         self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
@@ -304,7 +303,6 @@ class StepCallback(Callback):
         self._end(step, control)
         if grpo_options.is_main():
             self._write_plans(step, seen)
-        self.clock.note(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         """Write the step's line, with what TRL counted of it."""

@@ -34,7 +34,6 @@ def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str =
         {"step": steps, "validation": {"correct": correct}},
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "cpu.jsonl").write_text('{"step": 4, "cpu_s": 1.5}\n')
     for at, name in enumerate(("start", "best", "last")):
         speaker(folder / name, seed=10 * seed + at)
     (folder / "best" / "README.md").write_text("# Card\n")
@@ -59,7 +58,7 @@ def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) 
     assert greedy_plans(start, PROMPTS) == greedy_plans(runs[2] / "start", PROMPTS)
     assert greedy_plans(to, PROMPTS) != greedy_plans(start, PROMPTS)
     assert sorted(path.name for path in (to / "log").iterdir()) == ["seed-0", "seed-1", "seed-2"]
-    for name in ("metrics.jsonl", "cpu.jsonl"):
+    for name in ("manifest.json", "metrics.jsonl"):
         assert (to / "log" / "seed-1" / name).read_text() == (runs[1] / name).read_text()
     assert not (to / "training_args.bin").exists()
     said = (to / "README.md").read_text()

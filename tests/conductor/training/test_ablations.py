@@ -136,7 +136,7 @@ def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Abla
     assert whole.paired_diff is None
     assert weak.paired_diff == pytest.approx((weak.accuracy or 0) - (whole.accuracy or 0))
     assert (whole.workers, weak.workers) == ("sage 100%", "formatter 100%")
-    assert (whole.cpu_s, whole.trained, whole.best_step) == (12.5, 4, "2")
+    assert (whole.trained, whole.best_step) == (4, "2")
     assert rows["later", "all"].not_run == "not trained and evaluated yet"
     assert rows["never", "all"].not_run == "it means nothing"
 
@@ -202,7 +202,6 @@ def _run_folder(folder: Path, name: str) -> Path:
     (run / "metrics.jsonl").write_text(
         "".join(json.dumps({"step": at, "validation": {"correct": c}}) + "\n" for at, c in steps)
     )
-    (run / "cpu.jsonl").write_text('{"cpu_s": 10.0}\n{"cpu_s": 2.5}\n')
     plans = [(PLAN.format('"Solve the question."'), False), (PLAN.format('"Say 7."'), True)]
     texts = [*plans, ("no plan", None)]
     (run / "plans.jsonl").write_text(

@@ -19,8 +19,6 @@ from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
 from reports.render import UNKNOWN, count, percent, usd
 
-CPU = "cpu.jsonl"
-"""Beside a training's metrics: lines with `cpu_s`, the processor's seconds."""
 LATE = 20
 """Steps at the end of a training whose plans are looked at."""
 
@@ -35,10 +33,9 @@ Right is greedy, on held-out questions (equally many of each exam); an adaptive 
 part of the workers there too, so its figures are for smaller pools. A star marks the released seed,
 the median by validation. Best is the highest of all validations and so optimistic; what picked
 nothing is the `eval` split, in [fixed.md](fixed.md). Minutes are those of all steps and validations
-beside other work on two cores, without the warm start; processor minutes are those of the whole
-process. Seconds a step: the whole, and of it writing plans, workers and grades, update. Calls and
-dollars are the training ledger's: a call that was paid once is not made again. Steps a plan: mean
-of the last {late} steps."""
+beside other work on two cores, without the warm start. Seconds a step: the whole, and of it writing
+plans, workers and grades, update. Calls and dollars are the training ledger's: a call that was paid
+once is not made again. Steps a plan: mean of the last {late} steps."""
 
 PLANNED = """\
 ## Whom it asks, exam by exam
@@ -109,7 +106,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 LEARNT = ("training", "seed", "right at the start", "best at step", "right at best",
           "right at the end", "steps", "minutes", "seconds a step")  # fmt: skip
-PAID = ("processor minutes", "calls paid", "USD", "steps a plan")
+PAID = ("calls paid", "USD", "steps a plan")
 
 
 def learning_table(seeds: Sequence[Seed]) -> str:
@@ -150,19 +147,10 @@ def _step_seconds(lines: Sequence[Mapping[str, Any]]) -> str:
 def _paid(one: Seed) -> tuple[str, ...]:
     ends = [line["steps"] for line in read_lines(one.log / METRICS)[-LATE:]]
     late = f"{fmean(ends):.2f}"
-    cpu = _cpu_minutes(one)
     if one.run is None:
-        return (cpu, UNKNOWN, UNKNOWN, late)
+        return (UNKNOWN, UNKNOWN, late)
     calls, dollars = _bill(one.run)
-    return (cpu, count(calls), usd(dollars), late)
-
-
-def _cpu_minutes(one: Seed) -> str:
-    """Return the processor's minutes, a dash where nobody counted them."""
-    for folder in (one.log, one.run):
-        if folder and (folder / CPU).is_file():
-            return f"{sum(line['cpu_s'] for line in read_lines(folder / CPU)) / 60:.1f}"
-    return UNKNOWN
+    return (count(calls), usd(dollars), late)
 
 
 def _bill(run: Path) -> tuple[int, Decimal | None]:
