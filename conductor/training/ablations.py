@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -82,20 +82,19 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         settings = () if said.not_run else (*_settings(found.all, path), *_settings(said.set, path))
         config = _beside(found.config, path)
         rows[name] = Ablation(name, said.says, config, settings, said.not_run)
-    if found.reference not in rows or rows[found.reference].not_run:
+    reference = rows.get(found.reference)
+    if reference is None or reference.not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")
-    return Ablations(rows[found.reference], tuple(rows.values()))
+    return Ablations(reference, tuple(rows.values()))
 
 
 def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     """Return the named rows and the reference, all without names; UserError for a strange name."""
     known = [one.name for one in ablations.rows]
-    strange = [name for name in names if name not in known]
-    if strange:
+    if strange := [name for name in names if name not in known]:
         raise no_such("ablation", strange[0], known, "known: ")
     wanted = {ablations.reference.name, *(names or known)}
-    rows = tuple(one for one in ablations.rows if one.name in wanted)
-    return Ablations(ablations.reference, rows)
+    return replace(ablations, rows=tuple(one for one in ablations.rows if one.name in wanted))
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
