@@ -55,7 +55,7 @@ def _thought(form: PlanFormat, workers: int) -> str:
 def _lists(form: PlanFormat, workers: int, steps: int) -> str:
     def reads(step: int) -> list[list[object]]:
         sizes = range(1, step + 1) if form.access == "fine" else ()
-        some = ([*one] for size in sizes for one in combinations(range(step), size))
+        some: list[list[object]] = [[*c] for size in sizes for c in combinations(range(step), size)]
         return [[]] if form.access == "off" else [[], ["all"], *some]
 
     entries = (

@@ -128,7 +128,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | None:
     """Give a new training the warm start of one of these that began alike; None without one."""
-    out, said = training.request.out, run_folder.job_manifest(training)
+    out, said = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     wanted = warm_start_key(json.loads(json.dumps(said, default=str)))

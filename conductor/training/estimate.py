@@ -19,7 +19,7 @@ from conductor.training.grpo_options import (
     weight_dtype,
     world_size,
 )
-from conductor.training.job import TrainingJob, max_usd, refuse_missing_folder
+from conductor.training.job import TrainingJob, refuse_missing_folder
 from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
 from harness.errors import UserError
 from harness.prices.cost import cost
@@ -225,7 +225,7 @@ def worker_hours(work: TrainingWork, config: TrainingConfig, processes: int) -> 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
-    here = _step_seconds(training.request.out)
+    here = _step_seconds(training.out)
     if here:
         return (
             f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
@@ -408,7 +408,7 @@ def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
         f"{_usd(dollars.usual)} if all workers are asked alike, "
         f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
-    most = max_usd(training)
+    most = training.max_usd
     if most is None:
         yield "limit: none (--max-usd sets one)"
     else:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -66,31 +67,15 @@ NO_TRAIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrainRequest:
-    """What `podium train` was asked for, beside the configuration."""
-
-    out: Path
-    resume: bool = False
-    max_usd: Decimal | None = None
-    dry: bool = False  # only an estimate is wanted: no worker will be asked, so none needs a key
-
-
-@dataclass(frozen=True, slots=True)
-class JobParts:
-    """What the command line hands in: suites and boxes, and what a question asks."""
-
-    catalogue: Catalogue
-    bare: BareText
-    verdicts: Callable[[VerdictsPart], VerdictDataset] | None = None  # how they are read
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingJob:
     """A training, found and checked."""
 
     config: TrainingConfig
-    request: TrainRequest
-    parts: JobParts
+    out: Path
+    catalogue: Catalogue  # suites and boxes
+    bare: BareText  # what a question asks
+    resume: bool
+    max_usd: Decimal | None  # of all processes: the command's, else the configuration's
     spec: PoolSpec
     book: Book
     splits: Mapping[str, SuiteSplit]  # what teaches, by suite
@@ -147,13 +132,28 @@ class TrainingJob:
         )
 
 
-def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> TrainingJob:
-    """Return the training that a configuration names; UserError where it must not begin."""
-    if config.verdicts and parts.verdicts:
-        return _find_verdicts(config, request, parts, parts.verdicts(config.verdicts))
+def find_job(
+    config: TrainingConfig,
+    out: Path,
+    catalogue: Catalogue,
+    bare: BareText,
+    *,
+    study: Callable[[VerdictsPart], VerdictDataset] | None = None,
+    resume: bool = False,
+    max_usd: Decimal | None = None,
+    dry: bool = False,
+) -> TrainingJob:
+    """Return the training that a configuration names; UserError where it must not begin.
+
+    `study` reads recorded verdicts. A `dry` one is only estimated: nobody is asked or needs a key.
+    """
+    limit = config.reward.max_usd if max_usd is None else max_usd
+    job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
+    if config.verdicts and study:
+        return _find_verdicts(config, job, study(config.verdicts))
     spec = read_pool(config.pool.name)
     book = read_book(spec.prices)
-    if not request.dry:
+    if not dry:
         refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
@@ -161,9 +161,9 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
             "the canonical single-worker request only."
         )
     shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
-    refuse_unknown(parts.catalogue.boxes, config.suites.box)
-    bare, names = parts.bare, dict.fromkeys(config.suites.names)
-    whole = {name: _train_split(name, config, parts) for name in names}
+    refuse_unknown(catalogue.boxes, config.suites.box)
+    names = dict.fromkeys(config.suites.names)
+    whole = {name: _train_split(name, config, catalogue) for name in names}
     judging = [load_split(split.suite) for split in whole.values() if "eval" in split.suite.splits]
     splits = {name: without_overlap(split, judging, bare) for name, split in whole.items()}
     if not all(split.questions for split in splits.values()):  # the eval splits ask all of one
@@ -175,19 +175,19 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
         taught = {id: asked for id, asked in split.questions.items() if id not in shared}
         splits[name] = SuiteSplit(split.suite, taught)
     left = sum(len(whole[name].questions) - len(one.questions) for name, one in splits.items())
-    return _unlogged(TrainingJob(config, request, parts, spec, book, splits, held_out, left))
+    return _unlogged(job(spec, book, splits, held_out, left))
 
 
 def _find_verdicts(
-    config: TrainingConfig, request: TrainRequest, parts: JobParts, verdicts: VerdictDataset
+    config: TrainingConfig, job: partial[TrainingJob], verdicts: VerdictDataset
 ) -> TrainingJob:
     """Return a training on recorded verdicts; its pool's workers are names that nobody asks."""
     if config.form.max_steps != 1:
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     spec = verdict_pool(verdicts.teaches)
     teaches, validates = ({split.suite.name: split} for split in verdict_splits(verdicts))
-    job = (config, request, parts, spec, read_book(spec.prices), teaches, validates)
-    return _unlogged(TrainingJob(*job, left_out=0, verdicts=verdicts))
+    book = read_book(spec.prices)
+    return _unlogged(job(spec, book, teaches, validates, left_out=0, verdicts=verdicts))
 
 
 def _unlogged(training: TrainingJob) -> TrainingJob:
@@ -201,8 +201,8 @@ def _unlogged(training: TrainingJob) -> TrainingJob:
     return training
 
 
-def _train_split(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
-    suite = find_named(parts.catalogue.suites, name, "suite")
+def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> SuiteSplit:
+    suite = find_named(catalogue.suites, name, "suite")
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)
@@ -222,7 +222,7 @@ def _held_out(split: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
     """Return the box in which these suites' programs run; one that is None where there are none."""
-    boxes = training.parts.catalogue.boxes
+    boxes = training.catalogue.boxes
     suites = [split.suite for split in training.splits.values()]
     name = training.config.suites.box
     if any(suite.needs_box for suite in suites):
@@ -384,7 +384,7 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         RewardRecorder(reward, again),
         RewardRecorder(reward),
         lambda: answerer.stopped,
-        lambda: _spent_by_all(answerer, max_usd(training)),
+        lambda: _spent_by_all(answerer, training.max_usd),
         answerer,
     )
 
@@ -409,16 +409,10 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
     rpm = config.reward.rpm
     return PlanSettings(
         form=config.form,
-        max_usd=max_usd(training),
+        max_usd=training.max_usd,
         seed=config.run.seed,
         log_dir=folder and folder / "ledger",
         per_minute=None if rpm is None else rpm / processes,
         rank=grpo_options.process_rank(),
         processes=processes,
     )
-
-
-def max_usd(training: TrainingJob) -> Decimal | None:
-    """Return the dollars of all processes: the command's, else the configuration's."""
-    asked = training.request.max_usd
-    return training.config.reward.max_usd if asked is None else asked

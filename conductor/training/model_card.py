@@ -59,7 +59,7 @@ def describe_checkpoint(
         suites=tuple(splits),
         data={name: split.suite.data_revision for name, split in splits.items()},
         graders={name: split.suite.version for name, split in splits.items()},
-        taught=checkpoint.taught_digests(asked, training.parts.bare),
+        taught=checkpoint.taught_digests(asked, training.bare),
         seed=config.run.seed,
         reward=config.reward.name,
         code=run_folder.code_revision(),
@@ -109,7 +109,7 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
         data="\n".join(rows),
         left_out=training.left_out,
         validation=_validation(spec.label, validation),
-        said=leaks_text(training.request.out),
+        said=leaks_text(training.out),
         config=json.dumps(manifest["config"], indent=1, default=str),
         versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
     )

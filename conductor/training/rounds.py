@@ -96,7 +96,7 @@ def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
 def _kept_or_made(
     training: TrainingJob, answerer: PlanAnswerer, write: Write, wanted: list[TrainingRow]
 ) -> _FirstRounds:
-    folder = training.request.out
+    folder = training.out
     if (folder / KEPT).is_file():
         try:
             return _ROUNDS.validate_json((folder / KEPT).read_text())

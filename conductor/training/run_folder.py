@@ -111,7 +111,7 @@ def code_revision() -> str:
 
 def prepare_folder(training: TrainingJob) -> Path:
     """Make the run folder or check the one to resume; UserError where neither will do."""
-    out, resume, said = training.request.out, training.request.resume, job_manifest(training)
+    out, resume, said = training.out, training.resume, job_manifest(training)
     if not is_main():  # the first process has looked, or is about to
         return out
     begun = (out / MANIFEST).is_file()

@@ -54,10 +54,10 @@ def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
     check_job(job)
     with quiet(), open_box(job) as box:
-        args = grpo_options.grpo_config(job.config, job.request.out)
+        args = grpo_options.grpo_config(job.config, job.out)
         anyio.run(refuse_gullible_graders, job, box and box.box)
         out = run_folder.prepare_folder(job)
-        newest = run_folder.newest_checkpoint(out) if job.request.resume else None
+        newest = run_folder.newest_checkpoint(out) if job.resume else None
         rewards = make_rewards(job, box and box.box, out)
         with memory_said():
             return _story(_Run(job, out, rewards, newest, args, say))

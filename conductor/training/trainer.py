@@ -31,7 +31,6 @@ from conductor.training.job import (
     StepResults,
     TrainingJob,
     TrainingRewards,
-    max_usd,
 )
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
@@ -251,7 +250,7 @@ class StepCallback(Callback):
         """Keep what it needs; `trainer` and `state` are set before training begins."""
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
-        self.out: Path = training.request.out
+        self.out: Path = training.out
         self.state = run_folder.TrainingState()
         self.trainer: Any = None
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
@@ -380,7 +379,7 @@ class StepCallback(Callback):
 
     def _too_dear(self, needed: Any, what: str) -> str:
         """Return why something that takes so many dollars is not begun; empty where it is."""
-        most, gone = max_usd(self.training), self.rewards.spent()
+        most, gone = self.training.max_usd, self.rewards.spent()
         if most is None or gone + needed <= most:
             return ""
         return f"stopped, for ${gone:.4f} are spent and {what} could pass ${most}"

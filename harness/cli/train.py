@@ -78,10 +78,10 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
-    from conductor.training.job import JobParts, TrainRequest, find_job
+    from conductor.training.job import find_job
 
-    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
-    return find_job(config, TrainRequest(out, **more), parts)
+    study = study_for if studies else None
+    return find_job(config, out, whole_catalogue(), controls().bare, study=study, **more)
 
 
 def _prompts(run: Path) -> list[str]:
@@ -192,7 +192,7 @@ class AblationRun:
     @property
     def run(self) -> Path:
         """Return its run folder."""
-        return self.training.request.out
+        return self.training.out
 
     @property
     def name(self) -> str:

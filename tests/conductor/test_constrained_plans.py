@@ -28,7 +28,7 @@ from conductor.qwen2 import DecodeOptions, decode, one_thread
 from conductor.trained import MOST_TOKENS, card_reading
 from conductor.training.config import read_config
 from conductor.training.data import plan_corpus
-from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.job import find_job
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
@@ -111,9 +111,7 @@ def test_a_later_round_may_also_keep_the_answer() -> None:
 
 def test_the_warm_starts_plans_are_in_the_language() -> None:
     config = read_config("practice-cpu-adaptive", SMALL)
-    training = find_job(
-        config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
-    )
+    training = find_job(config, Path("none"), whole_catalogue(), controls().bare, dry=True)
     rows = [training.prompts.shown(row) for row in training.rows(16)]
     for one, _, said in corpus_drawn(plan_corpus(config, rows), rows, 60):
         assert Automaton(plan_regex(config.form, len(one.workers))).matches(said)

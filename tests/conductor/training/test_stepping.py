@@ -18,10 +18,8 @@ pytest.importorskip("trl", reason=WHY)
 
 from conductor.training.config import read_config  # noqa: E402
 from conductor.training.job import (  # noqa: E402
-    JobParts,
     RewardRecorder,
     TrainingRewards,
-    TrainRequest,
     find_job,
 )
 from conductor.training.trainer import StepCallback  # noqa: E402
@@ -49,8 +47,9 @@ def stepping(out: Path, trainer: Scripted) -> tuple[Any, list[str]]:
     """Return what stands between the steps, and what it says to whoever waits."""
     training = find_job(
         read_config(str(tiny_config(out))),
-        TrainRequest(out),
-        JobParts(whole_catalogue(), controls().bare),
+        out,
+        whole_catalogue(),
+        controls().bare,
     )
     nothing: Any = None
     said: list[str] = []

@@ -13,7 +13,7 @@ from conductor.checkpoint import read_info, read_study
 from conductor.embedded import greedy_speaker
 from conductor.trained import suite_refusal
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.job import find_job
 from conductor.verdict_reward import planned_workers, split_verdicts
 from harness.cli.catalogue import whole_catalogue
 from harness.learning.matrix import (
@@ -74,8 +74,8 @@ def trained(out: Path) -> TrainingConfig:
             matrix().rows(range(30)), **declared, split_seed=part.split_seed, public=public
         )
 
-    parts = JobParts(whole_catalogue(), lambda question: question.text, study)
-    train(find_job(config, TrainRequest(out), parts), say=lambda said: None)
+    job = find_job(config, out, whole_catalogue(), lambda question: question.text, study=study)
+    train(job, say=lambda said: None)
     return config
 
 

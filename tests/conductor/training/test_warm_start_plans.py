@@ -16,7 +16,7 @@ from conductor.training.data import (
     plan_corpus,
     read_recipe,
 )
-from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from conductor.training.job import TrainingJob, find_job
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.rewards.splits import SuiteSplit
@@ -31,9 +31,7 @@ SMALL = (
 @pytest.fixture(scope="module")
 def training() -> TrainingJob:
     config = read_config("practice-cpu-recursive", (*SMALL, "model.path=anywhere"))
-    return find_job(
-        config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
-    )
+    return find_job(config, Path("none"), whole_catalogue(), controls().bare, dry=True)
 
 
 def shown(training: TrainingJob) -> list[ShownRow]:
