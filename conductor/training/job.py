@@ -14,13 +14,7 @@ from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from conductor.training import grpo_options
 from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.data import (
-    EarlierRound,
-    PromptBuilder,
-    ShownRow,
-    TrainingRow,
-    draw_rows,
-)
+from conductor.training.data import EarlierRound, PromptBuilder, ShownRow, TrainingRow, draw_rows
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,

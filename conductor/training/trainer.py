@@ -26,12 +26,7 @@ from trl.models import unwrap_model_for_generation
 
 from conductor.training import grpo_options, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from conductor.training.job import (
-    RewardRecorder,
-    StepResults,
-    TrainingJob,
-    TrainingRewards,
-)
+from conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import SpendLimit, TooManyMasked, UserError
