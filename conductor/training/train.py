@@ -43,7 +43,6 @@ SMALLER = (
 @dataclass(frozen=True, slots=True)
 class _Run:
     job: TrainingJob
-    out: Path
     rewards: TrainingRewards
     newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
@@ -60,7 +59,7 @@ def train(job: TrainingJob, say: Say) -> str:
         newest = run_folder.newest_checkpoint(out) if job.resume else None
         rewards = make_rewards(job, box and box.box, out)
         with memory_said():
-            return _story(_Run(job, out, rewards, newest, args, say))
+            return _story(_Run(job, rewards, newest, args, say))
 
 
 def _story(run: _Run) -> str:
@@ -96,11 +95,11 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
         return load_model(config.model.path, config)
     grpo_options.from_first_process(lambda: _make_start(run))
     # As a resumed run does: what is made in memory may differ.
-    return load_model(str(run.out / run_folder.START), config)
+    return load_model(str(run.job.out / run_folder.START), config)
 
 
 def _make_start(run: _Run) -> None:
-    job, config, start = run.job, run.job.config, run.out / run_folder.START
+    job, config, start = run.job, run.job.config, run.job.out / run_folder.START
     if (start / "config.json").is_file():
         return
     shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
@@ -110,7 +109,7 @@ def _make_start(run: _Run) -> None:
         model, tokenizer = load_model(config.model.path, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
-        warm_start(config, model, tokenizer, shown, run.out)
+        warm_start(config, model, tokenizer, shown, run.job.out)
     part = start.with_name(f"{start.name}.part")  # whole or not at all
     shutil.rmtree(part, ignore_errors=True)
     model.save_pretrained(part)
@@ -148,10 +147,10 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
-    lines = run.out / run_folder.METRICS
+    lines = run.job.out / run_folder.METRICS
     if not grpo_options.is_main():  # the first process may not have come to this yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
-    run_folder.rewind_lines(run.out / run_folder.PLANS, step)
+    run_folder.rewind_lines(run.job.out / run_folder.PLANS, step)
     return run_folder.rewind_lines(lines, step)
 
 
@@ -161,7 +160,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
     if first["validation"] is None:
         return False
     if grpo_options.is_main():
-        run_folder.append_line(run.out / run_folder.METRICS, first)
+        run_folder.append_line(run.job.out / run_folder.METRICS, first)
     trainer.stepping.say_step(first)
     return True
 
@@ -172,7 +171,7 @@ def _make_steps(run: _Run, trainer: Any) -> None:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
-            where = run_folder.newest_checkpoint(run.out)
+            where = run_folder.newest_checkpoint(run.job.out)
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
             raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
         trainer.save_before()
@@ -181,14 +180,18 @@ def _make_steps(run: _Run, trainer: Any) -> None:
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
-    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / run_folder.LAST
+    state, step, last = (
+        trainer.stepping.state,
+        trainer.state.global_step,
+        run.job.out / run_folder.LAST,
+    )
     trainer.save_model(str(last))
     if grpo_options.is_main():
         describe_checkpoint(run.job, last, step, state.validation)
-        merge_adapters(run.job.config, run.out)
+        merge_adapters(run.job.config, run.job.out)
     best = "No validation has picked a checkpoint"
     if state.best is not None:
-        where = run.out / run_folder.BEST
+        where = run.job.out / run_folder.BEST
         best = f"Best validation {state.best:.3f} at step {state.best_step}, in {where}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
