@@ -7,11 +7,11 @@ names depends on the words that question and subtask share with each card; no ta
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 from string import ascii_uppercase
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ from conductor.prompt import (
     shown_question,
     shown_workers,
 )
-from conductor.training.config import TrainingConfig, unknown_key
-from harness.errors import UserError
+from conductor.training.config import PlanRecipe, Prior, TrainingConfig
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
@@ -44,7 +43,6 @@ EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
 _WORD = re.compile(r"[^\W\d_]{4,}")
-Prior = Literal["cards", "kinds"]
 
 PHRASES: Mapping[str, tuple[str, ...]] = {
     "solve": ("Solve the question", "Answer the question", "Work out the result"),
@@ -253,37 +251,6 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
     return vector / length if length else vector
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRecipe:
-    """How plans are drawn: `[warm_start.options]` of a configuration."""
-
-    prior: Prior = "cards"
-    kinds: int = 12  # kinds of question that are told apart
-    trust: float = 0.6  # chance that a step's worker is drawn by the prior, not evenly
-    names: bool = False
-    """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes."""
-    later: float = 0.5  # chance of a later round, where the training has such
-    keep: float = 0.5  # chance that a later round keeps the answer that there is
-
-    def __post_init__(self) -> None:
-        if self.prior not in get_args(Prior):
-            raise UserError(f"[warm_start.options] prior is cards or kinds, not {self.prior!r}.")
-        if not 0 <= self.trust <= 1 or self.kinds < 1:
-            raise UserError("[warm_start.options] needs a trust from 0 to 1 and at least 1 kind.")
-        if not (0 <= self.later <= 1 and 0 <= self.keep <= 1):
-            raise UserError("[warm_start.options] needs later and keep from 0 to 1.")
-
-
-def read_recipe(options: Mapping[str, Any]) -> PlanRecipe:
-    """Return options as a record; UserError names the one that there is not, and the nearest."""
-    known = [field.name for field in fields(PlanRecipe)]
-    for name in options:
-        if name not in known:
-            raise UserError(f"{unknown_key(name, known, 'warm_start.options')}.")
-    return PlanRecipe(**dict(options))
-
-
 class PlanCorpus:
     """Draws plans for questions; what it draws follows from the seed and the calls so far."""
 
@@ -369,8 +336,8 @@ class PlanCorpus:
 
 def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:
     """Return the plans of a training: later rounds are drawn where it has such."""
-    given = read_recipe(config.warm_start.options)
-    given = given if config.recursion else replace(given, later=0.0)
+    given = config.warm_start.options
+    given = given if config.recursion else given.model_copy(update={"later": 0.0})
     return PlanCorpus(shown, config.form, given, config.run.seed)
 
 

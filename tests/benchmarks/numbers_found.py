@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from conductor.training.config import read_config
-from conductor.training.data import PlanCorpus, read_recipe
+from conductor.training.data import PlanCorpus
 from conductor.training.job import find_job
 from harness.cli.catalogue import controls, whole_catalogue
 
@@ -31,7 +31,7 @@ def plans(config_name: str, count: int) -> list[tuple[str, str]]:
     config = read_config(config_name)
     training = find_job(config, Path("unused"), whole_catalogue(), controls().bare, dry=True)
     shown = [training.prompts.shown(row) for row in training.rows(2000)]
-    corpus = PlanCorpus(shown, config.form, read_recipe(config.warm_start.options), seed=10**6)
+    corpus = PlanCorpus(shown, config.form, config.warm_start.options, seed=10**6)
     rng = Random("numbers found")
     return [(one.prompt, corpus.plan(one, rng)) for one in rng.choices(shown, k=count)]
 
