@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from harness.errors import UserError, first_fault, no_such
-from harness.files import DOCUMENT, SETTINGS, read_limited, replace_file
+from harness.files import DOCUMENT, SETTINGS, parse_json, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
@@ -67,14 +67,6 @@ class CheckpointInfo:
         return tuple(workers) == self.workers and same_cards
 
 
-class _Taught(BaseModel):
-    version: str
-
-
-class _Training(BaseModel):
-    data: Mapping[str, _Taught]  # what is read here of a training's manifest
-
-
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
 
 
@@ -125,10 +117,10 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
     if about.graders:
         return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
-        with suppress(OSError, ValueError):  # None there, or one of something else
-            said = _Training.model_validate_json(read_limited(path, SETTINGS)).data
+        with suppress(OSError, ValueError, LookupError, TypeError):  # none, or of something else
+            said: dict[str, Any] = parse_json(read_limited(path, SETTINGS))["data"]
             if set(said) == set(about.suites):
-                return {name: one.version for name, one in said.items()}
+                return {name: str(one["version"]) for name, one in said.items()}
     return None
 
 

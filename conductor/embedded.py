@@ -38,25 +38,10 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor 
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
-VERDICT_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
+PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointTokenizer:
-    """A tokenizer that fits its model."""
-
-    tokenizer: Tokenizer
-
-    def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text; nothing is put before or behind it."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
-
-    def text(self, tokens: list[int]) -> str:
-        """Return the text of tokens, without special ones."""
-        return self.tokenizer.decode(tokens, skip_special_tokens=True)
-
-
-def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
+def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
     """Return a checkpoint's tokenizer; UserError when it is missing, damaged or another's."""
     path = folder / TOKENIZER
     if not path.is_file():
@@ -76,7 +61,7 @@ def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
             f"{folder} has a chat template of its own, and the embedded provider only puts "
             "contents one behind the other: serve it with vLLM or transformers instead."
         )
-    return CheckpointTokenizer(tokenizer)
+    return tokenizer
 
 
 def _template(folder: Path) -> str | None:
@@ -103,8 +88,21 @@ class Checkpoint:
     """A model and its tokenizer."""
 
     model: qwen2.Qwen2
-    words: CheckpointTokenizer
+    tokenizer: Tokenizer
     guide: Callable[[str], Guide]  # what it may write where it is held to an expression
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text; nothing is put before or behind it."""
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def text(self, tokens: list[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return self.tokenizer.decode(tokens, skip_special_tokens=True)
+
+    def greedy(self, prompt: str, max_tokens: int) -> str:
+        """Return what it writes after a text, the likeliest token each time."""
+        how = qwen2.DecodeOptions(max_tokens=max_tokens)
+        return self.text(_decoded(self.model, self.tokens(prompt), how).tokens)
 
 
 def open_checkpoint(name: str) -> Checkpoint:
@@ -117,23 +115,21 @@ def open_checkpoint(name: str) -> Checkpoint:
 
 @lru_cache(maxsize=8)
 def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
-    weights = qwen2.read_weights(folder)
-    shape = weights.shape
-    words = read_tokenizer(folder, shape.vocabulary)
-    guide = guide_maker(lambda: [words.text([one]) for one in range(shape.vocabulary)], shape.ends)
-    return Checkpoint(qwen2.build_qwen2(weights), words, guide)
+    model = qwen2.read_qwen2(folder)
+    shape = model.shape
+    tokenizer = read_tokenizer(folder, shape.vocabulary)
+
+    def texts() -> list[str]:
+        every = range(shape.vocabulary)
+        return [tokenizer.decode([one], skip_special_tokens=True) for one in every]
+
+    return Checkpoint(model, tokenizer, guide_maker(texts, shape.ends))
 
 
 def greedy_speaker(folder: Path) -> Say:
     """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
     checkpoint = open_checkpoint(str(folder.resolve()))
-
-    def say(messages: Sequence[ChatMessage]) -> str:
-        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        how = qwen2.DecodeOptions(max_tokens=VERDICT_PLAN_TOKENS)
-        return checkpoint.words.text(_decoded(checkpoint.model, prompt, how).tokens)
-
-    return say
+    return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
 
 class EmbeddedAPI(ModelAPI):
@@ -150,7 +146,11 @@ class EmbeddedAPI(ModelAPI):
         """Open a checkpoint; Refusal names what is missing, damaged or of another kind."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         try:
-            self.seed = _seed(model_name, model_args)
+            self.seed = model_args.pop("seed", 0)
+            if model_args or not isinstance(self.seed, int):
+                wrong = next(iter(model_args), "seed")
+                known = "known: seed, a whole number"
+                raise UserError(f"embedded/{model_name}: argument {wrong!r} ({known}).")
             self.checkpoint = open_checkpoint(model_name)
         except UserError as error:  # Inspect's own commands print a refusal as a sentence
             raise TaskRefusal(str(error)) from None
@@ -166,22 +166,28 @@ class EmbeddedAPI(ModelAPI):
         """Reply to a chat: its contents one behind the other, and what the model writes then."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
-        model, words = self.checkpoint.model, self.checkpoint.words
-        prompt = words.tokens("".join(message.text for message in input))
+        model = self.checkpoint.model
+        prompt = self.checkpoint.tokens("".join(message.text for message in input))
         held = (config.extra_body or {}).get("structured_outputs")  # as vLLM is told
         guide = self.checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
-        seed = self._drawn(input, config)
+        digest = request_digest(input)
+        sample = sample_index(digest, self._asked)
+        key = (
+            self.seed if config.seed is None else config.seed,
+            *(self.model_name, digest, sample.epoch, sample.occurrence),
+        )
+        seed = int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
         how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
-        if model.weights.parameters <= QUICK:
+        if model.parameters <= QUICK:
             found = _decoded(model, prompt, how)
         else:
             found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
         return self._output(prompt, found, time.monotonic() - started)
 
     def _output(self, prompt: list[int], found: qwen2.Completion, took_s: float) -> ModelOutput:
-        content = self.checkpoint.words.text(found.tokens)
+        content = self.checkpoint.text(found.tokens)
         if found.stop == "model_length" and not found.written:
-            room = self.checkpoint.model.weights.shape.context
+            room = self.checkpoint.model.shape.context
             content = (
                 f"The prompt has {len(prompt)} tokens, and this model reads fewer than {room}."
             )
@@ -198,13 +204,6 @@ class EmbeddedAPI(ModelAPI):
             time=took_s,
         )
 
-    def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
-        digest = request_digest(input)
-        sample = sample_index(digest, self._asked)
-        seed = self.seed if config.seed is None else config.seed
-        key = (seed, self.model_name, digest, sample.epoch, sample.occurrence)
-        return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
-
     def max_connections(self) -> int:
         """Return how many calls may be in flight: no server has to be spared."""
         return 64
@@ -213,14 +212,6 @@ class EmbeddedAPI(ModelAPI):
 def _decoded(model: qwen2.Qwen2, prompt: list[int], how: qwen2.DecodeOptions) -> qwen2.Completion:
     with qwen2.one_thread():
         return qwen2.decode(model, prompt, how)
-
-
-def _seed(name: str, arguments: dict[str, Any]) -> int:
-    seed = arguments.pop("seed", 0)
-    if arguments or not isinstance(seed, int):
-        wrong = next(iter(arguments), "seed")
-        raise UserError(f"embedded/{name}: argument {wrong!r} (known: seed, a whole number).")
-    return seed
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
@@ -240,8 +231,5 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "response_schema": config.response_schema is not None,
         "extra_body but structured_outputs.regex": bool(body) and not only_regex,
     }
-    for setting, there in asked.items():
-        if there:
-            raise UserError(
-                f"embedded/{name} knows no {setting}: leave it out, or serve the model."
-            )
+    if setting := next((setting for setting, there in asked.items() if there), None):
+        raise UserError(f"embedded/{name} knows no {setting}: leave it out, or serve the model.")

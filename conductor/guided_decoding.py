@@ -1,4 +1,4 @@
-"""A regular expression as an automaton over characters, and the tokens that each state allows.
+"""The plans that can be run as a regular expression, and what it lets a model write next.
 
 After Willard and Louf (arXiv 2307.09702). Expressions are matched as a whole and have what every
 structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
@@ -8,12 +8,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
+from itertools import combinations
+from json import dumps
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conductor.parse import NAMES, PlanFormat
 from harness.errors import UserError
 
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters
+OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
+"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
+_SPECIAL = "\\[](){}|*+?.^$"
 NEVER = 1 << 30  # what a token needs that may not be written, however much room is left
 MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expression cost
 MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
@@ -24,6 +32,54 @@ State = frozenset[int]  # the nodes that read a sign after a text, and the end w
 Needs = NDArray[np.int32]
 """(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
 so many, since every character is a token, too. `NEVER` where it may not be taken."""
+
+
+@lru_cache(maxsize=256)
+def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
+    """Return the expression of every plan that so many workers can run, reasoning included."""
+    counts = range(0 if later else 1, form.max_steps + 1)
+    return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
+
+
+def _thought(form: PlanFormat, workers: int) -> str:
+    """Return what may stand before the lists: nothing in it can be taken for one of them."""
+    if form.layout == "paper":
+        return r"(?:[^\[{]*\n)?"
+    if form.reply == "json":
+        return ""
+    called = f"{OPENING}{_number(workers)}"
+    several = f"{called}(?:, {called}){{0,{form.max_steps - 1}}}"
+    return "(?:" + _exactly(COMPACT_THOUGHT).replace(_exactly("{}"), several) + ")?" + r"\n"
+
+
+def _lists(form: PlanFormat, workers: int, steps: int) -> str:
+    def reads(step: int) -> list[list[object]]:
+        sizes = range(1, step + 1) if form.access == "fine" else ()
+        some: list[list[object]] = [[*c] for size in sizes for c in combinations(range(step), size)]
+        return [[]] if form.access == "off" else [[], ["all"], *some]
+
+    entries = (
+        [_number(workers)] * steps,
+        [STRING] * steps,
+        [_either([_exactly(dumps(one)) for one in reads(at)]) for at in range(steps)],
+    )
+    lists = [rf"\[{', '.join(row)}\]" for row in entries]
+    if form.reply == "json":
+        pairs = (f'"{name}": {found}' for name, found in zip(NAMES, lists, strict=True))
+        return rf"\{{{', '.join(pairs)}\}}"
+    return r"\n".join(f"{name} = {found}" for name, found in zip(NAMES, lists, strict=True))
+
+
+def _number(workers: int) -> str:
+    return _either([str(at) for at in range(workers)])
+
+
+def _either(parts: Sequence[str]) -> str:
+    return f"(?:{'|'.join(parts)})"
+
+
+def _exactly(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +118,10 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             parts.append(self.row())
-        return parts[0] if len(parts) == 1 else partial(self.nodes.lay_one_of, parts)
+        nodes = self.nodes
+        if len(parts) == 1:
+            return parts[0]
+        return lambda start: nodes.joined([part(nodes.fresh(start)) for part in parts])
 
     def row(self) -> Part:
         parts: list[Part] = []
@@ -150,9 +209,6 @@ class _Nodes:
         for part in parts:
             start = self.fresh(part(start))
         return start
-
-    def lay_one_of(self, parts: Sequence[Part], start: int) -> int:
-        return self.joined([part(self.fresh(start)) for part in parts])
 
     def lay_often(self, part: Part, least: int, most: int | None, start: int) -> int:
         for _ in range(least):

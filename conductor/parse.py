@@ -1,4 +1,4 @@
-"""Read a plan out of a conductor's text: three Python lists, JSON, or either with small faults.
+"""The format of a plan: three Python lists or JSON, read out of a conductor's text.
 
 Total: no text makes a reader raise, sizes and depths are bounded, and nothing is ever evaluated.
 """
@@ -7,11 +7,19 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
+Layout = Literal["paper", "compact"]
+"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
+that was trained from scratch and could not read instructions."""
+
+Access = Literal["off", "binary", "fine"]
+"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
+earlier steps (arXiv 2512.04388, appendix B.8)."""
+SOLVE = "Solve the question."  # of a step that reads others, where the form has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
@@ -499,3 +507,93 @@ def _loose_step(entry: object, forgave: dict[str, None]) -> object:
         forgave[STEP_TEXT] = None
         return int(said)
     return entry
+
+
+# --- as the format has it -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The conductor keeps the answer that there is."""
+
+
+KEEP = Keep()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFormat:
+    """How a conductor is asked, and how its text becomes a workflow."""
+
+    layout: Layout = "paper"
+    cards: bool = True  # whether models are described by role cards; the paper has bare ordinals
+    examples: bool = True  # whether the four worked examples are shown; `compact` has none
+    reply: Literal["lists", "json"] = "lists"
+    lenient: bool = False  # whether small faults are forgiven; training and the paper: strict
+    subtasks: bool = True  # False: every worker is asked to solve the question (Table 9)
+    access: Access = "fine"
+    card_words: int | None = None  # first words of a role card that are shown; None: all of it
+    words: int | None = None
+    """First words of a question that the conductor is shown; None: all of it. Workers always see
+    all of it. For models with little context, to whom a long problem's end says nothing more."""
+    max_steps: int = MAX_STEPS
+    worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
+
+
+def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
+    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
+    return examine_plan(form, text, workers)[0]
+
+
+def examine_plan(
+    form: PlanFormat, text: str, workers: Sequence[str]
+) -> tuple[AnyPlan, tuple[str, ...]]:
+    """Return the same, and what a lenient reader let pass, one sentence each, our words."""
+    if form.lenient:
+        plan, forgave = parse_leniently(text, workers, form.max_steps, form.reply)
+    else:
+        strict = parse_json if form.reply == "json" else parse_lists
+        plan, forgave = strict(text, workers, form.max_steps), ()
+    return plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave
+
+
+def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
+    """Return what a conductor says in a later round: a new plan, or that the answer stands."""
+    return plan_or_keep(read_plan(form, text, workers))
+
+
+def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
+    """Return a later round's plan with three empty lists understood."""
+    return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
+
+
+def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
+    """Return a plan as its form allows it to run: subtasks, access and a single worker forced.
+
+    `access="binary"` refuses a step that names single ones: all or nothing would be a guess.
+    """
+    if form.access == "binary":
+        named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
+        if named:
+            return Malformed(f'step {named[0]}: access must be [] or ["all"]')
+
+    def allowed(step: Step) -> Step:
+        reads = () if form.access == "off" else step.reads
+        subtask = step.subtask if form.subtasks else SOLVE if reads else ""
+        return replace(step, worker=form.worker or step.worker, subtask=subtask, reads=reads)
+
+    return Workflow(tuple(map(allowed, plan.steps)))
+
+
+def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
+    """Return two rounds as one workflow; the later one's "all" includes the earlier's last step.
+
+    >>> join_rounds(Workflow((Step("a"), Step("b"))), Workflow((Step("c", reads="all"),))).reads(2)
+    (1,)
+    """
+    start = len(earlier.steps)
+
+    def moved(index: int, step: Step) -> Step:
+        reads = tuple(start + read for read in later.reads(index))
+        return replace(step, reads=(start - 1, *reads) if step.reads == "all" else reads)
+
+    return Workflow((*earlier.steps, *(moved(at, step) for at, step in enumerate(later.steps))))

@@ -12,7 +12,9 @@ from typing import Any, Literal, get_args
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
-from conductor import plan_format, prompt
+from conductor import prompt
+from conductor.guided_decoding import plan_regex
+from conductor.parse import KEEP, Access, PlanFormat, examine_plan, join_rounds, plan_or_keep
 from harness.errors import UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.inspect_adapters import as_solver
@@ -42,7 +44,7 @@ class RoundLimits:
         if self.max_usd is not None and not self.max_usd > 0:
             raise UserError("max_usd of all rounds must be more than 0.")
 
-    def calls(self, form: plan_format.PlanFormat) -> int:
+    def calls(self, form: PlanFormat) -> int:
         """Return the most worker calls of a question; its first plan may have all it may have."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
@@ -52,7 +54,7 @@ class RoundLimits:
 class Conductor:
     """A conductor and those it is shown."""
 
-    form: plan_format.PlanFormat
+    form: PlanFormat
     pool: Pool
     workers: tuple[str, ...]  # in the order of their numbers
     retries: int = 1
@@ -80,15 +82,15 @@ async def ask_for_plan(
         )
     chat, replies, sampling = list(request), list[Reply](), None
     if conductor.constrained:
-        regex = plan_format.plan_regex(conductor.form, len(conductor.workers), later=number > 1)
+        regex = plan_regex(conductor.form, len(conductor.workers), later=number > 1)
         sampling = Sampling(regex=regex)
     round = f"{PLANNING} again, round {number}" if number > 1 else PLANNING
     while True:
         called = f"{round}, retry {len(replies)}" if replies else round
         reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
-        plan, forgave = plan_format.examine_plan(conductor.form, reply.text, conductor.workers)
-        keeps = number > 1 and plan_format.plan_or_keep(plan) is not plan
+        plan, forgave = examine_plan(conductor.form, reply.text, conductor.workers)
+        keeps = number > 1 and plan_or_keep(plan) is not plan
         if not isinstance(plan, Malformed) or keeps or len(replies) > conductor.retries:
             return PlanReply(reply.text, plan, forgave, tuple(replies))
         chat += prompt.retry_prompt(conductor.form, reply.text, plan)
@@ -118,7 +120,7 @@ class _ConductorRun:
         self.forgave += [one for one in planned.forgave if one not in self.forgave]
 
     async def carry_out(self, plan: Workflow) -> None:
-        whole = plan_format.join_rounds(self.plan, plan) if self.sizes else plan
+        whole = join_rounds(self.plan, plan) if self.sizes else plan
         usd = self.rounds.max_usd
         budget = Budget(usd=None if usd is None else usd - _total_usd(self.spent))
         pool = self.conductor.pool
@@ -157,18 +159,18 @@ async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage],
         request = prompt.later_prompt(form, request, said, work.answer.text)
         planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.heard(planned)
-        plan, said = plan_format.plan_or_keep(planned.plan), planned.said
+        plan, said = plan_or_keep(planned.plan), planned.said
         if not isinstance(plan, Workflow):
-            work.ended = "kept" if plan is plan_format.KEEP else "malformed"
+            work.ended = "kept" if plan is KEEP else "malformed"
             return
         await work.carry_out(plan)
 
 
-FIRST_ONLY, PAPER_FORM = RoundLimits(further=0), plan_format.PlanFormat()
+FIRST_ONLY, PAPER_FORM = RoundLimits(further=0), PlanFormat()
 
 
 def conductor_system(
-    form: plan_format.PlanFormat = PAPER_FORM,
+    form: PlanFormat = PAPER_FORM,
     *,
     retries: int = 1,
     shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
@@ -199,7 +201,7 @@ def conductor_system(
 
 
 def first_request(
-    form: plan_format.PlanFormat, shown: prompt.ShownWorkers, question: Question, pool: Pool
+    form: PlanFormat, shown: prompt.ShownWorkers, question: Question, pool: Pool
 ) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
     """Return the pool's conductor, what it is asked first, and what a log shall say of that."""
     reading = shown.reading or prompt.CardReading()
@@ -269,7 +271,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
 
 def _most_calls(args: Any) -> int:
     most = args.get("max_calls")
-    form = plan_format.PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
+    form = PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
     further = args.get("rounds")
     rounds = RoundLimits(FURTHER if further is None else int(further), int(most) if most else None)
     return min(rounds.calls(form), form.max_steps * (rounds.further + 1))
@@ -285,7 +287,7 @@ def conductor_prompted(
     reply: ReplyStyle = "lists",
     lenient: bool = False,
     subtasks: bool = True,
-    access: plan_format.Access = "fine",
+    access: Access = "fine",
     shown: int | str = "all",
     order: str = "pool",
     shown_seed: int = 0,
@@ -295,13 +297,13 @@ def conductor_prompted(
     `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
     shown; the others are those of `PlanFormat`.
     """
-    form = plan_format.PlanFormat(
+    form = PlanFormat(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
         lenient=lenient,
         subtasks=subtasks,
-        access=_one_of("access", access, plan_format.Access),
+        access=_one_of("access", access, Access),
         max_steps=max_steps,
     )
     whom = prompt.parse_shown(shown, order, shown_seed)
@@ -317,7 +319,7 @@ def conductor_best_single(
     max_steps: int = MAX_STEPS,
 ) -> Solver:
     """Let the `conductor` role plan each question, and `worker` do all of the plan."""
-    form = plan_format.PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
+    form = PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
     return as_solver(conductor_system(form, retries=retries), pool)
 
 
@@ -333,19 +335,19 @@ def conductor_recursive(
     examples: bool = True,
     reply: ReplyStyle = "lists",
     lenient: bool = False,
-    access: plan_format.Access = "fine",
+    access: Access = "fine",
 ) -> Solver:
     """Let the `conductor` role plan, and plan again when it has seen the answer.
 
     `rounds` counts those after the first. `max_calls` (of workers) and `max_usd` (the conductor's
     own calls included) hold for all rounds of a question together.
     """
-    form = plan_format.PlanFormat(
+    form = PlanFormat(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
         lenient=lenient,
-        access=_one_of("access", access, plan_format.Access),
+        access=_one_of("access", access, Access),
         max_steps=max_steps,
     )
     bounds = RoundLimits(rounds, max_calls, _dollars(max_usd))

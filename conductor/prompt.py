@@ -14,8 +14,7 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from conductor.parse import NAMES
-from conductor.plan_format import PlanFormat
+from conductor.parse import NAMES, PlanFormat
 from harness.errors import UserError
 from harness.workflow import Malformed
 
@@ -392,17 +391,13 @@ def examples(form: PlanFormat) -> str:
         return ""
     many = EXAMPLES_HEAD.format(number=_NUMBERS[len(fitting)])
     head = many if len(fitting) > 1 else EXAMPLE_HEAD
-    shown = [
-        f"Example {at}. {one.text}\n{_plan_of(one, form)}\n" for at, one in enumerate(fitting, 1)
-    ]
+    shown: list[str] = []
+    for at, one in enumerate(fitting, 1):
+        subtasks = one.subtasks if form.subtasks else [""] * len(one.models)
+        access = [()] * len(one.models) if form.access == "off" else one.access
+        plan = render_plan(form, one.models, subtasks, access)
+        shown.append(f"Example {at}. {one.text}\n{plan}\n")
     return "\n".join((f"{head}\n", *shown))
-
-
-def _plan_of(example: Example, form: PlanFormat) -> str:
-    count = len(example.models)
-    subtasks = list(example.subtasks) if form.subtasks else [""] * count
-    access: list[tuple[str, ...]] = [()] * count if form.access == "off" else list(example.access)
-    return render_plan(form, list(example.models), subtasks, access)
 
 
 def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
@@ -32,44 +32,49 @@ Stop = Literal["stop", "max_tokens", "model_length"]
 """As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
 
 
-class _Config(BaseModel):
+class Qwen2Shape(BaseModel):
+    """What config.json says: the sizes of a model, and where it ends."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    model_type: str
-    vocab_size: PositiveInt
-    hidden_size: PositiveInt
-    intermediate_size: PositiveInt
-    num_hidden_layers: PositiveInt
-    num_attention_heads: PositiveInt
+    vocabulary: PositiveInt = Field(alias="vocab_size")
+    hidden: PositiveInt = Field(alias="hidden_size")
+    inner: PositiveInt = Field(alias="intermediate_size")
+    layers: PositiveInt = Field(alias="num_hidden_layers")
+    heads: PositiveInt = Field(alias="num_attention_heads")
     num_key_value_heads: PositiveInt | None = None
     head_dim: PositiveInt | None = None
-    max_position_embeddings: PositiveInt = 32768
-    rms_norm_eps: PositiveFloat = 1e-6
+    context: PositiveInt = Field(32768, alias="max_position_embeddings")  # prompt and reply
+    eps: PositiveFloat = Field(1e-6, alias="rms_norm_eps")
     hidden_act: str = "silu"
-    tie_word_embeddings: bool = False
+    tied: bool = Field(False, alias="tie_word_embeddings")
     use_sliding_window: bool = False
     rope_theta: PositiveFloat | None = None  # of transformers 4; version 5 writes `rope_parameters`
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
-    eos_token_id: int | list[int] | None = None
+    eos_token_id: int | list[int | None] | None = None
 
+    @property
+    def kv_heads(self) -> int:
+        """How many heads have keys and values."""
+        return self.num_key_value_heads or self.heads
 
-@dataclass(frozen=True, slots=True)
-class Qwen2Shape:
-    """The sizes of a model, and where it ends."""
+    @property
+    def head(self) -> int:
+        """Numbers per head."""
+        return self.head_dim or self.hidden // self.heads
 
-    vocabulary: int
-    hidden: int
-    inner: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head: int  # numbers per head
-    context: int  # tokens of prompt and reply together
-    eps: float
-    theta: float
-    tied: bool
-    ends: tuple[int, ...]  # tokens that end a reply
+    @property
+    def theta(self) -> float:
+        """Base of the rotary angles."""
+        said = (self.rope_parameters or {}).get("rope_theta")
+        return float(said or self.rope_theta or 10_000.0)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Tokens that end a reply."""
+        said = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
+        return tuple(one for one in said if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,37 +90,6 @@ class LayerWeights:
     down: Array  # (inner, hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen2Weights:
-    """A whole model."""
-
-    shape: Qwen2Shape
-    embedding: Array  # (vocabulary, hidden)
-    layers: tuple[LayerWeights, ...]
-    after: Array  # (hidden,): the last norm
-    head: Array  # (hidden, vocabulary): the embedding itself where they are tied
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers were trained."""
-        names = LayerWeights.__slots__
-        each = sum(getattr(layer, name).size for layer in self.layers for name in names)
-        head = 0 if self.shape.tied else self.head.size
-        return each + self.embedding.size + self.after.size + head
-
-
-def read_weights(folder: Path) -> Qwen2Weights:
-    """Return the model of a folder; UserError names what this decoder cannot use."""
-    shape = read_shape(folder)
-    tensors = _tensors(folder / WEIGHTS)
-    wide = (shape.vocabulary, shape.hidden)
-    embedding = _tensor(tensors, "model.embed_tokens.weight", wide)
-    layers = tuple(_layer(tensors, shape, number) for number in range(shape.layers))
-    after = _tensor(tensors, "model.norm.weight", (shape.hidden,))
-    head = embedding if shape.tied else _tensor(tensors, "lm_head.weight", wide)
-    return Qwen2Weights(shape, embedding, layers, after, np.ascontiguousarray(head.T))
-
-
 def read_shape(folder: Path) -> Qwen2Shape:
     """Return what config.json says; UserError for what this decoder does not do."""
     if (folder / ADAPTERS).is_file():
@@ -129,51 +103,25 @@ def read_shape(folder: Path) -> Qwen2Shape:
         raise UserError(
             f"{folder} is of architecture {said}, and only qwen2 is embedded: {ELSEWHERE}."
         )
+    if (path := folder / GENERATION).is_file():  # it goes first, as everywhere
+        end = _json(path).get("eos_token_id")
+        raw |= {} if end is None else {"eos_token_id": end}
     try:
-        config = _Config.model_validate(raw)
+        shape = Qwen2Shape.model_validate(raw)
     except ValidationError as error:
         where, said = first_fault(error)
         raise UserError(f"{folder / CONFIG}, field {where}: {said}.") from None
-    kv_heads = config.num_key_value_heads or config.num_attention_heads
-    _refuse_variants(config, kv_heads, folder)
-    rope = config.rope_parameters or {}
-    return Qwen2Shape(
-        vocabulary=config.vocab_size,
-        hidden=config.hidden_size,
-        inner=config.intermediate_size,
-        layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
-        kv_heads=kv_heads,
-        head=config.head_dim or config.hidden_size // config.num_attention_heads,
-        context=config.max_position_embeddings,
-        eps=config.rms_norm_eps,
-        theta=float(rope.get("rope_theta") or config.rope_theta or 10_000.0),
-        tied=config.tie_word_embeddings,
-        ends=_ends(folder, config),
-    )
-
-
-def _refuse_variants(config: _Config, kv_heads: int, folder: Path) -> None:
-    scaling = {**(config.rope_scaling or {}), **(config.rope_parameters or {})}
+    scaling = {**(shape.rope_scaling or {}), **(shape.rope_parameters or {})}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
-        "a sliding window": config.use_sliding_window,
-        f"activation {config.hidden_act}": config.hidden_act != "silu",
+        "a sliding window": shape.use_sliding_window,
+        f"activation {shape.hidden_act}": shape.hidden_act != "silu",
         f"rotary embeddings of type {kind}": kind != "default",
-        "heads that do not share keys evenly": config.num_attention_heads % kv_heads != 0,
+        "heads that do not share keys evenly": shape.heads % shape.kv_heads != 0,
     }
-    for what, there in unknown.items():
-        if there:
-            raise UserError(f"{folder} has {what}, which is not embedded: {ELSEWHERE}.")
-
-
-def _ends(folder: Path, config: _Config) -> tuple[int, ...]:
-    """Return the tokens that end a reply: generation_config.json goes first, as everywhere."""
-    path = folder / GENERATION
-    said = _json(path).get("eos_token_id") if path.is_file() else None
-    found: Any = config.eos_token_id if said is None else said
-    several = cast("list[Any]", found if isinstance(found, list) else [found])
-    return tuple(int(one) for one in several if one is not None)
+    if what := next((what for what, there in unknown.items() if there), None):
+        raise UserError(f"{folder} has {what}, which is not embedded: {ELSEWHERE}.")
+    return shape
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -253,26 +201,38 @@ class KeyValueCache:
 class Qwen2:
     """A model that can be run; `cos` and `sin` hold the rotations of all positions."""
 
-    weights: Qwen2Weights
+    shape: Qwen2Shape
+    embedding: Array  # (vocabulary, hidden)
+    layers: tuple[LayerWeights, ...]
+    after: Array  # (hidden,): the last norm
+    out: Array  # (hidden, vocabulary): the embedding itself where they are tied
     cos: Array  # (context, head)
     sin: Array
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers were trained."""
+        names = LayerWeights.__slots__
+        each = sum(getattr(layer, name).size for layer in self.layers for name in names)
+        out = 0 if self.shape.tied else self.out.size
+        return each + self.embedding.size + self.after.size + out
+
     def begun(self, room: int) -> KeyValueCache:
         """Return the empty state of a sequence of at most `room` tokens."""
-        shape = self.weights.shape
+        shape = self.shape
         size = (shape.layers, shape.kv_heads, room, shape.head)
         return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
 
     def read(self, tokens: NDArray[np.int64], state: KeyValueCache) -> Array:
         """Read tokens and return the logits, (vocabulary,), of what follows the last one."""
-        states = self.weights.embedding[tokens]
-        for number in range(len(self.weights.layers)):
+        states = self.embedding[tokens]
+        for number in range(len(self.layers)):
             self._pass_layer(number, states, state)
         state.length += len(tokens)
-        return _norm(states[-1], self.weights.after, self.weights.shape.eps) @ self.weights.head
+        return _norm(states[-1], self.after, self.shape.eps) @ self.out
 
     def _pass_layer(self, number: int, states: Array, state: KeyValueCache) -> None:
-        layer, shape = self.weights.layers[number], self.weights.shape
+        layer, shape = self.layers[number], self.shape
         mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
         split = mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head)
         states += self._attended(split.swapaxes(0, 1), number, state) @ layer.out
@@ -282,7 +242,7 @@ class Qwen2:
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
         """Return (tokens, heads * head) from (all heads, tokens, head): queries, keys, values."""
-        shape, count, start = self.weights.shape, heads.shape[1], state.length
+        shape, count, start = self.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])
         keys, values = state.keys[number], state.values[number]
@@ -297,14 +257,26 @@ class Qwen2:
         return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
 
 
-def build_qwen2(weights: Qwen2Weights) -> Qwen2:
-    """Return a model with the rotations of all positions."""
-    shape = weights.shape
+def read_qwen2(folder: Path) -> Qwen2:
+    """Return the model of a folder; UserError names what this decoder cannot use."""
+    shape = read_shape(folder)
+    tensors = _tensors(folder / WEIGHTS)
+    wide = (shape.vocabulary, shape.hidden)
+    embedding = _tensor(tensors, "model.embed_tokens.weight", wide)
+    out = embedding if shape.tied else _tensor(tensors, "lm_head.weight", wide)
     steps = np.arange(0, shape.head, 2, dtype=np.float32) / np.float32(shape.head)
     slow = (1 / np.power(np.float32(shape.theta), steps)).astype(np.float32)
     angles = np.outer(np.arange(shape.context, dtype=np.float32), slow)
     both = np.concatenate([angles, angles], axis=1)
-    return Qwen2(weights, np.cos(both).astype(np.float32), np.sin(both).astype(np.float32))
+    return Qwen2(
+        shape,
+        embedding,
+        layers=tuple(_layer(tensors, shape, number) for number in range(shape.layers)),
+        after=_tensor(tensors, "model.norm.weight", (shape.hidden,)),
+        out=np.ascontiguousarray(out.T),
+        cos=np.cos(both).astype(np.float32),
+        sin=np.sin(both).astype(np.float32),
+    )
 
 
 def _sigmoid(values: Array) -> Array:
@@ -362,7 +334,7 @@ def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()
 
     A prompt without room for a token stops for `model_length`; after an empty one nothing follows.
     """
-    shape = model.weights.shape
+    shape = model.shape
     left = shape.context - len(prompt)
     if not prompt or left < 1:
         return Completion([], 0, "model_length" if prompt else "stop")

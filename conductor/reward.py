@@ -14,7 +14,7 @@ import anyio
 from inspect_ai.model import Model
 from pydantic import BaseModel, ConfigDict, Field
 
-from conductor.plan_format import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
+from conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from conductor.prompt import plan_prompt
 from harness.budget import Spend
 from harness.errors import SpendLimit, UserError, WorkerError
@@ -330,8 +330,11 @@ class PlanAnswerer:
 
     def _pool(self, item: RewardItem) -> CachedPool:
         """Return a pool for one item; equal workflows of a group get replies of their own."""
+        loop = asyncio.get_running_loop()
+        if self._made is None or self._made[0] is not loop:  # a client serves the one of its making
+            self._made = loop, pool_models(self._spec, self._settings.seed)
         return CachedPool(
-            self._models(),
+            self._made[1],
             self._spec,
             epoch=item.epoch + item.replicate,
             spend=self._spend.for_question(),
@@ -340,14 +343,6 @@ class PlanAnswerer:
             paid=self._paid,
             lasting=item.suite in (self._settings.kept or ()),
         )
-
-    def _models(self) -> Mapping[str, Model]:
-        """Return the models of the running event loop: a client serves the loop it was made in."""
-        loop = asyncio.get_running_loop()
-        if self._made is None or self._made[0] is not loop:
-            made = pool_models(self._spec, self._settings.seed)
-            self._made = (loop, made)
-        return self._made[1]
 
 
 def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:

@@ -5,6 +5,7 @@ read is not asked for again: decoding is greedy, so it would be the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from conductor.checkpoint import (
     released_names,
     short_digest,
 )
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.policy import RoundLimits, conductor_system
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver, named_pool
@@ -75,9 +76,10 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
-    reading = card_reading(checkpoint, constrained=True)
-    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
-    system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, worker=worker)
+    whom = prompt.parse_shown(shown, order, shown_seed)
+    system = _checked_system(
+        checkpoint, whom, rounds, pool, sha256=sha256, constrained=True, worker=worker
+    )
     return as_solver(system, pool, conductor_slot(checkpoint))
 
 
@@ -98,9 +100,9 @@ def conductor_served(
     `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
     the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
-    reading = card_reading(checkpoint, constrained=constrained)
-    whom = replace(prompt.parse_shown(shown, order, shown_seed), reading=reading)
-    return as_solver(_checked_system(checkpoint, whom, rounds, pool, sha256=sha256), pool)
+    whom = prompt.parse_shown(shown, order, shown_seed)
+    system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, constrained=constrained)
+    return as_solver(system, pool)
 
 
 def _checked_system(
@@ -110,8 +112,10 @@ def _checked_system(
     pool: str | None,
     *,
     sha256: str,
+    constrained: bool,
     worker: str = "",
 ) -> System:
+    whom = replace(whom, reading=card_reading(checkpoint, constrained=constrained))
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
@@ -180,10 +184,12 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
     try:
         shape = read_shape(folder)
-        words = read_tokenizer(folder, shape.vocabulary)
+        tokenizer = read_tokenizer(folder, shape.vocabulary)
     except UserError:
         return None
-    return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
+    return lambda text: (
+        len(tokenizer.encode(text, add_special_tokens=False).ids) + PLAN_TOKENS <= shape.context
+    )
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
@@ -283,19 +289,17 @@ def manifests() -> tuple[SystemCard, ...]:
 
 
 def _manifest(name: str, checkpoint: str) -> SystemCard:
-    about = _released(checkpoint)
-    form = about.form if about else PlanFormat(layout="compact")
-    rounds = about.rounds if about else 0
-    said = about.summary if about else "no checkpoint is released with this version"
+    about = _read(checkpoint)
+    again = f"; asked again {pluralise(about.rounds, 'time')} at most" if about.rounds else ""
     return SystemCard(
         name=name,
         solver="conductor/conductor",
-        summary=f"A trained model writes a workflow for each question: {said}.",
+        summary=f"A trained model writes a workflow for each question: {about.summary}.",
         source=SOURCE,
-        calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
+        calls=f"{CALLS}{again}",
         expected=lambda n, args: (0, _most_calls(args, checkpoint)),
-        prompts=prompt.prompt_texts(form),
-        conductor_calls=1 + rounds,
+        prompts=prompt.prompt_texts(about.form),
+        conductor_calls=1 + about.rounds,
         k="checkpoint" if name == CONDUCTOR else "",
         override=lambda k: conductor_slot(k or checkpoint),
         brings=lambda k: solver_arguments(k or checkpoint),
@@ -306,20 +310,15 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
-            *(BY_CARDS if about and about.is_adaptive and about.cards_sha256 else ()),
+            *(BY_CARDS if about.is_adaptive and about.cards_sha256 else ()),
         ),
     )
 
 
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
-    about = _released(str(args.get("checkpoint") or checkpoint))
-    form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
+    form, rounds = PlanFormat(), 0
+    with suppress(UserError):  # where there is none, that is said when it is opened
+        about = _read(str(args.get("checkpoint") or checkpoint))
+        form, rounds = about.form, about.rounds
     said = args.get("rounds")
     return RoundLimits(rounds if said is None else int(said)).calls(form)
-
-
-def _released(checkpoint: str) -> CheckpointInfo | None:
-    try:
-        return _read(checkpoint)
-    except UserError:
-        return None

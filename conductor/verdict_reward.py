@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from conductor.checkpoint import StudyInfo
 from conductor.embedded import Say
-from conductor.plan_format import PlanFormat, read_plan
+from conductor.parse import PlanFormat, read_plan
 from conductor.prompt import plan_prompt
 from harness.errors import UserError
 from harness.learning import Matrix, MatrixQuestion
@@ -44,13 +44,17 @@ NOBODY = -1  # where a text is no plan: the model failed, so the question counts
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedSource:
-    """Where verdicts are from, and how what is judged was split off."""
+class VerdictDataset:
+    """What a trainer may see of recorded verdicts, and how what is judged was split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
     suite: str  # which asks these questions: a checkpoint that they taught may not be asked it
     split: str  # as `podium route --split` names it
-    split_seed: int = 0
+    split_seed: int
+    teaches: Matrix
+    validates: Matrix
+    public: tuple[str, ...] = field(default=(), repr=False)
+    """Where its own texts must not be published: others, for a tokenizer to be trained on."""
 
     @property
     def name(self) -> str:
@@ -58,19 +62,14 @@ class RecordedSource:
         return f"verdicts:{self.source}"
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictDataset:
-    """What a trainer may see of a source."""
-
-    declared: RecordedSource
-    teaches: Matrix
-    validates: Matrix
-    public: tuple[str, ...] = field(default=(), repr=False)
-    """Where its own texts must not be published: others, for a tokenizer to be trained on."""
-
-
 def split_verdicts(
-    declared: RecordedSource, may_teach: Matrix, public: Sequence[str] = ()
+    may_teach: Matrix,
+    *,
+    source: str,
+    suite: str,
+    split: str,
+    split_seed: int = 0,
+    public: Sequence[str] = (),
 ) -> VerdictDataset:
     """Return the verdicts that may teach; UserError when they are too few to split.
 
@@ -81,7 +80,7 @@ def split_verdicts(
             f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "
             "else."
         )
-    groups = _grouped(may_teach.questions, declared.split_seed)
+    groups = _grouped(may_teach.questions, split_seed)
     wanted = max(1, round(len(may_teach.questions) * VALIDATES))
     picks: list[int] = []
     while groups and len(picks) < wanted:
@@ -90,7 +89,7 @@ def split_verdicts(
     if not teaches:
         raise UserError(f"{may_teach.name}: too few questions may teach to train on.")
     parts = may_teach.rows(teaches), may_teach.rows(sorted(picks))
-    return VerdictDataset(declared, *parts, public=tuple(public))
+    return VerdictDataset(source, suite, split, split_seed, *parts, tuple(public))
 
 
 def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
@@ -112,15 +111,14 @@ def verdict_questions(part: Matrix) -> Mapping[str, Question]:
 
 def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
     """Return what a checkpoint says of the verdicts that taught it."""
-    declared, teaches = verdicts.declared, verdicts.teaches
     return StudyInfo(
-        source=declared.source,
-        pinned=teaches.source,
-        exam=declared.suite,
-        split=declared.split,
-        split_seed=declared.split_seed,
-        workers=teaches.workers,
-        taught=tuple(asked.id for asked in teaches.questions),
+        source=verdicts.source,
+        pinned=verdicts.teaches.source,
+        exam=verdicts.suite,
+        split=verdicts.split,
+        split_seed=verdicts.split_seed,
+        workers=verdicts.teaches.workers,
+        taught=tuple(asked.id for asked in verdicts.teaches.questions),
         validated=tuple(asked.id for asked in verdicts.validates.questions),
         form=form,
         seed=seed,
@@ -179,7 +177,7 @@ def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
     """Return what teaches, and what picks the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = _VerdictSuite(
-        name=verdicts.declared.name,
+        name=verdicts.name,
         data_revision=verdicts.teaches.source,
         publishable=verdicts.teaches.publishable,
         parts={"train": teaches, "validation": validates},
@@ -247,43 +245,40 @@ class VerdictReward:
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
-        rows = [self._row(item) for item in items]  # all are refused before one is noted
-        made = [self._outcome(item, row) for item, row in zip(items, rows, strict=True)]
+        for item in items:  # all are refused before one is noted
+            self._refuse(item)
+        made = [self._outcome(item) for item in items]
         for outcome in made:
             self.tally.note(outcome)
         self.tally.refuse()
         return made
 
-    def _row(self, item: RewardItem) -> Mapping[str, float | None]:
+    def _refuse(self, item: RewardItem) -> None:
+        strangers = [name for name in item.workers if name not in self.workers]
         if item.suite != self.suite:
             raise UserError(f"There are verdicts on {self.suite!r}, none on {item.suite!r}.")
         if item.question not in self.scores:
             raise UserError(f"Nobody recorded verdicts on question {item.question!r}.")
         if item.first:
             raise UserError("Recorded verdicts are of first answers: there is no second round.")
-        strangers = [name for name in item.workers if name not in self.workers]
         if strangers:
             raise UserError(f"Nobody recorded verdicts of worker {strangers[0]!r}.")
-        return dict(zip(self.workers, self.scores[item.question], strict=True))
 
-    def _outcome(self, item: RewardItem, row: Mapping[str, float | None]) -> RewardOutcome:
+    def _outcome(self, item: RewardItem) -> RewardOutcome:
         plan = read_plan(self.form, item.completion, item.workers or self.workers)
+        status, grade, parsed, said = Status.SCORED, None, 1.0, ""
         if isinstance(plan, Malformed):
+            status, grade, parsed = Status.INVALID_ACTION, 0.0, 0.0
             said = f"No workflow: {plan.reason}."
-            return self._valued(Status.INVALID_ACTION, 0.0, 0.0, said)
-        asked = plan.steps[0].worker
-        grade = row[asked]
-        if grade is None:
-            said = f"Nobody recorded a verdict of {asked} on question {item.question}."
-            return self._valued(Status.SCORER_ERROR, None, None, said)
-        return self._valued(Status.SCORED, grade, 1.0)
-
-    def _valued(
-        self, status: Status, grade: float | None, parsed: float | None, why: str = ""
-    ) -> RewardOutcome:
+        else:
+            asked = plan.steps[0].worker
+            grade = self.scores[item.question][self.workers.index(asked)]
+            if grade is None:
+                status, parsed = Status.SCORER_ERROR, None
+                said = f"Nobody recorded a verdict of {asked} on question {item.question}."
         value = None if grade is None else self.values.of(status, grade)
         parts = {"correct": grade, "parsed": parsed}
-        return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=why)
+        return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=said)
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:

@@ -24,8 +24,6 @@ from reports.plot import read_run
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 
 ALL = "all"  # the suites together, every question alike
-CPU = "cpu.jsonl"
-"""Beside a training's metrics: CPU seconds of each of its sessions, `{"cpu_s": ...}`."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,8 @@ class AblationRuns:
         return tuple(one for path in self.logs for one in load_runs([path])[0])
 
 
-WORDS = ("subtasks", "distinct", "new", "foreign", "share_new", "leaked", "accuracy_unleaked")
-"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar, those of
-them with a word that it does not have, and the share of new ones in all; plans that hold the
-answer, and the accuracy without those."""
+WORDS = ("leaked", "accuracy_unleaked")
+"""Share of the evaluated plans that hold the answer, and the accuracy without those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +68,8 @@ class AblationRow:
     usd: float | None = None  # would-be, of a question
     workers: str = ""  # share of the worker calls, largest first; of all questions that were asked
     parsed: float | None = None
-    cpu_s: float | None = None
-    """Of one seed's training; a shared warm start is counted where it was made."""
     trained: int | None = None
     best_step: str = ""  # of the kept checkpoint, by seed
-    subtasks: float | None = None
-    distinct: float | None = None
-    new: float | None = None
-    foreign: float | None = None
-    share_new: float | None = None
     leaked: float | None = None
     accuracy_unleaked: float | None = None
     says: str = ""
@@ -169,15 +158,9 @@ def _shares(system_runs: Sequence[SystemRun]) -> str:
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
     return {
-        "cpu_s": render.whole_mean([_cpu_seconds(folder / CPU) for folder in variant.runs]),
         "trained": min(one[-1]["step"] for one in lines),
         "best_step": ", ".join(str(_best_step(one)) for one in lines),
     }
-
-
-def _cpu_seconds(path: Path) -> float | None:
-    lines = path.read_text().splitlines() if path.is_file() else None
-    return None if lines is None else sum(json.loads(line)["cpu_s"] for line in lines)
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
@@ -211,16 +194,10 @@ WORK: Columns[AblationRow] = (
     ("steps", lambda row: count(row.steps, 2)),
     ("cond. tokens", lambda row: count(row.conductor_tokens)),
     ("USD", lambda row: usd_about(row.usd)),
-    ("CPU s", lambda row: count(row.cpu_s)),
     ("best step", lambda row: row.best_step),
 )
 SAID: Columns[AblationRow] = (
     ("ablation", lambda row: row.ablation),
-    ("subtasks", lambda row: count(row.subtasks)),
-    ("distinct", lambda row: count(row.distinct)),
-    ("new", lambda row: count(row.new)),
-    ("new words", lambda row: count(row.foreign)),
-    ("new % of all", lambda row: percent(row.share_new)),
     ("leaked %", lambda row: percent(row.leaked)),
     ("acc % without", lambda row: percent(row.accuracy_unleaked)),
 )
@@ -228,10 +205,8 @@ ASKED = "Whom it asks"  # the one table that a terminal is spared
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
-    "plans that could be read. new: subtasks that the warm start's grammar cannot have "
-    "written; new words: those of them with a word that it does not have. "
+    "plans that could be read. "
     "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
-    "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
     "Validation questions of generated suites; no eval split was opened."
 )
 

@@ -2,8 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ from pydantic import Field, ValidationError
 from conductor.training import run_folder
 from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
 from conductor.training.job import TrainingJob
-from conductor.training.metrics import owed_validation
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
+from harness.ledger.answers import workflow_of
+from harness.ledger.logs import verdict
+from harness.ledger.system_runs import entries
+from harness.ledger.totals import SystemRun
+from harness.records import PODIUM, Question
+from harness.rewards.splits import leaks_answer
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
@@ -52,9 +58,9 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Ablations:
-    """The file's rows in its order."""
+    """The file's rows in its order, and the one that all others are held against."""
 
-    reference: Ablation  # what all others are held against
+    reference: Ablation
     rows: tuple[Ablation, ...]
 
 
@@ -76,20 +82,19 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         settings = () if said.not_run else (*_settings(found.all, path), *_settings(said.set, path))
         config = _beside(found.config, path)
         rows[name] = Ablation(name, said.says, config, settings, said.not_run)
-    if found.reference not in rows or rows[found.reference].not_run:
+    reference = rows.get(found.reference)
+    if reference is None or reference.not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")
-    return Ablations(rows[found.reference], tuple(rows.values()))
+    return Ablations(reference, tuple(rows.values()))
 
 
 def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     """Return the named rows and the reference, all without names; UserError for a strange name."""
     known = [one.name for one in ablations.rows]
-    strange = [name for name in names if name not in known]
-    if strange:
+    if strange := [name for name in names if name not in known]:
         raise no_such("ablation", strange[0], known, "known: ")
     wanted = {ablations.reference.name, *(names or known)}
-    rows = tuple(one for one in ablations.rows if one.name in wanted)
-    return Ablations(ablations.reference, rows)
+    return replace(ablations, rows=tuple(one for one in ablations.rows if one.name in wanted))
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
@@ -102,15 +107,6 @@ def _settings(nested: dict[str, Any], path: Path) -> list[str]:
 
 def _beside(name: str, path: Path) -> str:
     return str((path.parent / name).resolve()) if name.endswith(".toml") else name
-
-
-def training_finished(config: TrainingConfig, out: Path) -> bool:
-    """Return whether a training has made all its steps and kept its last model."""
-    lines = run_folder.read_lines(out / run_folder.METRICS)
-    if not lines or owed_validation(config, lines):
-        return False
-    made, last = lines[-1]["step"], out / run_folder.LAST / "podium.json"
-    return made >= int(config.grpo.get("max_steps", 0)) and last.is_file()
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
@@ -132,20 +128,45 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | None:
     """Give a new training the warm start of one of these that began alike; None without one."""
-    out, said = training.request.out, run_folder.job_manifest(training)
+    out, said = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     wanted = warm_start_key(json.loads(json.dumps(said, default=str)))
-    for folder in others:
-        start = folder / run_folder.START
-        if not (start / "config.json").is_file():
-            continue
+    begun = (one for one in others if (one / run_folder.START / "config.json").is_file())
+    for folder in begun:
         if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == wanted:
-            part = out / f"{run_folder.START}.part"
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(start, part)
+            shutil.rmtree(part := out / f"{run_folder.START}.part", ignore_errors=True)
+            shutil.copytree(folder / run_folder.START, part)
             describe_checkpoint(training, part, 0, None)
             part.rename(out / run_folder.START)
             run_folder.write_json(out / run_folder.MANIFEST, said)
             return folder
     return None
+
+
+def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
+    """Return how many plans some runs have, and what share of them holds the answer.
+
+    `right` is the mean grade, `accuracy_unleaked` that of the others; None where nobody can tell.
+    """
+    found: list[tuple[float | None, bool | None]] = []
+    for entry in chain.from_iterable(entries(one.paths) for one in system_runs):
+        sample: dict[str, Any] = entry.sample
+        metadata: dict[str, Any] = sample.get("metadata") or {}
+        shape: dict[str, Any] = metadata.get(PODIUM) or {}
+        plan = workflow_of(shape.get("plan")) if entry.current else None
+        if plan is None:
+            continue
+        text, target, leaked = sample.get("input"), sample.get("target"), None
+        if isinstance(text, str) and isinstance(target, str):
+            kind: Any = metadata.get("kind", "text")
+            question = Question(str(sample["id"]), text, kind, target=target)
+            leaked = leaks_answer(question, [step.subtask for step in plan.steps])
+        found.append((verdict(sample), leaked))
+    right = [(grade, leaked) for grade, leaked in found if grade is not None]
+    return {
+        "plans": len(found),
+        "leaked": run_folder.mean([leaked for _, leaked in found if leaked is not None]),
+        "right": run_folder.mean([grade for grade, _ in right]),
+        "accuracy_unleaked": run_folder.mean([grade for grade, leaked in right if not leaked]),
+    }

@@ -6,9 +6,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError, shipped_file
 from harness.files import parse_toml, read_toml
@@ -134,6 +141,22 @@ class VerdictsPart(ConfigSection):
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
+Prior = Literal["cards", "kinds"]
+
+
+class PlanRecipe(ConfigSection):
+    """How plans of a warm start are drawn (data.py)."""
+
+    prior: Prior = "cards"
+    kinds: int = Field(default=12, ge=1)  # kinds of question that are told apart
+    trust: float = Field(default=0.6, ge=0, le=1)  # that a step's worker is drawn by the prior
+    names: bool = False
+    """Whether the reasoning before the lists names each worker by the first word of its card:
+    what a model can learn to look up where the order of workers changes."""
+    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, where the training has such
+    keep: float = Field(default=0.5, ge=0, le=1)  # that a later round keeps the answer that is
+
+
 class WarmStart(ConfigSection):
     """Supervised steps on random valid plans before any reward."""
 
@@ -141,9 +164,11 @@ class WarmStart(ConfigSection):
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
-    options: dict[str, float | int | bool | str] = Field(
-        default_factory=dict[str, float | int | bool | str]
-    )  # `PlanRecipe` in data.py
+    options: PlanRecipe = PlanRecipe()
+
+    @field_serializer("options")
+    def _options_that_were_set(self, options: PlanRecipe) -> dict[str, Any]:
+        return options.model_dump(exclude_unset=True)
 
 
 class RecursionPart(ConfigSection):

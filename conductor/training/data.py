@@ -7,11 +7,11 @@ names depends on the words that question and subtask share with each card; no ta
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 from string import ascii_uppercase
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from conductor.plan_format import COMPACT_THOUGHT, PlanFormat
+from conductor.guided_decoding import COMPACT_THOUGHT
+from conductor.parse import PlanFormat
 from conductor.prompt import (
     ShownWorkers,
     first_word,
@@ -29,8 +30,7 @@ from conductor.prompt import (
     shown_question,
     shown_workers,
 )
-from conductor.training.config import TrainingConfig, unknown_key
-from harness.errors import UserError
+from conductor.training.config import PlanRecipe, Prior, TrainingConfig
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
@@ -43,7 +43,6 @@ EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
 _WORD = re.compile(r"[^\W\d_]{4,}")
-Prior = Literal["cards", "kinds"]
 
 PHRASES: Mapping[str, tuple[str, ...]] = {
     "solve": ("Solve the question", "Answer the question", "Work out the result"),
@@ -115,31 +114,31 @@ class ShownRow:
     prompt: str  # the whole request, turns joined
 
 
-@dataclass(frozen=True, slots=True)
-class RowDraw:
-    """How rows are drawn: suites, their weights, and which workers a row shows."""
+def draw_rows(
+    questions: Mapping[str, Sequence[str]],
+    count: int,
+    *,
+    weights: Mapping[str, float],
+    workers: tuple[str, ...],
+    shown: ShownWorkers,
+    seed: int,
+) -> list[TrainingRow]:
+    """Return `count` rows: each suite's questions are all used before one of them comes again.
 
-    questions: Mapping[str, Sequence[str]]  # ids by suite
-    weights: Mapping[str, float]  # suite -> share of the draws; by default its questions count
-    workers: tuple[str, ...]
-    shown: ShownWorkers  # drawn anew for every row; its own seed does not count
-    seed: int
-
-
-def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
-    """Return `count` rows: each suite's questions are all used before one of them comes again."""
-    rng = Random(f"podium rows {draw.seed}")
-    names = list(draw.questions)
-    weights = [draw.weights.get(name, float(len(draw.questions[name]))) for name in names]
-    ids = {name: _shuffled(draw.questions[name], Random(rng.random())) for name in names}
-    which = rng.choices(names, weights, k=count)
-    rows = [TrainingRow(name, next(ids[name])) for name in which]
-    if draw.shown.whole:
+    `questions` has ids by suite, `weights` shares of the draws (by default its questions count).
+    Whom a row shows is drawn anew for each; the seed of `shown` does not count.
+    """
+    rng = Random(f"podium rows {seed}")
+    names = list(questions)
+    each = [weights.get(name, float(len(questions[name]))) for name in names]
+    ids = {name: _shuffled(questions[name], Random(rng.random())) for name in names}
+    rows = [TrainingRow(name, next(ids[name])) for name in rng.choices(names, each, k=count)]
+    if shown.whole:
         return rows
-    each = [replace(draw.shown, seed=draw.seed * SEEDS + at) for at in range(count)]
+    drawn = [replace(shown, seed=seed * SEEDS + at) for at in range(count)]
     return [
-        replace(row, workers=shown_workers(draw.workers, row.question, drawn))
-        for row, drawn in zip(rows, each, strict=True)
+        replace(row, workers=shown_workers(workers, row.question, one))
+        for row, one in zip(rows, drawn, strict=True)
     ]
 
 
@@ -150,12 +149,9 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
         yield from order
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRound:
-    """What a later round shows of the first one. Never written down."""
-
-    said: str  # the policy's whole text
-    reply: str  # the last reply of what that came to
+EarlierRound = tuple[str, str]
+"""The policy's whole text of a first round, and the last reply of what that came to: what a later
+round shows. Never written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +168,7 @@ class PromptBuilder:
         """Return what the policy is sent, as chat messages."""
         turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
-            before = self.earlier[row.first]
-            turns = later_prompt(self.form, turns, before.said, before.reply)
+            turns = later_prompt(self.form, turns, *self.earlier[row.first])
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     def _cards(self, row: TrainingRow) -> tuple[str, ...]:
@@ -254,37 +249,6 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
     vector = np.log1p(vector) * weights
     length = float(np.sqrt((vector**2).sum()))
     return vector / length if length else vector
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRecipe:
-    """How plans are drawn: `[warm_start.options]` of a configuration."""
-
-    prior: Prior = "cards"
-    kinds: int = 12  # kinds of question that are told apart
-    trust: float = 0.6  # chance that a step's worker is drawn by the prior, not evenly
-    names: bool = False
-    """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes."""
-    later: float = 0.5  # chance of a later round, where the training has such
-    keep: float = 0.5  # chance that a later round keeps the answer that there is
-
-    def __post_init__(self) -> None:
-        if self.prior not in get_args(Prior):
-            raise UserError(f"[warm_start.options] prior is cards or kinds, not {self.prior!r}.")
-        if not 0 <= self.trust <= 1 or self.kinds < 1:
-            raise UserError("[warm_start.options] needs a trust from 0 to 1 and at least 1 kind.")
-        if not (0 <= self.later <= 1 and 0 <= self.keep <= 1):
-            raise UserError("[warm_start.options] needs later and keep from 0 to 1.")
-
-
-def read_recipe(options: Mapping[str, Any]) -> PlanRecipe:
-    """Return options as a record; UserError names the one that there is not, and the nearest."""
-    known = [field.name for field in fields(PlanRecipe)]
-    for name in options:
-        if name not in known:
-            raise UserError(f"{unknown_key(name, known, 'warm_start.options')}.")
-    return PlanRecipe(**dict(options))
 
 
 class PlanCorpus:
@@ -372,8 +336,8 @@ class PlanCorpus:
 
 def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:
     """Return the plans of a training: later rounds are drawn where it has such."""
-    given = read_recipe(config.warm_start.options)
-    given = given if config.recursion else replace(given, later=0.0)
+    given = config.warm_start.options
+    given = given if config.recursion else given.model_copy(update={"later": 0.0})
     return PlanCorpus(shown, config.form, given, config.run.seed)
 
 

@@ -1,7 +1,7 @@
 """What a training would take, before it begins: memory, worker calls, dollars, hours."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +19,7 @@ from conductor.training.grpo_options import (
     weight_dtype,
     world_size,
 )
-from conductor.training.job import TrainingJob, max_usd, refuse_missing_folder
+from conductor.training.job import TrainingJob, refuse_missing_folder
 from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
 from harness.errors import UserError
 from harness.prices.cost import cost
@@ -132,41 +132,30 @@ def memory_of(
     shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, spread: Spread = (1, "whole")
 ) -> DeviceMemory:
     """Return the memory of a training of all weights, or of adapters where it has some."""
-    devices, way = spread
-    wide = 4 if config.run.device == "cpu" else 2
-    parts = 1 if way == "whole" else devices
-    weights, gradients, optimiser = _state_bytes(shape, config, spread)
-    host = optimiser if way == "offload" else 0
-    written = batch.written * (batch.prompt + batch.completion)
-    return DeviceMemory(
-        weights=weights / parts / GB,
-        gradients=gradients / parts / GB,
-        optimiser=(optimiser - host) / parts / GB,
-        activations=_activations(shape, batch, config, wide) / GB,
-        kv_cache=2 * wide * shape.kv * shape.layers * written / GB,
-        host=host / GB,
-    )
-
-
-def _state_bytes(shape: ModelShape, config: TrainingConfig, spread: Spread) -> tuple[int, int, int]:
-    """Return bytes of weights, gradients and optimiser states, of all parts together."""
     (devices, way), size, gpu = spread, shape.parameters, config.run.device == "gpu"
-    buckets = 2 if gpu and way == "whole" and devices > 1 else 1
+    wide, buckets = (2 if gpu else 4), 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
         few = shape.lora(config.lora.r)
-        return (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
-    if way == "whole":
-        return (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
-    return 2 * size, 2 * size, 12 * size
-
-
-def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, wide: int) -> float:
-    """Return bytes of activations and of logits, which are float32 and kept about three times."""
+        states = (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
+    elif way == "whole":
+        states = (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
+    else:
+        states = 2 * size, 2 * size, 12 * size
+    parts = GB if way == "whole" else GB * devices
     tokens = batch.plans * (batch.prompt + batch.completion)
-    full = 34 * wide / 2 * tokens * shape.hidden
-    again = config.run.device != "cpu" and config.grpo.get("gradient_checkpointing", True)
-    kept = shape.layers * wide * tokens * shape.hidden + full if again else shape.layers * full
-    return kept + 3 * 4 * batch.plans * batch.completion * shape.vocab
+    full, kept = 34 * wide / 2 * tokens * shape.hidden, wide * tokens * shape.hidden
+    again = gpu and config.grpo.get("gradient_checkpointing", True)
+    activations = shape.layers * kept + full if again else shape.layers * full
+    logits = 3 * 4 * batch.plans * batch.completion * shape.vocab  # float32, kept about three times
+    written = batch.written * (batch.prompt + batch.completion)
+    return DeviceMemory(
+        weights=states[0] / parts,
+        gradients=states[1] / parts,
+        optimiser=0.0 if way == "offload" else states[2] / parts,
+        activations=(activations + logits) / GB,
+        kv_cache=2 * wide * shape.kv * shape.layers * written / GB,
+        host=states[2] / GB if way == "offload" else 0.0,
+    )
 
 
 # --- hours --------------------------------------------------------------------------------------
@@ -236,7 +225,7 @@ def worker_hours(work: TrainingWork, config: TrainingConfig, processes: int) -> 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
-    here = _step_seconds(training.request.out)
+    here = _step_seconds(training.out)
     if here:
         return (
             f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
@@ -351,35 +340,33 @@ def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
     texts = [q.text for split in training.splits.values() for q in split.questions.values()]
     asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
     names, steps = training.spec.names, training.config.form.max_steps
-    known = [usd for name in names if (usd := _call(training, name, asked, SHORT)) is not None]
-    half = [_plan(training, name, asked, min(USUAL_STEPS, steps), 0.5) for name in names]
+    limits = [training.spec.worker(name).config.max_tokens for name in names]
+
+    def chains(steps: int, said: Sequence[int | None]) -> list[Decimal | None]:
+        each = zip(names, said, strict=True)
+        return [_chain_usd(training, name, asked, steps, tokens) for name, tokens in each]
+
+    known = [usd for usd in chains(1, [SHORT] * len(names)) if usd is not None]
+    half = chains(min(USUAL_STEPS, steps), [most and most // 2 for most in limits])
+    whole = [usd for usd in chains(steps, limits) if usd is not None]
     usual = None if None in half else sum((usd for usd in half if usd), Decimal(0)) / len(half)
-    whole = [_plan(training, name, asked, steps, 1.0) for name in names]
-    most = None if None in whole else max(usd for usd in whole if usd is not None)
     return DollarRange(
         least=min(known) * calls.plans if known else None,
         usual=None if usual is None else usual * calls.plans,
-        most=None if most is None else most * (calls.plans + calls.others),
+        most=max(whole) * (calls.plans + calls.others) if len(whole) == len(names) else None,
     )
 
 
-def _plan(training: TrainingJob, name: str, asked: int, steps: int, share: float) -> Decimal | None:
+def _chain_usd(
+    training: TrainingJob, name: str, asked: int, steps: int, said: int | None
+) -> Decimal | None:
     """Return the dollars of a chain of steps by one worker, each reading all before it."""
-    limit = training.spec.worker(name).config.max_tokens
-    if limit is None:
-        return None
-    said, total = int(limit * share), Decimal(0)
-    for step in range(steps):
-        usd = _call(training, name, asked + step * said, said)
-        if usd is None:
-            return None
-        total += usd
-    return total
-
-
-def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | None:
     price = training.book.price(training.spec.worker(name).price_ref)
-    return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
+    if price is None or said is None:
+        return None
+    calls = (Usage(input=asked + step * said, output=said, reasoning=0) for step in range(steps))
+    usd = [cost(call, price) for call in calls]
+    return None if None in usd else sum((one for one in usd if one), Decimal(0))
 
 
 def estimate_text(training: TrainingJob) -> str:
@@ -391,6 +378,7 @@ def estimate_text(training: TrainingJob) -> str:
         f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"
         for name, split in training.splits.items()
     )
+    fits = batch_of(training, world_size()) if config.run.device == "gpu" else None
     others = f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
@@ -399,8 +387,12 @@ def estimate_text(training: TrainingJob) -> str:
         f"plans: {calls.plans:,} (training and validation){others}",
         *_bill(training, calls),
         *_memory(training),
-        *_hours(training),
+        f"hours: {hours_text(training, fits)}",
     ]
+    rpm = config.reward.rpm
+    if rpm is not None and not training.verdicts:
+        least = calls.least / (rpm * len(training.spec.names)) / 60
+        said.append(f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each")
     return "\n".join(said)
 
 
@@ -416,7 +408,7 @@ def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
         f"{_usd(dollars.usual)} if all workers are asked alike, "
         f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
-    most = max_usd(training)
+    most = training.max_usd
     if most is None:
         yield "limit: none (--max-usd sets one)"
     else:
@@ -429,15 +421,6 @@ def _usd(value: Decimal | None) -> str:
     if value is None:
         return "unknown"
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def _hours(training: TrainingJob) -> Iterator[str]:
-    fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
-    yield f"hours: {hours_text(training, fits)}"
-    rpm = training.config.reward.rpm
-    if rpm is not None and not training.verdicts:
-        least = calls_of(training).least / (rpm * len(training.spec.names)) / 60
-        yield f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each"
 
 
 def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:

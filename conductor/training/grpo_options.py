@@ -14,7 +14,7 @@ from decimal import Decimal
 from importlib import metadata, util
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
@@ -155,26 +155,22 @@ def _stage(said: Any) -> str:
 
 def refuse_sharding(config: TrainingConfig) -> None:
     """Raise UserError for what needs a whole model in one process."""
-    how = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(sharding(config))
-    if how and config.warm_start.kind != "none":
-        raise UserError(
-            f"[warm_start] cannot be made where {how} divides the model: make it in one process "
-            "first, which leaves it in OUT/start, then go on from there with "
-            "--set model.path=OUT/start --set warm_start.kind=none."
-        )
-    if how and config.recursion:
-        raise UserError(
-            f"[recursion] writes its first plans before training begins, which cannot be done "
-            f"where {how} divides the model: warm it up in one process first, then set model.path "
-            "to what it left in OUT/start and warm_start.kind=none, and launch it with ddp.yaml, "
-            "where every GPU has a whole model."
-        )
-    if sharding(config) == "zero3" and config.lora:
-        raise UserError(
-            "[lora] adapters are merged when training ends, by one process, which cannot load a "
-            "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
-            "--dry-run` says what adapters need on each GPU."
-        )
+    divided = sharding(config)
+    how = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided)
+    refused = {
+        f"[warm_start] cannot be made where {how} divides the model: make it in one process "
+        "first, which leaves it in OUT/start, then go on from there with "
+        "--set model.path=OUT/start --set warm_start.kind=none.": config.warm_start.kind != "none",
+        "[recursion] writes its first plans before training begins, which cannot be done "
+        f"where {how} divides the model: warm it up in one process first, then set model.path "
+        "to what it left in OUT/start and warm_start.kind=none, and launch it with ddp.yaml, "
+        "where every GPU has a whole model.": config.recursion,
+        "[lora] adapters are merged when training ends, by one process, which cannot load a "
+        "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
+        "--dry-run` says what adapters need on each GPU.": config.lora and divided == "zero3",
+    }
+    if why := next((why for why, there in refused.items() if how and there), None):
+        raise UserError(why)
 
 
 def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
@@ -334,19 +330,6 @@ def lora_config(config: TrainingConfig) -> Any | None:
     )
 
 
-class PlanWriter(Protocol):
-    """What a trainer does for it."""
-
-    def scored(self, inputs: Sequence[Any]) -> Group:
-        """Return plans for these rows, written and scored, as TRL hands them on."""
-        ...
-
-    @property
-    def constant(self) -> Collection[Prompt]:
-        """The prompts of the latest of them that teach nothing."""
-        ...
-
-
 @dataclass(slots=True)
 class Resampling:
     """Questions whose plans all got one reward make room for others, in rounds.
@@ -364,8 +347,12 @@ class Resampling:
     _step: int = -1
     _nth: int = 0
 
-    def learnt_from(self, writes: PlanWriter, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch of the size of `inputs`, groups that teach something first."""
+    def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
+        """Return a batch of the size of `inputs`, groups that teach something first.
+
+        `writes` is the trainer: `scored` writes plans for rows and scores them, as TRL hands them
+        on, and `constant` are the prompts of the latest that teach nothing.
+        """
         self._nth = self._nth + 1 if step == self._step else 0
         self._step = step  # which batch of plans this is follows from it: a resumed run counts on
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
@@ -388,12 +375,14 @@ class Resampling:
         }
         return join_groups([*good, *dull][:wanted], self.pad)
 
-    def _written(self, writes: PlanWriter, inputs: Sequence[Any]) -> list[list[Group]]:
+    def _written(self, writes: Any, inputs: Sequence[Any]) -> list[list[Group]]:
         size = self.sizes["group"]
         groups, constant = split_groups(writes.scored(inputs), size), set(writes.constant)
         good, dull = list[Group](), list[Group]()
         for group, columns in zip(groups, inputs[::size], strict=True):
-            (dull if _prompt(columns) in constant else good).append(group)
+            suite, question, epoch, workers, first = (columns[name] for name in COLUMNS)
+            prompt = Prompt(suite, question, epoch, tuple(workers), first)
+            (dull if prompt in constant else good).append(group)
         return [good, dull]
 
     def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
@@ -405,11 +394,6 @@ class Resampling:
 
 def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
     return columns["suite"], columns["question"]
-
-
-def _prompt(columns: Mapping[str, Any]) -> Prompt:
-    suite, question, epoch, workers, first = (columns[name] for name in COLUMNS)
-    return Prompt(suite, question, epoch, tuple(workers), first)
 
 
 def split_groups(made: Group, size: int) -> list[Group]:
@@ -428,18 +412,15 @@ def join_groups(groups: Sequence[Group], pad: int) -> Group:
     whole: Group = {}
     for name in groups[0]:
         parts = [group[name] for group in groups]
-        width = max(part.shape[1] for part in parts) if parts[0].ndim > 1 else 0
-        filler = pad if name.endswith("_ids") else 0
-        left = name.startswith("prompt_")
-        whole[name] = torch.cat([_filled(part, width, filler, left=left) for part in parts])
+        if parts[0].ndim > 1:
+            width, filler = (
+                max(part.shape[1] for part in parts),
+                pad if name.endswith("_ids") else 0,
+            )
+            short = [width - part.shape[1] for part in parts]
+            sides = [(n, 0) if name.startswith("prompt_") else (0, n) for n in short]
+            filled = torch.nn.functional.pad
+            parts = [filled(*one, value=filler) for one in zip(parts, sides, strict=True)]
+        whole[name] = torch.cat(parts)
     whole["num_items_in_batch"] = whole["completion_mask"].sum()
     return whole
-
-
-def _filled(part: Any, width: int, filler: int, *, left: bool) -> Any:
-    if part.ndim < 2 or part.shape[1] == width:
-        return part
-    import torch
-
-    short = width - part.shape[1]
-    return torch.nn.functional.pad(part, (short, 0) if left else (0, short), value=filler)

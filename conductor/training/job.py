@@ -1,26 +1,22 @@
 """A training with everything that its configuration names, found and checked: no torch here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from conductor.plan_format import read_plan
+from harness.learning.matrix import Matrix
+
+from conductor.parse import read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from conductor.training import grpo_options
 from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.data import (
-    EarlierRound,
-    PromptBuilder,
-    RowDraw,
-    ShownRow,
-    TrainingRow,
-    draw_rows,
-)
-from conductor.training.metrics import RewardRecorder
+from conductor.training.data import EarlierRound, PromptBuilder, ShownRow, TrainingRow, draw_rows
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -34,7 +30,14 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.rewards.outcome import PAPER, PLAIN, RewardCounter, RewardItem
+from harness.rewards.outcome import (
+    PAPER,
+    PLAIN,
+    RewardCounter,
+    RewardItem,
+    RewardOutcome,
+    RewardScorer,
+)
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import (
     BareText,
@@ -46,6 +49,7 @@ from harness.rewards.splits import (
     refuse_overlap,
     without_overlap,
 )
+from harness.rewards.trainers import once_in_its_step
 from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, at_epoch
@@ -58,31 +62,15 @@ NO_TRAIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class TrainRequest:
-    """What `podium train` was asked for, beside the configuration."""
-
-    out: Path
-    resume: bool = False
-    max_usd: Decimal | None = None
-    dry: bool = False  # only an estimate is wanted: no worker will be asked, so none needs a key
-
-
-@dataclass(frozen=True, slots=True)
-class JobParts:
-    """What the command line hands in: suites and boxes, and what a question asks."""
-
-    catalogue: Catalogue
-    bare: BareText
-    verdicts: Callable[[VerdictsPart], VerdictDataset] | None = None  # how they are read
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingJob:
     """A training, found and checked."""
 
     config: TrainingConfig
-    request: TrainRequest
-    parts: JobParts
+    out: Path
+    catalogue: Catalogue  # suites and boxes
+    bare: BareText  # what a question asks
+    resume: bool
+    max_usd: Decimal | None  # of all processes: the command's, else the configuration's
     spec: PoolSpec
     book: Book
     splits: Mapping[str, SuiteSplit]  # what teaches, by suite
@@ -112,15 +100,14 @@ class TrainingJob:
 
     def rows(self, count: int) -> list[TrainingRow]:
         """Return the rows that a training of so many draws asks, in order."""
-        ids = {name: list(split.questions) for name, split in self.splits.items()}
-        return draw_rows(self._draw(ids), count)
+        return self._drawn({name: list(one.questions) for name, one in self.splits.items()}, count)
 
     def validation_rows(self) -> list[TrainingRow]:
         """Return the held-out rows, each once; the workers shown are drawn as in training."""
         rows = [
             TrainingRow(name, id) for name, one in self.held_out.items() for id in one.questions
         ]
-        drawn = draw_rows(self._draw({"": [""] * len(rows)}, seed=1), len(rows))
+        drawn = self._drawn({"": [""] * len(rows)}, len(rows), seed=1)
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
@@ -128,10 +115,11 @@ class TrainingJob:
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
-    def _draw(self, ids: Mapping[str, list[str]], seed: int = 0) -> RowDraw:
+    def _drawn(self, ids: Mapping[str, list[str]], count: int, seed: int = 0) -> list[TrainingRow]:
         pool = self.config.pool
-        return RowDraw(
+        return draw_rows(
             ids,
+            count,
             weights=self.config.suites.weights,
             workers=self.spec.names,
             shown=ShownWorkers(pool.shown, pool.order),
@@ -139,13 +127,28 @@ class TrainingJob:
         )
 
 
-def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> TrainingJob:
-    """Return the training that a configuration names; UserError where it must not begin."""
-    if config.verdicts and parts.verdicts:
-        return _find_verdicts(config, request, parts, parts.verdicts(config.verdicts))
+def find_job(
+    config: TrainingConfig,
+    out: Path,
+    catalogue: Catalogue,
+    bare: BareText,
+    *,
+    study: Callable[[VerdictsPart], VerdictDataset] | None = None,
+    resume: bool = False,
+    max_usd: Decimal | None = None,
+    dry: bool = False,
+) -> TrainingJob:
+    """Return the training that a configuration names; UserError where it must not begin.
+
+    `study` reads recorded verdicts. A `dry` one is only estimated: nobody is asked or needs a key.
+    """
+    limit = config.reward.max_usd if max_usd is None else max_usd
+    job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
+    if config.verdicts and study:
+        return _find_verdicts(config, job, study(config.verdicts))
     spec = read_pool(config.pool.name)
     book = read_book(spec.prices)
-    if not request.dry:
+    if not dry:
         refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
@@ -153,9 +156,9 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
             "the canonical single-worker request only."
         )
     shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
-    refuse_unknown(parts.catalogue.boxes, config.suites.box)
-    bare, names = parts.bare, dict.fromkeys(config.suites.names)
-    whole = {name: _train_split(name, config, parts) for name in names}
+    refuse_unknown(catalogue.boxes, config.suites.box)
+    names = dict.fromkeys(config.suites.names)
+    whole = {name: _train_split(name, config, catalogue) for name in names}
     judging = [load_split(split.suite) for split in whole.values() if "eval" in split.suite.splits]
     splits = {name: without_overlap(split, judging, bare) for name, split in whole.items()}
     if not all(split.questions for split in splits.values()):  # the eval splits ask all of one
@@ -167,19 +170,19 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
         taught = {id: asked for id, asked in split.questions.items() if id not in shared}
         splits[name] = SuiteSplit(split.suite, taught)
     left = sum(len(whole[name].questions) - len(one.questions) for name, one in splits.items())
-    return _unlogged(TrainingJob(config, request, parts, spec, book, splits, held_out, left))
+    return _unlogged(job(spec, book, splits, held_out, left))
 
 
 def _find_verdicts(
-    config: TrainingConfig, request: TrainRequest, parts: JobParts, verdicts: VerdictDataset
+    config: TrainingConfig, job: partial[TrainingJob], verdicts: VerdictDataset
 ) -> TrainingJob:
     """Return a training on recorded verdicts; its pool's workers are names that nobody asks."""
     if config.form.max_steps != 1:
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     spec = verdict_pool(verdicts.teaches)
     teaches, validates = ({split.suite.name: split} for split in verdict_splits(verdicts))
-    job = (config, request, parts, spec, read_book(spec.prices), teaches, validates)
-    return _unlogged(TrainingJob(*job, left_out=0, verdicts=verdicts))
+    book = read_book(spec.prices)
+    return _unlogged(job(spec, book, teaches, validates, left_out=0, verdicts=verdicts))
 
 
 def _unlogged(training: TrainingJob) -> TrainingJob:
@@ -193,8 +196,8 @@ def _unlogged(training: TrainingJob) -> TrainingJob:
     return training
 
 
-def _train_split(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
-    suite = find_named(parts.catalogue.suites, name, "suite")
+def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> SuiteSplit:
+    suite = find_named(catalogue.suites, name, "suite")
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)
@@ -214,7 +217,7 @@ def _held_out(split: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
     """Return the box in which these suites' programs run; one that is None where there are none."""
-    boxes = training.parts.catalogue.boxes
+    boxes = training.catalogue.boxes
     suites = [split.suite for split in training.splits.values()]
     name = training.config.suites.box
     if any(suite.needs_box for suite in suites):
@@ -254,10 +257,10 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
     if verdicts and not training.publishable:
         if not verdicts.public:
             raise UserError(
-                f"{verdicts.declared.source}: its texts must not be published, and there are no "
+                f"{verdicts.source}: its texts must not be published, and there are no "
                 "others here to train a tokenizer on."
             )
-        return [saying(TrainingRow(verdicts.declared.name, ""), text) for text in verdicts.public]
+        return [saying(TrainingRow(verdicts.name, ""), text) for text in verdicts.public]
     public = {name for name, split in training.splits.items() if split.suite.publishable}
     return [one if one.row.suite in public else saying(one.row, "") for one in shown]
 
@@ -282,6 +285,55 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
         )
 
 
+@dataclass(slots=True)
+class StepResults:
+    """The items of one step with what they came to."""
+
+    items: list[RewardItem] = field(default_factory=list[RewardItem])
+    outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
+    seconds: float = 0.0
+
+
+class RewardRecorder:
+    """A reward that remembers what passed since it was last asked; it scores as the other does."""
+
+    def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
+        """Watch a reward."""
+        self._scores, self._deduplicate = scores, deduplicate
+        self.seen = StepResults()
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order."""
+        started = monotonic()
+        outcomes = await (self._once(items) if self._deduplicate else self._scores.score(items))
+        self.seen.items.extend(items)
+        self.seen.outcomes.extend(outcomes)
+        self.seen.seconds += monotonic() - started
+        return outcomes
+
+    async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score each different item once, as its first was numbered; its cost is said once."""
+        keys = [once_in_its_step(item) for item in items]
+        firsts: dict[RewardItem, RewardItem] = {}
+        for key, item in zip(keys, items, strict=True):
+            firsts.setdefault(key, item)
+        known = dict(zip(firsts, await self._scores.score(list(firsts.values())), strict=True))
+        outcomes: list[RewardOutcome] = []
+        for key in keys:
+            outcome = known[key]
+            outcomes.append(outcome)
+            free = None if outcome.usd is None else Decimal(0)  # unknown stays unknown
+            known[key] = replace(
+                outcome, shared=True, calls=0, usd=free, latency_s=0.0, grading_s=0.0
+            )
+        return outcomes
+
+    def take(self) -> StepResults:
+        """Return what passed since the last time, and forget it."""
+        taken, self.seen = self.seen, StepResults()
+        return taken
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingRewards:
     """The rewards of one training: one limit of dollars holds for both."""
@@ -300,7 +352,15 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
     again = config.reward.deduplicate
     most = grpo_options.plans_at_once(config, grpo_options.world_size())
     if training.verdicts:
-        taught, validated = _verdict_rewards(training, training.verdicts)
+        names, suite = training.spec.names, training.verdicts.name
+        values = PLAIN if config.reward.name == "plain" else PAPER
+
+        def recorded(part: Matrix) -> VerdictReward:
+            counter = RewardCounter(config.reward.max_masked, 32)
+            scores = recorded_verdicts(suite, part, names)
+            return VerdictReward(*scores, config.form, values, counter)
+
+        taught, validated = map(recorded, (training.verdicts.teaches, training.verdicts.validates))
         return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
     splits = {
         name: replace(split, questions={**split.questions, **training.held_out[name].questions})
@@ -319,23 +379,9 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         RewardRecorder(reward, again),
         RewardRecorder(reward),
         lambda: answerer.stopped,
-        lambda: _spent_by_all(answerer, max_usd(training)),
+        lambda: _spent_by_all(answerer, training.max_usd),
         answerer,
     )
-
-
-def _verdict_rewards(training: TrainingJob, verdicts: VerdictDataset) -> list[VerdictReward]:
-    config, names, suite = training.config, training.spec.names, verdicts.declared.name
-    values = PLAIN if config.reward.name == "plain" else PAPER
-    return [
-        VerdictReward(
-            *recorded_verdicts(suite, part, names),
-            config.form,
-            values,
-            RewardCounter(config.reward.max_masked, 32),
-        )
-        for part in (verdicts.teaches, verdicts.validates)
-    ]
 
 
 def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
@@ -358,16 +404,10 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
     rpm = config.reward.rpm
     return PlanSettings(
         form=config.form,
-        max_usd=max_usd(training),
+        max_usd=training.max_usd,
         seed=config.run.seed,
         log_dir=folder and folder / "ledger",
         per_minute=None if rpm is None else rpm / processes,
         rank=grpo_options.process_rank(),
         processes=processes,
     )
-
-
-def max_usd(training: TrainingJob) -> Decimal | None:
-    """Return the dollars of all processes: the command's, else the configuration's."""
-    asked = training.request.max_usd
-    return training.config.reward.max_usd if asked is None else asked

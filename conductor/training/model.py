@@ -14,7 +14,7 @@ from typing import Any
 
 from conductor.checkpoint import INFO, RELEASED
 from conductor.embedded import CHAT_TEMPLATE
-from conductor.plan_format import read_plan
+from conductor.parse import read_plan
 from conductor.qwen2 import ADAPTERS
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
 from conductor.training.data import ShownRow, TrainingRow, plan_corpus

@@ -5,16 +5,14 @@ is learnt from (arXiv 2512.04388, appendix A.3). Texts that must not be publishe
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 
 from pydantic import TypeAdapter, ValidationError
 
 from conductor.reward import FirstRound, PlanAnswerer
-from conductor.training.data import EarlierRound, TrainingRow
+from conductor.training.data import TrainingRow
 from conductor.training.grpo_options import from_first_process
 from conductor.training.job import TrainingJob
 from conductor.training.run_folder import newest_checkpoint, write_json
@@ -43,50 +41,8 @@ class _FirstRounds:
     def asked(self) -> int:
         return len(self.kept) + len(self.unread) + len(self.failed)
 
-    @property
-    def account(self) -> str:
-        said = f"First plans: {len(self.kept)} of {self.asked} have a later round"
-        if self.unread:
-            said += f"; {len(self.unread)} could not be read"
-        if self.failed:
-            said += f"; {len(self.failed)} met a worker's failure and stay first rounds"
-        return f"{said}."
-
 
 _ROUNDS = TypeAdapter(_FirstRounds)
-
-
-def _dump_rounds(found: _FirstRounds, folder: Path | None) -> str:
-    plain: dict[str, _KeptRound] = {}
-    for id, kept in found.kept.items():  # facts as plain JSON values
-        answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
-        plain[id] = replace(kept, first=replace(kept.first, answer=answer))
-    said = _ROUNDS.dump_python(replace(found, kept=plain), mode="json")
-    if folder is not None:
-        write_json(folder / KEPT, said)
-    return json.dumps(said)
-
-
-def _load_rounds(said: str) -> _FirstRounds:
-    try:
-        return _ROUNDS.validate_json(said)
-    except ValidationError as error:
-        raise UserError(
-            f"{KEPT} is damaged, and later rounds would be others: put it back, or begin anew with "
-            "--out."
-        ) from error
-
-
-def _read_rounds(folder: Path) -> str | None:
-    """Return a folder's first rounds as JSON, None where none were made yet."""
-    if (folder / KEPT).is_file():
-        return (folder / KEPT).read_text()
-    if newest_checkpoint(folder):
-        raise UserError(
-            f"{folder} has checkpoints but no {KEPT}, so its later rounds would be others (a suite "
-            "that must not be published leaves none): begin anew with --out."
-        )
-    return None
 
 
 def with_later_rounds(
@@ -107,13 +63,14 @@ def with_later_rounds(
     assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
     wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
-    found = _load_rounds(
-        from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
-    )
+    found = from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
     for id, kept in found.kept.items():
         answerer.firsts[id] = kept.first
-        training.earlier[id] = EarlierRound(kept.said, kept.first.answer.text)
-    say(found.account)
+        training.earlier[id] = kept.said, kept.first.answer.text
+    unread = f"; {len(found.unread)} could not be read" if found.unread else ""
+    failed = f"; {len(found.failed)} met a worker's failure and stay first rounds"
+    failed = failed if found.failed else ""
+    say(f"First plans: {len(found.kept)} of {found.asked} have a later round{unread}{failed}.")
     later = [_later(row, found) if at in again else row for at, row in enumerate(teach)]
     seconds = [_later(row, found) for row in held_out]
     return later, [*held_out, *(row for row in seconds if row.first)]
@@ -138,10 +95,21 @@ def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
 
 def _kept_or_made(
     training: TrainingJob, answerer: PlanAnswerer, write: Write, wanted: list[TrainingRow]
-) -> str:
-    known = _read_rounds(training.request.out)
-    if known is not None:
-        return known
+) -> _FirstRounds:
+    folder = training.out
+    if (folder / KEPT).is_file():
+        try:
+            return _ROUNDS.validate_json((folder / KEPT).read_text())
+        except ValidationError as error:
+            raise UserError(
+                f"{KEPT} is damaged, and later rounds would be others: put it back, or begin anew "
+                "with --out."
+            ) from error
+    if newest_checkpoint(folder):
+        raise UserError(
+            f"{folder} has checkpoints but no {KEPT}, so its later rounds would be others (a suite "
+            "that must not be published leaves none): begin anew with --out."
+        )
     texts = dict(zip(wanted, write(wanted), strict=True))
     found = run_in_loop(_carried_out(answerer, training, texts))
     most = training.config.reward.max_masked
@@ -151,7 +119,9 @@ def _kept_or_made(
             f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
             "asks those that failed again, and pays no reply twice."
         )
-    return _dump_rounds(found, training.request.out if training.publishable else None)
+    if training.publishable:
+        write_json(folder / KEPT, _ROUNDS.dump_python(found, mode="json"))
+    return found
 
 
 async def _carried_out(
@@ -162,20 +132,21 @@ async def _carried_out(
         item = RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers)
         async with most:
             try:
-                return await answerer.first_round(item, training.question(row))
+                first = await answerer.first_round(item, training.question(row))
             except WorkerError as error:
                 return error
+        if first is None:
+            return None
+        # What it noted becomes plain, to be told to other processes and written down.
+        return replace(first, answer=replace(first.answer, noted=dict(first.answer.noted)))
 
     most = asyncio.Semaphore(training.config.reward.concurrency)
     came = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
     pairs = list(zip(texts, came, strict=True))
     failed = [(first_id(row), str(one)) for row, one in pairs if isinstance(one, WorkerError)]
+    firsts = {row: one for row, one in pairs if isinstance(one, FirstRound)}
     return _FirstRounds(
-        kept={
-            first_id(r): _KeptRound(texts[r], one)
-            for r, one in pairs
-            if isinstance(one, FirstRound)
-        },
+        kept={first_id(row): _KeptRound(texts[row], one) for row, one in firsts.items()},
         unread=tuple(first_id(row) for row, one in pairs if one is None),
         failed=tuple(id for id, _ in failed),
         why=failed[0][1] if failed else "",

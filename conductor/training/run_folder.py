@@ -8,19 +8,24 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from conductor.checkpoint import MANIFEST
+from conductor.checkpoint import INFO, MANIFEST
 from conductor.training.config import TrainingConfig
 from conductor.training.grpo_options import CHECKPOINTS, is_main
-from conductor.training.job import TrainingJob
+from conductor.training.job import StepResults, TrainingJob
 from harness.errors import UserError
 from harness.files import replace_file
+from harness.rewards.outcome import VALUED, RewardItem, Status
 from harness.suite import moved_versions
+from harness.workflow import Workflow
 
 METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was made
 PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
@@ -37,7 +42,11 @@ FREE = (
     *("reward.max_usd", "reward.concurrency", "reward.rpm"),
 )  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-CPU = "cpu.jsonl"
+ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
+NESTED = {"suites": "suite", "workers": "worker"}
+Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
+GRADED = {f"status/{status.value}" for status in VALUED}
+"""Of what a line counts; the others have no value."""
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
@@ -46,6 +55,18 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
     for name in PINNED:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
+    data = {
+        name: {
+            "version": split.suite.version,
+            "data_revision": split.suite.data_revision,
+            "publishable": split.suite.publishable,
+            "train_questions": len(split.questions),
+            "train_ids_sha256": _sha256_of("\n".join(split.questions)),
+            "validation_questions": len(held := training.held_out[name].questions),
+            "validation_ids_sha256": _sha256_of("\n".join(held)),
+        }
+        for name, split in training.splits.items()
+    }
     return {
         "schema": 1,
         "config": config.model_dump(mode="json"),
@@ -59,24 +80,10 @@ def job_manifest(training: TrainingJob) -> dict[str, Any]:
             "cards_sha256": _sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
-        "data": {name: _data(training, name) for name in training.splits},
+        "data": data,
         "questions_left_out": training.left_out,
         "versions": versions,
         "code_revision": code_revision(),
-    }
-
-
-def _data(training: TrainingJob, name: str) -> dict[str, Any]:
-    suite, asked = training.splits[name].suite, training.splits[name].questions
-    held = training.held_out[name].questions
-    return {
-        "version": suite.version,
-        "data_revision": suite.data_revision,
-        "publishable": suite.publishable,
-        "train_questions": len(asked),
-        "train_ids_sha256": _sha256_of("\n".join(asked)),
-        "validation_questions": len(held),
-        "validation_ids_sha256": _sha256_of("\n".join(held)),
     }
 
 
@@ -90,35 +97,34 @@ def code_revision() -> str:
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(root), *words]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return done.stdout.strip() if done.returncode == 0 else ""
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        return done.stdout.strip()
 
-    commit = git("rev-parse", "HEAD")
-    if not commit or git("rev-parse", "--show-toplevel") != str(root):
+    try:
+        commit = git("rev-parse", "HEAD")
+        if not commit or git("rev-parse", "--show-toplevel") != str(root):
+            return ""
+        return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def prepare_folder(training: TrainingJob) -> Path:
     """Make the run folder or check the one to resume; UserError where neither will do."""
-    out = training.request.out
-    said = job_manifest(training)
-    path = out / MANIFEST
+    out, resume, said = training.out, training.resume, job_manifest(training)
     if not is_main():  # the first process has looked, or is about to
         return out
-    if not path.is_file():
-        if training.request.resume:
-            raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
-        if out.exists() and any(out.iterdir()):
-            raise UserError(f"{out} is there already and no training: name another with --out.")
-        write_json(path, said)
-        return out
-    if not training.request.resume:
+    begun = (out / MANIFEST).is_file()
+    if resume and not begun:
+        raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
+    if begun and not resume:
         raise UserError(f"{out} holds a training already: --resume goes on, or name another --out.")
-    before = json.loads(path.read_text())
+    if not begun and out.exists() and any(out.iterdir()):
+        raise UserError(f"{out} is there already and no training: name another with --out.")
+    if not begun:
+        write_json(out / MANIFEST, said)
+        return out
+    before = read_manifest(out)
     refuse_moved_graders(before, said)
     refuse_changed({**before, "config": config_of(before).model_dump(mode="json")}, said)
     return out
@@ -134,9 +140,12 @@ def refuse_moved_graders(before: Mapping[str, Any], now: Mapping[str, Any]) -> N
             "it, and two graders are two rewards: begin anew with --out."
         )
     if what := moved_versions(then, here):
+        version, commit = before.get("versions", {}).get("podium"), before.get("code_revision")
+        podium = f"podium {version}" if version else "the podium that it began with"
+        podium += f" (commit {commit[:12]})" if commit else ""
         raise UserError(
             f"This training was rewarded by {what}, and two graders are two rewards: resume it "
-            f"with {_podium_of(before)}, or begin anew with --out."
+            f"with {podium}, or begin anew with --out."
         )
 
 
@@ -145,33 +154,25 @@ def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
     return {name: one.get("version") or "" for name, one in manifest.get("data", {}).items()}
 
 
-def _podium_of(manifest: Mapping[str, Any]) -> str:
-    version = manifest.get("versions", {}).get("podium")
-    commit = manifest.get("code_revision")
-    found = f"podium {version}" if version else "the podium that it began with"
-    return f"{found} (commit {commit[:12]})" if commit else found
-
-
 def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise UserError, naming the first field, when a resumed run is not the one that began."""
     for key in ("config", "pool", "prices", "data"):
         old, new = flatten(before.get(key), key), flatten(now.get(key), key)
-        for name in sorted({*old, *new}):
+        changed = (name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
+        for name in changed:
             plain = name.removeprefix("config.")
-            if plain in FREE and key == "config":
+            if key == "config" and plain in FREE:
                 continue
-            if old.get(name) != new.get(name):
-                said = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
-                if plain.endswith("sha256"):
-                    said = _another(plain, before)
-                raise UserError(f"This run began with {said}, or begin anew with --out.")
+            said = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
+            if plain.endswith("sha256"):
+                said = _another(plain, before)
+            raise UserError(f"This run began with {said}, or begin anew with --out.")
 
 
 def _another(name: str, before: Mapping[str, Any]) -> str:
     kind, _, rest = name.partition(".")
     if kind == "data":
-        suite, _, which = rest.rpartition(".")
-        which = which.removesuffix("_ids_sha256")
+        suite, _, which = rest.removesuffix("_ids_sha256").rpartition(".")
         return f"other {which} questions of suite {suite!r}: put its data back as they were"
     what = {"pool": "pool", "prices": "price book"}.get(kind, kind)
     part = "its workers' cards" if "cards" in rest else "the file"
@@ -204,14 +205,11 @@ def append_line(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a file of lines; a last line that was cut short is left out."""
-    if not path.is_file():
-        return []
     found: list[dict[str, Any]] = []
-    for line in path.read_text().splitlines():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+    if path.is_file():
+        with suppress(json.JSONDecodeError):
+            for line in path.read_text().splitlines():
+                found.append(json.loads(line))
     return found
 
 
@@ -236,21 +234,26 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
     path = checkpoint / "config.json"
     if not path.is_file():
         return
-    said = json.loads(path.read_text())
+    said, anew = json.loads(path.read_text()), "Restore the checkpoint, or begin anew with --out."
     for name in SHAPE:
         if said.get(name) != shape.get(name):
             raise UserError(
                 f"{checkpoint} is of another model: its {name} is {said.get(name)!r}, and this "
-                f"training's {shape.get(name)!r}. Restore the checkpoint, or begin anew with --out."
+                f"training's {shape.get(name)!r}. {anew}"
             )
     found = json.loads((checkpoint / "tokenizer.json").read_text())
-    known = len(found["model"]["vocab"])
-    extra = sum(one["content"] not in found["model"]["vocab"] for one in found["added_tokens"])
-    if known + extra != tokens:
+    known = {*found["model"]["vocab"], *(one["content"] for one in found["added_tokens"])}
+    if len(known) != tokens:
         raise UserError(
-            f"{checkpoint} has another tokenizer, of {known + extra} tokens and not {tokens}. "
-            "Restore the checkpoint, or begin anew with --out."
+            f"{checkpoint} has another tokenizer, of {len(known)} tokens and not {tokens}. {anew}"
         )
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """Return a run's manifest; UserError where there is none."""
+    if not (run / MANIFEST).is_file():
+        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+    return json.loads((run / MANIFEST).read_text())
 
 
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
@@ -258,27 +261,14 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     return TrainingConfig.model_validate(manifest["config"])
 
 
-class CpuClock:
-    """Counts processor seconds, children's too; writes as soon as it is told where."""
-
-    def __init__(self) -> None:
-        """Begin to count."""
-        self.folder: Path | None = None  # None until it is known to be this training's
-        self._noted, self._step = _used(), 0
-
-    def note(self, step: int | None = None) -> None:
-        """Write what was used since the last time; without a step, as part of the latest one."""
-        self._step = self._step if step is None else step
-        spent = round(_used() - self._noted, 2)
-        if self.folder and spent > 0:
-            self._noted += spent
-            append_line(self.folder / CPU, {"step": self._step, "cpu_s": spent})
-
-
-def cpu_seconds(folder: Path) -> float | None:
-    """Return what all sessions of a run have used; None where none has written it."""
-    lines = read_lines(folder / CPU)
-    return sum(line["cpu_s"] for line in lines) if lines else None
+def training_finished(config: TrainingConfig, out: Path) -> bool:
+    """Say whether a training kept its last model, by its last step or by its own rule."""
+    lines, patience = read_lines(out / METRICS), config.validation.patience
+    if not lines or not (out / LAST / INFO).is_file():
+        return False
+    if patience is not None and replay_state(lines).since >= patience:
+        return True
+    return lines[-1]["step"] >= int(config.grpo["max_steps"]) and "validation" in lines[-1]
 
 
 def peak_gib() -> float:
@@ -287,6 +277,150 @@ def peak_gib() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
 
 
-def _used() -> float:
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(used.ru_utime + used.ru_stime for used in both)
+# --- what a line says ---------------------------------------------------------------------------
+
+
+def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
+    """Return what a step's plans came to: means over its items, shares of workers over steps."""
+    n = len(seen.items) or 1
+    statuses = Counter(outcome.status for outcome in seen.outcomes)
+    parsed = [plan for plan in map(read, seen.items) if plan is not None]
+    values = [one.value for one in seen.outcomes if one.value is not None]
+    right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
+    dollars = [one.usd for one in seen.outcomes]
+    return {
+        "reward": mean(values),
+        "correct": mean([one for one in right if one is not None]),
+        "parsed": len(parsed) / n,
+        "steps": mean([float(len(plan.steps)) for plan in parsed]),
+        "depth": mean([float(max(plan.depths())) for plan in parsed]),
+        "calls": sum(one.calls for one in seen.outcomes) / n,
+        "usd": None if None in dollars else float(sum(usd for usd in dollars if usd)),
+        "masked": 1 - sum(statuses[status] for status in VALUED) / n,
+        **{f"status/{status.value}": statuses[status] / n for status in Status},
+        "different": len({replace(item, replicate=0) for item in seen.items}) / n,
+        **seconds_of(seen),
+    }
+
+
+def seconds_of(seen: StepResults) -> dict[str, float]:
+    """Return the seconds of a step's reward, and how they divide into workers and grading.
+
+    Plans run side by side, so they are divided as the seconds that each waited for either.
+    """
+    waited = sum(outcome.latency_s for outcome in seen.outcomes)
+    graded = sum(outcome.grading_s for outcome in seen.outcomes)
+    grading = seen.seconds * (graded / waited if waited else 1.0)
+    return {
+        "reward_seconds": round(seen.seconds, 3),
+        "worker_seconds": round(seen.seconds - grading, 3),
+        "grading_seconds": round(grading, 3),
+    }
+
+
+def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a validation came to under flat names; what is unknown has none."""
+    flat = {key: value for key, value in validation.items() if key not in NESTED}
+    for name, one in NESTED.items():
+        flat |= {f"{one}/{part}": value for part, value in validation.get(name, {}).items()}
+    return {f"validation/{key}": float(one) for key, one in flat.items() if one is not None}
+
+
+def worker_shares(seen: StepResults, read: ReadPlan) -> dict[str, float]:
+    """Return each worker's share of the steps of the plans that could be read."""
+    count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
+    total = sum(count.values()) or 1
+    return {name: count[name] / total for name in sorted(count)}
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean, None of nothing.
+
+    >>> mean([]), mean([1.0, 2.0])
+    (None, 1.5)
+    """
+    return sum(values) / len(values) if values else None
+
+
+@dataclass
+class TrainingState:
+    """What a training knows of itself beyond TRL's state."""
+
+    best: float | None = None
+    best_step: int = 0
+    since: int = 0  # validations without a better one, of those graded whole
+    validation: Validation | None = None  # the latest step's; None where none was made
+    spent: Decimal = Decimal(0)  # dollars when the running step began
+    dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, not validated
+    validating: Decimal = Decimal(0)  # dollars of the dearest validation, at full price
+    ended: str = ""  # why training ended before its last step; empty while it has not
+    asked_to_stop: bool = False
+    generating: float = 0.0  # seconds of generation in the running step
+    resampled: dict[str, float] = field(default_factory=dict[str, float])  # by `Resampling`
+    line: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
+    """Return the state at the end of these lines."""
+    state = TrainingState()
+    for line in lines:
+        note_validation(state, line["step"], line.get("validation"))
+    return state
+
+
+def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
+    """Note a validation; return whether it is the best so far. The earliest of equals stays."""
+    state.validation = validation
+    if validation is None:
+        return False
+    state.validating = max(state.validating, Decimal(str(validation.get("usd") or 0)))
+    worth = sure_share(validation)
+    if worth is not None and (state.best is None or worth > state.best):
+        state.best, state.best_step, state.since = worth, step, 0
+        return True
+    state.since += not validation.get("masked")
+    return False
+
+
+def sure_share(validation: Validation) -> float | None:
+    """Return the share of all held-out questions that is right for sure; None without a grade.
+
+    Over those alone that happened to be graded, a few lucky ones would be the best for good.
+
+    >>> sure_share({"correct": 1.0, "masked": 0.75}), sure_share({"correct": 0.5, "masked": 0.0})
+    (0.25, 0.5)
+    """
+    correct = validation.get("correct")
+    return None if correct is None else correct * (1 - (validation.get("masked") or 0.0))
+
+
+def cut_short(validation: Validation) -> bool:
+    """Say whether the money ended within a validation."""
+    return bool(validation.get("status/budget"))
+
+
+def validation_due(config: TrainingConfig, step: int) -> bool:
+    """Say whether a step is validated: some are, and the last one always."""
+    return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
+
+
+def owed_validation(
+    config: TrainingConfig, lines: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Return the last line where it lacks a validation that the money did not last for."""
+    if not lines or "validation" in lines[-1] or not validation_due(config, lines[-1]["step"]):
+        return None
+    return lines[-1]
+
+
+def ungraded_text(validation: Validation) -> str:
+    """Return how many questions have no grade, and why, for a person."""
+    count = round(validation["masked"] * validation["questions"])
+    why = [
+        name.removeprefix("status/").replace("_", " ")
+        for name, share in validation.items()
+        if name.startswith("status/") and share and name not in GRADED
+    ]
+    return (
+        f"{count} of {validation['questions']} held-out questions have no grade ({', '.join(why)})"
+    )

@@ -25,7 +25,6 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.metrics import owed_validation, replay_state
 from conductor.training.model import build_model, load_model, merge_adapters, warm_start
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
@@ -44,29 +43,23 @@ SMALLER = (
 @dataclass(frozen=True, slots=True)
 class _Run:
     job: TrainingJob
-    out: Path
     rewards: TrainingRewards
     newest: Path | None  # the checkpoint that it goes on from
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
-    clock: run_folder.CpuClock
     say: Say
 
 
 def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    clock = run_folder.CpuClock()
     check_job(job)
-    try:
-        with quiet(), open_box(job) as box:
-            args = grpo_options.grpo_config(job.config, job.request.out)
-            anyio.run(refuse_gullible_graders, job, box and box.box)
-            out = clock.folder = run_folder.prepare_folder(job)
-            newest = run_folder.newest_checkpoint(out) if job.request.resume else None
-            rewards = make_rewards(job, box and box.box, out)
-            with memory_said():
-                return _story(_Run(job, out, rewards, newest, args, clock, say))
-    finally:
-        clock.note()
+    with quiet(), open_box(job) as box:
+        args = grpo_options.grpo_config(job.config, job.out)
+        anyio.run(refuse_gullible_graders, job, box and box.box)
+        out = run_folder.prepare_folder(job)
+        newest = run_folder.newest_checkpoint(out) if job.resume else None
+        rewards = make_rewards(job, box and box.box, out)
+        with memory_said():
+            return _story(_Run(job, rewards, newest, args, say))
 
 
 def _story(run: _Run) -> str:
@@ -80,15 +73,14 @@ def _story(run: _Run) -> str:
 
     # Load, and warm start: what GRPO begins with.
     model, tokenizer = _first_model(run)
-    run.clock.note(0)
     if run.newest:
         run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
 
     # GRPO, on what the steps before have left; its callback validates and keeps the best model.
     trainer = _trainer(run, model, tokenizer)
     watch, lines = trainer.stepping, _lines_so_far(run)
-    watch.clock = run.clock
-    watch.state, watch.owed = replay_state(lines), owed_validation(config, lines)
+    watch.state = run_folder.replay_state(lines)
+    watch.owed = run_folder.owed_validation(config, lines)
     if lines or run.newest or _validate_start(run, trainer):
         with stopping(watch.state, run.say):
             _make_steps(run, trainer)
@@ -103,11 +95,11 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
         return load_model(config.model.path, config)
     grpo_options.from_first_process(lambda: _make_start(run))
     # As a resumed run does: what is made in memory may differ.
-    return load_model(str(run.out / run_folder.START), config)
+    return load_model(str(run.job.out / run_folder.START), config)
 
 
 def _make_start(run: _Run) -> None:
-    job, config, start = run.job, run.job.config, run.out / run_folder.START
+    job, config, start = run.job, run.job.config, run.job.out / run_folder.START
     if (start / "config.json").is_file():
         return
     shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
@@ -117,7 +109,7 @@ def _make_start(run: _Run) -> None:
         model, tokenizer = load_model(config.model.path, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
-        warm_start(config, model, tokenizer, shown, run.out)
+        warm_start(config, model, tokenizer, shown, run.job.out)
     part = start.with_name(f"{start.name}.part")  # whole or not at all
     shutil.rmtree(part, ignore_errors=True)
     model.save_pretrained(part)
@@ -155,21 +147,20 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
-    lines = run.out / run_folder.METRICS
+    lines = run.job.out / run_folder.METRICS
     if not grpo_options.is_main():  # the first process may not have come to this yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
-    run_folder.rewind_lines(run.out / run_folder.PLANS, step)
+    run_folder.rewind_lines(run.job.out / run_folder.PLANS, step)
     return run_folder.rewind_lines(lines, step)
 
 
 def _validate_start(run: _Run, trainer: Any) -> bool:
     """Validate what training begins with; return whether the money lasted for that."""
     first = {"step": 0, "validation": trainer.stepping.validate(0)}
-    run.clock.note(0)
     if first["validation"] is None:
         return False
     if grpo_options.is_main():
-        run_folder.append_line(run.out / run_folder.METRICS, first)
+        run_folder.append_line(run.job.out / run_folder.METRICS, first)
     trainer.stepping.say_step(first)
     return True
 
@@ -180,7 +171,7 @@ def _make_steps(run: _Run, trainer: Any) -> None:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
-            where = run_folder.newest_checkpoint(run.out)
+            where = run_folder.newest_checkpoint(run.job.out)
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
             raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
         trainer.save_before()
@@ -189,14 +180,18 @@ def _make_steps(run: _Run, trainer: Any) -> None:
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
-    state, step, last = trainer.stepping.state, trainer.state.global_step, run.out / run_folder.LAST
+    state, step, last = (
+        trainer.stepping.state,
+        trainer.state.global_step,
+        run.job.out / run_folder.LAST,
+    )
     trainer.save_model(str(last))
     if grpo_options.is_main():
         describe_checkpoint(run.job, last, step, state.validation)
-        merge_adapters(run.job.config, run.out)
+        merge_adapters(run.job.config, run.job.out)
     best = "No validation has picked a checkpoint"
     if state.best is not None:
-        where = run.out / run_folder.BEST
+        where = run.job.out / run_folder.BEST
         best = f"Best validation {state.best:.3f} at step {state.best_step}, in {where}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."

@@ -24,9 +24,9 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
-from conductor.training import grpo_options, metrics, run_folder
+from conductor.training import grpo_options, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from conductor.training.job import TrainingJob, TrainingRewards, max_usd
+from conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
 from conductor.training.model import greedy_texts
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import SpendLimit, TooManyMasked, UserError
@@ -78,7 +78,7 @@ class Validator:
     """Greedy plans for fixed questions, and what they are worth: no random number is drawn."""
 
     training: TrainingJob
-    watching: metrics.RewardRecorder
+    watching: RewardRecorder
     rows: Sequence[TrainingRow]
     most_tokens: int
 
@@ -107,9 +107,9 @@ class Validator:
             grade = outcome.components.get("correct")
             grades[item.suite] += [] if grade is None else [grade]
         return {
-            **metrics.step_summary(seen, read),
-            "suites": {suite: metrics.mean(found) for suite, found in grades.items()},
-            "workers": metrics.worker_shares(seen, read),
+            **run_folder.step_summary(seen, read),
+            "suites": {suite: run_folder.mean(found) for suite, found in grades.items()},
+            "workers": run_folder.worker_shares(seen, read),
             "questions": len(items),
             "seconds": round(monotonic() - started, 3),
         }
@@ -214,17 +214,17 @@ class ConductorTrainer(Trainer):
         """Log a step's figures, those of its validation among them."""
         found = self.stepping.state.validation
         if found and "loss" in logs:
-            logs |= metrics.validation_scalars(found)
+            logs |= run_folder.validation_scalars(found)
         super().log(logs, start_time)
 
 
-def gathered(seen: metrics.StepResults) -> metrics.StepResults:
+def gathered(seen: StepResults) -> StepResults:
     """Return what all processes saw in a step."""
     if grpo_options.world_size() == 1:
         return seen
     items: Any = gather(seen.items)
     outcomes: Any = gather(seen.outcomes)
-    return metrics.StepResults(items, outcomes, max(gather([seen.seconds])))
+    return StepResults(items, outcomes, max(gather([seen.seconds])))
 
 
 def agreed(why: str) -> str:
@@ -242,13 +242,12 @@ class StepCallback(Callback):
         validator: Validator,
         say: Callable[[str], None],
     ) -> None:
-        """Keep what it needs; `trainer`, `state` and `clock` are set before training begins."""
+        """Keep what it needs; `trainer` and `state` are set before training begins."""
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
-        self.out: Path = training.request.out
-        self.state = metrics.TrainingState()
+        self.out: Path = training.out
+        self.state = run_folder.TrainingState()
         self.trainer: Any = None
-        self.clock = run_folder.CpuClock()
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
         self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
@@ -264,7 +263,7 @@ class StepCallback(Callback):
         if self.owed is not None:
             self._pay(self.owed, state.global_step)
         if self.state.validation and (self.owed is not None or not state.global_step):
-            self.trainer.log(metrics.validation_scalars(self.state.validation))
+            self.trainer.log(run_folder.validation_scalars(self.state.validation))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Leave the bar."""
@@ -292,13 +291,12 @@ class StepCallback(Callback):
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
-        if metrics.validation_due(self.training.config, step):
+        if run_folder.validation_due(self.training.config, step):
             found = self.validate(step)
             self.state.line |= {"validation": found} if found else {}
         self._end(step, control)
         if grpo_options.is_main():
             self._write_plans(step, seen)
-        self.clock.note(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         """Write the step's line, with what TRL counted of it."""
@@ -338,8 +336,8 @@ class StepCallback(Callback):
             torch.cuda.set_rng_state_all(states["cuda"])
         return True
 
-    def _line(self, step: int, seen: metrics.StepResults, seconds: float) -> dict[str, Any]:
-        found = metrics.step_summary(seen, self.training.read_plan)
+    def _line(self, step: int, seen: StepResults, seconds: float) -> dict[str, Any]:
+        found = run_folder.step_summary(seen, self.training.read_plan)
         made = self.state.generating
         updating = seconds - made - (found["reward_seconds"] or 0.0)
         held = {"peak_memory_gib": run_folder.peak_gib()}
@@ -349,7 +347,7 @@ class StepCallback(Callback):
             "step": step,
             **found,
             **self.state.resampled,
-            "workers": metrics.worker_shares(seen, self.training.read_plan),
+            "workers": run_folder.worker_shares(seen, self.training.read_plan),
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, updating), 3),
             "seconds": round(seconds, 3),
@@ -365,18 +363,18 @@ class StepCallback(Callback):
         if self.state.ended:
             return None
         found: dict[str, Any] = self.trainer.validated(self.validator)
-        if metrics.cut_short(found):
+        if run_folder.cut_short(found):
             self.state.ended = f"stopped, for the money ended within the validation of step {step}"
             return None
-        if metrics.note_validation(self.state, step, found):
+        if run_folder.note_validation(self.state, step, found):
             self.keep(step, found)
         if found["masked"]:
-            self.say(f"step {step}: {metrics.ungraded_text(found)}; they count as not right.")
+            self.say(f"step {step}: {run_folder.ungraded_text(found)}; they count as not right.")
         return found
 
     def _too_dear(self, needed: Any, what: str) -> str:
         """Return why something that takes so many dollars is not begun; empty where it is."""
-        most, gone = max_usd(self.training), self.rewards.spent()
+        most, gone = self.training.max_usd, self.rewards.spent()
         if most is None or gone + needed <= most:
             return ""
         return f"stopped, for ${gone:.4f} are spent and {what} could pass ${most}"
@@ -412,7 +410,7 @@ class StepCallback(Callback):
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
         elif not why and step < int(config.grpo["max_steps"]):
-            due = metrics.validation_due(config, step + 1)
+            due = run_folder.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)
             why = self._too_dear(needed, "another step")
         why = agreed(why)
@@ -421,7 +419,7 @@ class StepCallback(Callback):
             control.should_training_stop = True
             control.should_save = True
 
-    def _write_plans(self, step: int, seen: metrics.StepResults) -> None:
+    def _write_plans(self, step: int, seen: StepResults) -> None:
         """Write what was planned; words of a plan only where every suite's may be published."""
         for item, outcome in zip(seen.items, seen.outcomes, strict=True):
             plan = self.training.read_plan(item)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,10 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
-    from conductor.training.job import JobParts, TrainRequest, find_job
+    from conductor.training.job import find_job
 
-    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
-    return find_job(config, TrainRequest(out, **more), parts)
+    study = study_for if studies else None
+    return find_job(config, out, whole_catalogue(), controls().bare, study=study, **more)
 
 
 def _prompts(run: Path) -> list[str]:
@@ -103,7 +103,7 @@ def study_for(part: Any) -> Any:
     """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
-    from conductor.verdict_reward import RecordedSource, split_verdicts
+    from conductor.verdict_reward import split_verdicts
     from suites import SUITES
 
     matrix = whole_matrix(part.source, None)
@@ -111,12 +111,18 @@ def study_for(part: Any) -> Any:
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     suite = SOURCES[part.source.partition(":")[0]].suite
-    declared = RecordedSource(part.source, suite, part.split, part.split_seed)
     public: list[str] = []
     if not matrix.publishable:  # texts that may be: those of the practice suites that teach
         practice = (one for name, one in SUITES.items() if name.startswith("practice"))
         public = [asked.text for one in practice for asked in one.load("train")[:PUBLIC]]
-    return split_verdicts(declared, matrix.rows(split.folds[0].train), public)
+    return split_verdicts(
+        matrix.rows(split.folds[0].train),
+        source=part.source,
+        suite=suite,
+        split=part.split,
+        split_seed=part.split_seed,
+        public=public,
+    )
 
 
 def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
@@ -186,7 +192,7 @@ class AblationRun:
     @property
     def run(self) -> Path:
         """Return its run folder."""
-        return self.training.request.out
+        return self.training.out
 
     @property
     def name(self) -> str:
@@ -237,7 +243,8 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
     """Train to the end, unless that is done."""
-    from conductor.training.ablations import copy_warm_start, training_finished
+    from conductor.training.ablations import copy_warm_start
+    from conductor.training.run_folder import training_finished
 
     if training_finished(trial.training.config, trial.run):
         say("  trained already", flush=True)
@@ -301,13 +308,13 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
-    from conductor.training.model_card import said_in_logs, wording
+    from conductor.training.ablations import plan_leaks
+    from harness.ledger.system_runs import load_runs
     from reports.ablations import WORDS
 
     if not logs:
         return {}
-    said = wording([plan for folder in logs for plan in said_in_logs(folder)])
-    found = {**asdict(said), "accuracy_unleaked": said.right_unleaked}
+    found = plan_leaks([run for folder in logs for run in load_runs([folder])[0]])
     return {name: found[name] for name in WORDS}
 
 

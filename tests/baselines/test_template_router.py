@@ -12,7 +12,7 @@ from baselines.template_router import (
     expected_scores,
     template_system,
 )
-from conductor.plan_format import PlanFormat, restrict_plan
+from conductor.parse import PlanFormat, restrict_plan
 from harness.errors import UserError
 from harness.learning import Artifact, Round, TrainingBudget, TrialResult
 from harness.records import Question

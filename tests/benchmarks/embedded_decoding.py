@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from conductor.qwen2 import DecodeOptions, build_qwen2, decode, one_thread, read_weights
+from conductor.qwen2 import DecodeOptions, decode, one_thread, read_qwen2
 from tests.conductor.toy_checkpoint import Sizes, write_model
 
 SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads=2, context=1024)
@@ -40,14 +40,14 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder, SIZES, ends=[])
-        model = build_qwen2(read_weights(folder))
+        model = read_qwen2(folder)
         how = DecodeOptions(max_tokens=args.written)
 
         def ours() -> list[int]:
             with one_thread():
                 return decode(model, prompt, how).tokens
 
-        found: dict[str, Any] = {"parameters": model.weights.parameters, "numpy": timed(ours, args)}
+        found: dict[str, Any] = {"parameters": model.parameters, "numpy": timed(ours, args)}
         theirs = peer(folder, prompt, args.written)
         if theirs:
             assert theirs() == ours(), "both write the same tokens"

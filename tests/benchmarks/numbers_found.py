@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 from conductor.training.config import read_config
-from conductor.training.data import PlanCorpus, read_recipe
-from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.data import PlanCorpus
+from conductor.training.job import find_job
 from harness.cli.catalogue import controls, whole_catalogue
 
 LIST, END = "model_id = [", "]"
@@ -29,10 +29,9 @@ Found = defaultdict[tuple[str, int], list[float]]
 def plans(config_name: str, count: int) -> list[tuple[str, str]]:
     """Return prompts and plans of a configuration; none of the plans was in a warm start."""
     config = read_config(config_name)
-    parts = JobParts(whole_catalogue(), controls().bare, None)
-    training = find_job(config, TrainRequest(out=Path("unused"), dry=True), parts)
+    training = find_job(config, Path("unused"), whole_catalogue(), controls().bare, dry=True)
     shown = [training.prompts.shown(row) for row in training.rows(2000)]
-    corpus = PlanCorpus(shown, config.form, read_recipe(config.warm_start.options), seed=10**6)
+    corpus = PlanCorpus(shown, config.form, config.warm_start.options, seed=10**6)
     rng = Random("numbers found")
     return [(one.prompt, corpus.plan(one, rng)) for one in rng.choices(shown, k=count)]
 

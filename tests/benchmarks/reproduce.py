@@ -17,8 +17,13 @@ from pathlib import Path
 from time import monotonic
 
 from conductor.training.config import known_configs, read_config
-from conductor.training.model_card import run_ended
-from conductor.training.run_folder import MANIFEST, cpu_seconds, newest_checkpoint
+from conductor.training.run_folder import (
+    MANIFEST,
+    config_of,
+    newest_checkpoint,
+    read_manifest,
+    training_finished,
+)
 from harness.errors import UserError
 
 RELEASED = {
@@ -58,21 +63,20 @@ class Run:
 
 def train(run: Run) -> int:
     """Train one seed in a process of its own; its output goes to FOLDER.log."""
-    if (run.folder / MANIFEST).is_file() and run_ended(run.folder):
+    begun = (run.folder / MANIFEST).is_file()
+    if begun and training_finished(config_of(read_manifest(run.folder)), run.folder):
         print(f"{run.folder}: finished already", flush=True)
         return 0
     started, run_log = monotonic(), Path(f"{run.folder}.log")
     run_log.parent.mkdir(parents=True, exist_ok=True)
-    newest, before = newest_checkpoint(run.folder), cpu_seconds(run.folder) or 0.0
+    newest = newest_checkpoint(run.folder)
     print(f"{run.folder}: from {newest.name if newest else 'the beginning'}", flush=True)
     with run_log.open("a") as file:
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(run.command, stdout=file, stderr=subprocess.STDOUT, env=env)
     said = run_log.read_text().strip().splitlines()[-1:]
     minutes = (monotonic() - started) / 60
-    busy = ((cpu_seconds(run.folder) or 0.0) - before) / 60
-    times = f"{minutes:.1f} minutes, {busy:.1f} of a processor"
-    print(f"{run.folder}: {times}, {said[0] if said else ''}", flush=True)
+    print(f"{run.folder}: {minutes:.1f} minutes, {said[0] if said else ''}", flush=True)
     return done.returncode
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from conductor.training.model_card import Wording, said_by, wording
+from conductor.training.ablations import plan_leaks
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
@@ -34,7 +34,7 @@ from reports.targets import (
 from tests.benchmarks.final_evaluation import leads
 from tests.benchmarks.reproduce import RELEASED
 from tests.conductor.training.readme_block import write_page
-from tests.conductor.training.training_page import Seed, found_seeds, training_page
+from tests.conductor.training.training_page import Leaks, Seed, found_seeds, training_page
 
 TITLES = {
     "practice-cpu": "published reward",
@@ -126,14 +126,14 @@ def write_pages(pages: dict[str, list[SystemRun]], to: Path) -> None:
     (to / "README.md").write_text(index)
 
 
-def said_in(system_runs: Iterable[SystemRun]) -> dict[tuple[str, str], Wording]:
-    """Return (config, seed) -> what its plans on the exams say."""
+def leaks_in(system_runs: Iterable[SystemRun]) -> dict[tuple[str, str], Leaks]:
+    """Return (config, seed) -> how many of its plans on the exams hold the answer."""
     groups: dict[tuple[str, str], list[SystemRun]] = {}
     for one in system_runs:
         config = training_family(one).partition("@")[2]
         if config in TITLES:
             groups.setdefault((config, seed_of(one.facts.system)), []).append(one)
-    return {key: wording(said_by(group)) for key, group in groups.items()}
+    return {key: plan_leaks(group) for key, group in groups.items()}
 
 
 def show(given: argparse.Namespace) -> None:
@@ -151,7 +151,7 @@ def show(given: argparse.Namespace) -> None:
     pages = pools(given.evaluations)
     write_pages(pages, part)
     seeds: list[Seed] = [one for group in every.values() for one in group]
-    said = said_in(pages["fixed"]) if "fixed" in pages else {}
+    said = leaks_in(pages["fixed"]) if "fixed" in pages else {}
     (part / "training.md").write_text(training_page(seeds, said))
     panels = {TITLES[config]: [one.log for one in group] for config, group in every.items()}
     draw_panels(panels, part / "learning.png")

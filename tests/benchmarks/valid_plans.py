@@ -21,7 +21,7 @@ import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
 
 from conductor.checkpoint import checkpoint_folder, read_info
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.policy import ask_for_plan, first_request
 from conductor.prompt import WHOLE_POOL, ShownWorkers
 from conductor.trained import MOST_TOKENS, card_reading

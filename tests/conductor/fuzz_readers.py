@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
 
-from conductor.plan_format import KEEP, PlanFormat, examine_plan, plan_or_keep
+from conductor.parse import KEEP, PlanFormat, examine_plan, plan_or_keep
 from harness.workflow import Malformed, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")

@@ -12,8 +12,7 @@ from inspect_ai.scorer import match
 
 import conductor
 from conductor import _registry
-from conductor.parse import parse_lists
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat, parse_lists
 from conductor.policy import conductor_prompted, conductor_system
 from conductor.prompt import examples, instructions, plan_prompt
 from harness.errors import UserError

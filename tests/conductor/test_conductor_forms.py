@@ -8,7 +8,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from conductor.plan_format import PlanFormat, read_plan
+from conductor.parse import PlanFormat, read_plan
 from conductor.policy import RoundLimits, conductor_prompted, conductor_system
 from conductor.prompt import (
     ShownWorkers,

@@ -23,11 +23,15 @@ from conductor.parse import (
     QUOTES,
     ROUND,
     SCALAR,
+    SOLVE,
     STEP_TEXT,
+    Access,
+    PlanFormat,
+    examine_plan,
     parse_json,
     parse_lists,
+    read_plan,
 )
-from conductor.plan_format import SOLVE, Access, PlanFormat, examine_plan, read_plan
 from harness.workflow import Malformed, Step, Workflow
 from tests.conductor.fuzz_readers import WORKERS
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from conductor.plan_format import KEEP, PlanFormat, join_rounds, read_later_plan
+from conductor.parse import KEEP, PlanFormat, join_rounds, read_later_plan
 from conductor.policy import (
     ANSWER_STANDS,
     CONDUCTOR_RECURSIVE,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from conductor.plan_format import PlanFormat, read_plan
+from conductor.parse import PlanFormat, read_plan
 from harness.cli import main
 from harness.ledger.answers import FAULTS, OTHER_FAULT, fault_of
 from harness.ledger.runs import find_logs

@@ -10,7 +10,7 @@ from inspect_ai.model import (
     get_model,
 )
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.policy import conductor_prompted
 from conductor.prompt import plan_prompt
 from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conductor.plan_format import PlanFormat, examine_plan, read_plan
+from conductor.parse import PlanFormat, examine_plan, read_plan
 from tests import ROOT
 from tests.conductor.fuzz_readers import FORMS, SEEDS, WORKERS, fuzz, read_by_all
 

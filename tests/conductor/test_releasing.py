@@ -2,19 +2,20 @@
 
 import json
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import pytest
 
 from conductor.checkpoint import checkpoint_digest, read_info
+from conductor.training.config import read_config
 from conductor.training.model_card import (
     SeedRun,
     greedy_plans,
-    median_seed,
     read_seed,
     release,
-    run_ended,
 )
+from conductor.training.run_folder import config_of, training_finished
 from harness.errors import UserError
 from tests.conductor.toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
 
@@ -23,13 +24,8 @@ PROMPTS = ("What is 1 + 1?\n\nPlan:", "Name a metal.\n\nPlan:")
 
 def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str = "toy") -> Path:
     """Write the folder of a training that had four steps to make."""
-    config = {
-        "title": title,
-        "run": {"seed": seed},
-        "model": {"path": ""},
-        "validation": {"patience": None},
-        "grpo": {"max_steps": 4},
-    }
+    settings = (f"title={title}", f"run.seed={seed}", "grpo.max_steps=4")
+    config = read_config("practice-cpu", settings).model_dump(mode="json")
     folder.mkdir()
     (folder / "manifest.json").write_text(json.dumps({"seed": seed, "config": config}))
     lines = [
@@ -38,12 +34,15 @@ def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str =
         {"step": steps, "validation": {"correct": correct}},
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "cpu.jsonl").write_text('{"step": 4, "cpu_s": 1.5}\n')
     for at, name in enumerate(("start", "best", "last")):
         speaker(folder / name, seed=10 * seed + at)
     (folder / "best" / "README.md").write_text("# Card\n")
     (folder / "best" / "training_args.bin").write_bytes(b"a pickle")
     return folder
+
+
+def has_ended(made: Path) -> bool:
+    return training_finished(config_of(json.loads((made / "manifest.json").read_text())), made)
 
 
 def prompts(folder: Path) -> tuple[str, ...]:
@@ -59,7 +58,7 @@ def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) 
     assert greedy_plans(start, PROMPTS) == greedy_plans(runs[2] / "start", PROMPTS)
     assert greedy_plans(to, PROMPTS) != greedy_plans(start, PROMPTS)
     assert sorted(path.name for path in (to / "log").iterdir()) == ["seed-0", "seed-1", "seed-2"]
-    for name in ("metrics.jsonl", "cpu.jsonl"):
+    for name in ("manifest.json", "metrics.jsonl"):
         assert (to / "log" / "seed-1" / name).read_text() == (runs[1] / name).read_text()
     assert not (to / "training_args.bin").exists()
     said = (to / "README.md").read_text()
@@ -102,13 +101,13 @@ def test_a_release_replaces_the_one_before_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:
-    seeds = [SeedRun(Path(), at, worth, 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
-    assert median_seed(seeds).seed == 3
+    seeds = [SeedRun(worth, at, Path(), 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
+    assert median_low(seeds).seed == 3
 
 
 def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5, steps=3)
-    assert not run_ended(made)
+    assert not has_ended(made)
     with pytest.raises(UserError, match="--resume goes on"):
         read_seed(made)
 
@@ -127,9 +126,9 @@ def test_a_validation_that_was_graded_in_part_ranks_nothing(tmp_path: Path) -> N
 def test_a_training_whose_last_validation_is_owed_has_not_ended(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5)
     add(made, {"step": 5})
-    assert not run_ended(made)
+    assert not has_ended(made)
     add(made, {"step": 5, "validation": {"correct": None}})
-    assert run_ended(made)
+    assert has_ended(made)
 
 
 def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> N
         said = json.loads(path.read_text())
         said["config"]["validation"]["patience"] = patience
         path.write_text(json.dumps(said))
-        assert run_ended(made) is ended
+        assert has_ended(made) is ended
 
 
 def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from baselines.route_eval import split_matrix
 from baselines.verdict_data import SourceRequest, read_matrix
 from conductor.checkpoint import write_study
-from conductor.verdict_reward import ONE_STEP, RecordedSource, split_verdicts, study_info
+from conductor.verdict_reward import ONE_STEP, split_verdicts, study_info
 from harness.cli import main
 from harness.learning import Matrix
 from tests.conductor.toy_checkpoint import Toy, parrot
@@ -38,7 +38,7 @@ def checkpoint(folder: Path, named: str, says: str, seed: int = 0) -> Matrix:
     """Write a checkpoint that always says the same, of a study of a source; return the judged."""
     matrix = read_matrix(named, SourceRequest(Path("nowhere")))
     (fold,) = split_matrix(matrix, SPLIT, 0).folds
-    study = split_verdicts(RecordedSource(named, "routerbench", SPLIT), matrix.rows(fold.train))
+    study = split_verdicts(matrix.rows(fold.train), source=named, suite="routerbench", split=SPLIT)
     parrot(folder, says, Toy(form=ONE_STEP))
     write_study(study_info(study, ONE_STEP, seed), folder)
     return matrix.rows(np.sort(fold.test))

@@ -20,7 +20,7 @@ from conductor.checkpoint import (
     taught_digests,
     write_info,
 )
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue

@@ -8,7 +8,7 @@ import pytest
 from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
 
 from conductor.checkpoint import StudyInfo, write_study
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.trained import conductor, suite_refusal
 from harness.cli import main
 from harness.errors import UserError

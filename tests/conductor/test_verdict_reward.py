@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded_verdicts
 from harness.errors import TooManyMasked, UserError
 from harness.learning import (

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from conductor.checkpoint import CheckpointInfo, write_info
 from conductor.embedded import CHAT_TEMPLATE
-from conductor.plan_format import PlanFormat
+from conductor.parse import PlanFormat
 
 PAD, END = 0, 1
 SPECIAL = ("<pad>", "<end>")

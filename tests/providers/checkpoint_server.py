@@ -45,13 +45,13 @@ def serve_checkpoint(folder: Path) -> Generator[tuple[str, list[Told]]]:
 
 def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> dict[str, Any]:
     """Return the reply to a request; the template puts contents one behind the other."""
-    prompt = checkpoint.words.tokens("".join(one["content"] for one in asked["messages"]))
+    prompt = checkpoint.tokens("".join(one["content"] for one in asked["messages"]))
     most = asked.get("max_tokens") or asked.get("max_completion_tokens")
     regex = asked.get("structured_outputs", {}).get("regex")
     guide = checkpoint.guide(regex) if regex else None
     how = DecodeOptions(asked.get("temperature") or 0.0, 0, most, guide)
     found = decode(checkpoint.model, prompt, how)
-    message = {"role": "assistant", "content": checkpoint.words.text(found.tokens)}
+    message = {"role": "assistant", "content": checkpoint.text(found.tokens)}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _ending(found)}
     return {
         "id": id,

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from conductor.training.ablations import (
+    plan_leaks,
     read_ablations,
     select_ablations,
-    training_finished,
     warm_start_key,
 )
 from conductor.training.config import read_config
-from conductor.training.model_card import SaidPlan, said_in_logs, said_in_training, wording
+from conductor.training.model_card import leaks_text
+from conductor.training.run_folder import training_finished
 from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir
+from harness.ledger.system_runs import load_runs
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from reports.ablations import AblationRuns, ablation_rows, write_ablations
@@ -120,34 +122,10 @@ def test_a_training_is_finished_when_its_last_step_and_model_are_there(tmp_path:
     assert training_finished(config, tmp_path)
 
 
-def test_subtasks_that_the_grammar_can_write_are_not_new() -> None:
-    found = wording(
-        [
-            SaidPlan(("Solve the question.", "Check the work above and correct it."), 1.0, False),
-            SaidPlan(("Say 7.", "Say 7.", "Check the question."), 1.0, True),
-            SaidPlan((), 0.0, None),
-        ]
-    )
-    assert (found.subtasks, found.distinct, found.new, found.share_new) == (5, 4, 2, 0.6)
-    assert found.foreign == 1, "the other rearranges words of the grammar"
-    assert found.commonest == ("Say 7.", "Check the question.")
-    assert (found.leaked, found.right_unleaked) == (0.5, 0.5)
-
-
-def test_nothing_said_is_unknown_and_no_share() -> None:
-    found = wording([])
-    assert (found.share_new, found.leaked, found.right) == (None, None, None)
-
-
-def test_a_training_folder_says_what_its_sampled_plans_said(tmp_path: Path) -> None:
+def test_the_card_says_how_many_sampled_plans_hold_the_answer(tmp_path: Path) -> None:
     run = _run_folder(tmp_path, "unablated")
-    said = wording(said_in_training(run))
-    assert (said.plans, said.distinct, said.new, said.leaked) == (2, 2, 1, 0.5)
-    (run / "plans.jsonl").write_text('{"step": 1, "plan": null}\n')
-    with pytest.raises(UserError, match="kept no words of plans"):
-        said_in_training(run)
-    with pytest.raises(UserError, match="is no training"):
-        said_in_training(tmp_path)
+    assert leaks_text(run) == "Of 3 sampled plans, 50.0% hold the answer."
+    assert leaks_text(tmp_path) == "Nothing was sampled yet."
 
 
 @pytest.mark.slow
@@ -158,7 +136,7 @@ def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Abla
     assert whole.paired_diff is None
     assert weak.paired_diff == pytest.approx((weak.accuracy or 0) - (whole.accuracy or 0))
     assert (whole.workers, weak.workers) == ("sage 100%", "formatter 100%")
-    assert (whole.cpu_s, whole.trained, whole.best_step) == (12.5, 4, "2")
+    assert (whole.trained, whole.best_step) == (4, "2")
     assert rows["later", "all"].not_run == "not trained and evaluated yet"
     assert rows["never", "all"].not_run == "it means nothing"
 
@@ -189,11 +167,13 @@ def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
         ablation_rows([variants[0], replace(variants[1], logs=(logs,))], "unablated")
 
 
-def test_plans_in_logs_are_read_with_their_words(tmp_path: Path) -> None:
+def test_plans_in_logs_are_held_against_the_answer(tmp_path: Path) -> None:
     logs = _evaluated(tmp_path / "logs", "conductor-prompted")
-    found = wording(said_in_logs(logs))
-    assert found.plans == 8
-    assert found.subtasks >= found.distinct > 0
+    found = plan_leaks(load_runs([logs])[0])
+    assert (found["plans"], found["leaked"]) == (8, 0.0)
+    assert found["right"] == found["accuracy_unleaked"]
+    nobody = plan_leaks([])
+    assert (nobody["leaked"], nobody["right"], nobody["accuracy_unleaked"]) == (None, None, None)
 
 
 def test_the_list_needs_no_torch(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +202,6 @@ def _run_folder(folder: Path, name: str) -> Path:
     (run / "metrics.jsonl").write_text(
         "".join(json.dumps({"step": at, "validation": {"correct": c}}) + "\n" for at, c in steps)
     )
-    (run / "cpu.jsonl").write_text('{"cpu_s": 10.0}\n{"cpu_s": 2.5}\n')
     plans = [(PLAN.format('"Solve the question."'), False), (PLAN.format('"Say 7."'), True)]
     texts = [*plans, ("no plan", None)]
     (run / "plans.jsonl").write_text(
@@ -244,6 +223,6 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> list[AblationRuns]:
     for name, worker in (("unablated", "sage"), ("weak", "formatter")):
         run = _run_folder(folder, name)
         logs = _evaluated(folder / f"logs-{name}", f"single:{worker}")
-        found.append(AblationRuns(name, "Says.", "", (run,), (logs,), {"distinct": 1.0}))
+        found.append(AblationRuns(name, "Says.", "", (run,), (logs,), {"leaked": 0.5}))
     never = AblationRuns("never", "Says.", "it means nothing")
     return [*found, AblationRuns("later", "Says."), never]

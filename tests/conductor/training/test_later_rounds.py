@@ -9,10 +9,8 @@ from conductor.reward import reward_values
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.data import TrainingRow
 from conductor.training.job import (
-    JobParts,
     TrainingJob,
     TrainingRewards,
-    TrainRequest,
     find_job,
     make_rewards,
 )
@@ -44,7 +42,7 @@ def config(*settings: str) -> TrainingConfig:
 
 @pytest.fixture
 def training(tmp_path: Path) -> TrainingJob:
-    return find_job(config(), TrainRequest(tmp_path), JobParts(whole_catalogue(), controls().bare))
+    return find_job(config(), tmp_path, whole_catalogue(), controls().bare)
 
 
 def writing(*odd: TrainingRow) -> Write:
@@ -59,7 +57,7 @@ def writing(*odd: TrainingRow) -> Write:
 def made(
     training: TrainingJob, *odd: TrainingRow
 ) -> tuple[TrainingRewards, list[TrainingRow], list[TrainingRow]]:
-    held = make_rewards(training, None, training.request.out)
+    held = make_rewards(training, None, training.out)
     rows = (training.rows(8), training.validation_rows())
     write = writing(*odd)
     return held, *with_later_rounds(training, held.answerer, rows, write, SAID.append)
@@ -165,9 +163,7 @@ def flaky(folder: Path, down: list[str]) -> TrainingJob:
     (folder / "prices.toml").write_text(PRICES)
     (folder / "pool.toml").write_text(POOL.format(prices=folder / "prices.toml"))
     wanted = config(f"pool.name={folder / 'pool.toml'}", "reward.max_masked=0.5")
-    return find_job(
-        wanted, TrainRequest(folder / "run"), JobParts(whole_catalogue(), controls().bare)
-    )
+    return find_job(wanted, folder / "run", whole_catalogue(), controls().bare)
 
 
 def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(

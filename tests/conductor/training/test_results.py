@@ -94,7 +94,6 @@ def run_of(config: str, seed: int, runs: Path) -> Path:
         {"step": 120, "suite": "practice-code", "plan": None},
     ]
     (run / "plans.jsonl").write_text("".join(json.dumps(line) + "\n" for line in plans))
-    (run / "cpu.jsonl").write_text('{"cpu_s": 60.0}\n{"cpu_s": 30.0}\n')
     return run
 
 
@@ -105,7 +104,6 @@ def test_a_run_folder_gives_the_bill_and_the_plans_of_the_last_steps(tmp_path: P
     lines = {row["seed"].strip("*"): row for row in rows(page.partition("## Whom")[0])}
     paid = [lines[seed][name] for seed in "01" for name in ("calls paid", "USD")]
     assert paid == ["-", "-", "2", "0.500"]
-    assert lines["1"]["processor minutes"] == "1.5"
     (plans,) = rows(page.partition("## Whom")[2])
     assert {plans[name] for name in ("plans", "steps")} == {"1", "2.00"}
     assert [plans[name] for name in ("sage", "abacus", "scribe")] == ["0", "50", "50"]

@@ -17,8 +17,11 @@ pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
 from conductor.training.config import read_config  # noqa: E402
-from conductor.training.job import JobParts, TrainingRewards, TrainRequest, find_job  # noqa: E402
-from conductor.training.metrics import RewardRecorder  # noqa: E402
+from conductor.training.job import (  # noqa: E402
+    RewardRecorder,
+    TrainingRewards,
+    find_job,
+)
 from conductor.training.trainer import StepCallback  # noqa: E402
 from harness.cli.catalogue import controls, whole_catalogue  # noqa: E402
 
@@ -44,8 +47,9 @@ def stepping(out: Path, trainer: Scripted) -> tuple[Any, list[str]]:
     """Return what stands between the steps, and what it says to whoever waits."""
     training = find_job(
         read_config(str(tiny_config(out))),
-        TrainRequest(out),
-        JobParts(whole_catalogue(), controls().bare),
+        out,
+        whole_catalogue(),
+        controls().bare,
     )
     nothing: Any = None
     said: list[str] = []

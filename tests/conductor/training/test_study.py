@@ -9,7 +9,6 @@ from conductor.checkpoint import read_study, write_study
 from conductor.training.data import TrainingRow
 from conductor.verdict_reward import (
     ONE_STEP,
-    RecordedSource,
     VerdictDataset,
     refuse_taught,
     split_verdicts,
@@ -27,8 +26,6 @@ from harness.learning import (
     assemble_matrix,
 )
 
-DECLARED = RecordedSource("toy", "toy-exam", "share:0.5", split_seed=3)
-
 
 def matrix_of(
     asked: list[MatrixQuestion], workers: tuple[str, ...] = ("Ada (High)", "bo")
@@ -37,6 +34,10 @@ def matrix_of(
         MatrixCell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)
     ]
     return assemble_matrix(MatrixSource("toy", "made up", publishable=False), asked, cells)
+
+
+def split(matrix: Matrix) -> VerdictDataset:
+    return split_verdicts(matrix, source="toy", suite="toy-exam", split="share:0.5", split_seed=3)
 
 
 def texts(count: int, dated: bool = False) -> list[MatrixQuestion]:
@@ -49,7 +50,7 @@ def texts(count: int, dated: bool = False) -> list[MatrixQuestion]:
 
 
 def study(count: int = 10, dated: bool = False) -> VerdictDataset:
-    return split_verdicts(DECLARED, matrix_of(texts(count, dated)))
+    return split(matrix_of(texts(count, dated)))
 
 
 def ids(matrix: Matrix) -> list[str]:
@@ -71,14 +72,14 @@ def test_equal_questions_stay_together() -> None:
     asked = [
         MatrixQuestion(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)
     ]
-    found = split_verdicts(DECLARED, matrix_of(asked))
+    found = split(matrix_of(asked))
     same = {f"q{n}" for n in range(8)}
     assert not (same & set(ids(found.teaches)) and same & set(ids(found.validates)))
 
 
 def test_rows_hold_ids_and_no_text() -> None:
     found = study()
-    rows = [TrainingRow(DECLARED.name, one).as_columns() for one in ids(found.teaches)]
+    rows = [TrainingRow(found.name, one).as_columns() for one in ids(found.teaches)]
     assert "tale" not in json.dumps(rows)
     assert set(rows[0]) == {
         "suite", "question", "epoch", "workers", "first",
@@ -92,14 +93,12 @@ def test_questions_have_no_targets() -> None:
 
 def test_questions_without_texts_teach_nobody() -> None:
     with pytest.raises(UserError, match="have no text here"):
-        split_verdicts(
-            DECLARED, matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")])
-        )
+        split(matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")]))
 
 
 def test_too_few_questions_are_refused() -> None:
     with pytest.raises(UserError, match="too few questions"):
-        split_verdicts(DECLARED, matrix_of([MatrixQuestion("q1", "Why?")]))
+        split(matrix_of([MatrixQuestion("q1", "Why?")]))
 
 
 def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:

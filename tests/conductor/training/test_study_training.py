@@ -13,8 +13,8 @@ from conductor.checkpoint import read_info, read_study
 from conductor.embedded import greedy_speaker
 from conductor.trained import suite_refusal
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.job import JobParts, TrainRequest, find_job
-from conductor.verdict_reward import RecordedSource, planned_workers, split_verdicts
+from conductor.training.job import find_job
+from conductor.verdict_reward import planned_workers, split_verdicts
 from harness.cli.catalogue import whole_catalogue
 from harness.learning import (
     Matrix,
@@ -68,12 +68,14 @@ def trained(out: Path) -> TrainingConfig:
     config = read_config("verdicts-gpqa", TINY)
 
     def study(part: Any) -> Any:
-        declared = RecordedSource("toy", "gpqa-diamond", part.split, part.split_seed)
+        declared = {"source": "toy", "suite": "gpqa-diamond", "split": part.split}
         public = [f"Say number {n} in plain words." for n in range(30)]
-        return split_verdicts(declared, matrix().rows(range(30)), public)
+        return split_verdicts(
+            matrix().rows(range(30)), **declared, split_seed=part.split_seed, public=public
+        )
 
-    parts = JobParts(whole_catalogue(), lambda question: question.text, study)
-    train(find_job(config, TrainRequest(out), parts), say=lambda said: None)
+    job = find_job(config, out, whole_catalogue(), lambda question: question.text, study=study)
+    train(job, say=lambda said: None)
     return config
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from conductor.prompt import ShownWorkers
 from conductor.training.config import known_configs, read_config
-from conductor.training.data import RowDraw, draw_rows
+from conductor.training.data import TrainingRow, draw_rows
 from conductor.training.estimate import PUBLISHED
 from conductor.training.grpo_options import batch_sizes
 from conductor.training.job import refuse_missing_folder
@@ -87,21 +87,25 @@ def test_a_checkpoint_inside_a_generation_batch_is_refused() -> None:
         batch_sizes(read_config("paper-7b", settings), 2)
 
 
+def drawn(
+    count: int, ids: list[str], workers: tuple[str, ...], shown: ShownWorkers
+) -> list[TrainingRow]:
+    return draw_rows({"s": ids}, count, weights={}, workers=workers, shown=shown, seed=3)
+
+
 def test_rows_use_every_question_before_one_comes_again_and_are_the_same_every_time() -> None:
-    draw = RowDraw({"s": [f"q{n}" for n in range(5)]}, {}, ("a", "b", "c"), ShownWorkers(), 3)
-    rows = draw_rows(draw, 10)
+    rows = drawn(10, [f"q{n}" for n in range(5)], ("a", "b", "c"), ShownWorkers())
     assert {row.question for row in rows[:5]} == {row.question for row in rows[5:]}
-    assert rows == draw_rows(draw, 10)
+    assert rows == drawn(10, [f"q{n}" for n in range(5)], ("a", "b", "c"), ShownWorkers())
     assert all(row.workers == () for row in rows)
 
 
 def test_rows_of_an_adaptive_pool_show_other_workers_each_time() -> None:
     shown = ShownWorkers(2, "random")
-    draw = RowDraw({"s": ["q"]}, {}, ("a", "b", "c", "d"), shown, 3)
-    rows = draw_rows(draw, 20)
+    rows = drawn(20, ["q"], ("a", "b", "c", "d"), shown)
     assert all(len(set(row.workers)) == 2 for row in rows)
     assert len({row.workers for row in rows}) > 5
-    assert rows[:10] == draw_rows(draw, 10)
+    assert rows[:10] == drawn(10, ["q"], ("a", "b", "c", "d"), shown)
 
 
 def test_a_resumed_run_that_changed_names_the_field() -> None:

@@ -21,7 +21,7 @@ from conductor.training.estimate import (
     work_of,
     worker_hours,
 )
-from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from conductor.training.job import TrainingJob, find_job
 from harness.cli.catalogue import controls, whole_catalogue
 
 SMALL = """
@@ -80,9 +80,7 @@ def training(tmp_path: Path) -> TrainingJob:
 
 
 def made(config: TrainingConfig, out: Path = Path("none")) -> TrainingJob:
-    return find_job(
-        config, TrainRequest(out, dry=True), JobParts(whole_catalogue(), controls().bare)
-    )
+    return find_job(config, out, whole_catalogue(), controls().bare, dry=True)
 
 
 def in_bytes(memory: DeviceMemory) -> tuple[int, ...]:
@@ -176,8 +174,8 @@ def test_hours_of_a_training_that_nothing_released_is_like_are_unknown() -> None
 
 
 def test_steps_that_a_folder_has_measured_count_most(training: TrainingJob) -> None:
-    training.request.out.mkdir()
-    (training.request.out / "metrics.jsonl").write_text('{"step": 1, "seconds": 1800}\n')
+    training.out.mkdir()
+    (training.out / "metrics.jsonl").write_text('{"step": 1, "seconds": 1800}\n')
     assert hours_text(training, BATCH) == "2.00 by the 1 steps measured in this folder"
 
 

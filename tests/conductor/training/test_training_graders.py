@@ -10,7 +10,7 @@ import pytest
 
 from conductor.checkpoint import read_info
 from conductor.training.config import read_config
-from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from conductor.training.job import TrainingJob, find_job
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.run_folder import prepare_folder
 from harness.cli import main
@@ -34,7 +34,7 @@ def training(out: Path, moved: Mapping[str, Any] = {}, *, resume: bool = False) 
     known = {name: parts.suites[name] for name in parts.suites}
     parts = replace(parts, suites={**known, **moved})
     config = read_config("practice-cpu", SMALL)
-    return find_job(config, TrainRequest(out, resume), JobParts(parts, controls().bare))
+    return find_job(config, out, parts, controls().bare, resume=resume)
 
 
 def refused(made: TrainingJob) -> str:

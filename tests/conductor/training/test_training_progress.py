@@ -2,16 +2,14 @@
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from conductor.training.config import read_config
-from conductor.training.metrics import (
-    RewardRecorder,
-    StepResults,
+from conductor.training.job import RewardRecorder, StepResults
+from conductor.training.run_folder import (
     cut_short,
     note_validation,
     owed_validation,
@@ -22,7 +20,6 @@ from conductor.training.metrics import (
     validation_due,
     validation_scalars,
 )
-from conductor.training.run_folder import CpuClock, cpu_seconds
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from tests import ROOT
 
@@ -120,16 +117,3 @@ def test_a_validation_has_flat_names_for_tensorboard() -> None:
     assert found["validation/suite/a"] == 0.5
     assert found["validation/worker/sage"] == 1.0
     assert not {"validation/suite/b", "validation/usd"} & set(found)
-
-
-def test_processor_seconds_are_written_as_they_pass_and_only_where_a_run_is(tmp_path: Path) -> None:
-    clock = CpuClock()
-    sum(range(2_000_000))
-    clock.note(1)
-    assert cpu_seconds(tmp_path) is None
-    clock.folder = tmp_path
-    clock.note(2)
-    clock.note(2)
-    written = [json.loads(one) for one in (tmp_path / "cpu.jsonl").read_text().splitlines()]
-    assert {one["step"] for one in written} == {2}  # more than one line where other threads worked
-    assert cpu_seconds(tmp_path) == sum(one["cpu_s"] for one in written) > 0

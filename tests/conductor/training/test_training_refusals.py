@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conductor.training.config import read_config
-from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.job import find_job
 from conductor.training.run_folder import prepare_folder
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.pool_config import POOLS
@@ -26,9 +26,8 @@ def begun(tmp_path: Path) -> Path:
     (tmp_path / "mine.toml").write_text(text.replace('name = "rehearsal"\n', "", 1))
     config = tiny_config(tmp_path)
     config.write_text(config.read_text().replace('"rehearsal"', f'"{tmp_path / "mine.toml"}"'))
-    request = TrainRequest(tmp_path / "run")
     prepare_folder(
-        find_job(read_config(str(config)), request, JobParts(whole_catalogue(), controls().bare))
+        find_job(read_config(str(config)), tmp_path / "run", whole_catalogue(), controls().bare)
     )
     return config
 

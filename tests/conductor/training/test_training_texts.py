@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conductor.training.config import read_config
-from conductor.training.job import JobParts, TrainRequest, find_job
+from conductor.training.job import find_job
 from harness.cli.catalogue import whole_catalogue
 from harness.errors import UserError
 from harness.records import Question
@@ -53,7 +53,7 @@ def test_no_text_of_a_secret_suite_is_written_or_printed(
     known = replace(whole_catalogue(), suites={"secret": Secret()})
     out = tmp_path / "run"
     caplog.set_level(logging.DEBUG)
-    training = find_job(config, TrainRequest(out), JobParts(known, whole_text))
+    training = find_job(config, out, known, whole_text)
     said: list[str] = []
     train(training, said.append)
     printed = capfd.readouterr()
@@ -70,7 +70,7 @@ def test_a_log_of_completions_is_refused_where_texts_must_not_be_published(tmp_p
     config = read_config(str(tiny_config(tmp_path)), settings)
     known = replace(whole_catalogue(), suites={"secret": Secret()})
     with pytest.raises(UserError, match="log_completions writes prompts to files, and suite 'sec"):
-        find_job(config, TrainRequest(tmp_path / "run"), JobParts(known, whole_text))
+        find_job(config, tmp_path / "run", known, whole_text)
 
 
 class Leaky(Secret):
@@ -85,5 +85,5 @@ def test_a_validation_question_that_an_exam_asks_is_left_out(tmp_path: Path) -> 
     config = read_config(str(tiny_config(tmp_path)), ('suites.names=["secret"]',))
     leaky = Leaky(splits=("train", "validation", "eval"))
     known = replace(whole_catalogue(), suites={"secret": leaky})
-    training = find_job(config, TrainRequest(tmp_path / "run"), JobParts(known, whole_text))
+    training = find_job(config, tmp_path / "run", known, whole_text)
     assert list(training.held_out["secret"].questions) == ["validation-0", "validation-1"]

@@ -15,7 +15,7 @@ from conductor.training.grpo_options import (
     weight_dtype,
     world_size,
 )
-from conductor.training.job import JobParts, TrainRequest, find_job, plan_settings
+from conductor.training.job import find_job, plan_settings
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool
@@ -30,8 +30,7 @@ SOLVE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 def told(*settings: str) -> tuple[int, PlanSettings]:
     config = read_config("practice-cpu", settings)
-    parts = JobParts(whole_catalogue(), controls().bare)
-    training = find_job(config, TrainRequest(Path("none"), dry=True), parts)
+    training = find_job(config, Path("none"), whole_catalogue(), controls().bare, dry=True)
     return plans_at_once(config, world_size()), plan_settings(training)
 
 

@@ -6,17 +6,15 @@ from random import Random
 
 import pytest
 
-from conductor.plan_format import KEEP, PlanFormat, read_later_plan, read_plan
-from conductor.training.config import read_config
+from conductor.parse import KEEP, PlanFormat, read_later_plan, read_plan
+from conductor.training.config import PlanRecipe, read_config
 from conductor.training.data import (
     PlanCorpus,
-    PlanRecipe,
     ShownRow,
     made_up_reply,
     plan_corpus,
-    read_recipe,
 )
-from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
+from conductor.training.job import TrainingJob, find_job
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.rewards.splits import SuiteSplit
@@ -31,9 +29,7 @@ SMALL = (
 @pytest.fixture(scope="module")
 def training() -> TrainingJob:
     config = read_config("practice-cpu-recursive", (*SMALL, "model.path=anywhere"))
-    return find_job(
-        config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
-    )
+    return find_job(config, Path("none"), whole_catalogue(), controls().bare, dry=True)
 
 
 def shown(training: TrainingJob) -> list[ShownRow]:
@@ -150,7 +146,8 @@ def test_later_rounds_are_drawn_in_every_form(training: TrainingJob, form: PlanF
         assert one.question in prompt
 
 
-@pytest.mark.parametrize("options", [{"keep": 1.5}, {"later": -0.1}])
-def test_shares_that_are_none_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="later and keep from 0 to 1"):
-        read_recipe(options)
+@pytest.mark.parametrize("setting", ["keep=1.5", "later=-0.1", "trust=2", "kinds=0"])
+def test_shares_that_are_none_are_refused(setting: str) -> None:
+    named = rf"warm_start\.options\.{setting.partition('=')[0]}: input"
+    with pytest.raises(UserError, match=named):
+        read_config("practice-cpu", [f"warm_start.options.{setting}"])

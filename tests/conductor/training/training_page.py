@@ -14,14 +14,11 @@ from statistics import fmean
 from typing import Any
 
 from conductor.checkpoint import read_info
-from conductor.training.model_card import Wording
 from conductor.training.run_folder import MANIFEST, METRICS, PLANS, read_lines
 from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
 from reports.render import UNKNOWN, count, percent, usd
 
-CPU = "cpu.jsonl"
-"""Beside a training's metrics: lines with `cpu_s`, the processor's seconds."""
 LATE = 20
 """Steps at the end of a training whose plans are looked at."""
 
@@ -36,10 +33,9 @@ Right is greedy, on held-out questions (equally many of each exam); an adaptive 
 part of the workers there too, so its figures are for smaller pools. A star marks the released seed,
 the median by validation. Best is the highest of all validations and so optimistic; what picked
 nothing is the `eval` split, in [fixed.md](fixed.md). Minutes are those of all steps and validations
-beside other work on two cores, without the warm start; processor minutes are those of the whole
-process. Seconds a step: the whole, and of it writing plans, workers and grades, update. Calls and
-dollars are the training ledger's: a call that was paid once is not made again. Steps a plan: mean
-of the last {late} steps."""
+beside other work on two cores, without the warm start. Seconds a step: the whole, and of it writing
+plans, workers and grades, update. Calls and dollars are the training ledger's: a call that was paid
+once is not made again. Steps a plan: mean of the last {late} steps."""
 
 PLANNED = """\
 ## Whom it asks, exam by exam
@@ -52,10 +48,9 @@ adaptive training is shown 2 to all of the workers, in an order of its own, for 
 SAID = """\
 ## What it asks them
 
-Plans of the `eval` split (greedy), of which subtasks: how many there are, how many are different,
-how many of those the warm start's grammar cannot have written, how many have a word that it does
-not have, and the share of all subtasks that are new. Then the share of plans whose subtask holds
+Plans of the `eval` split (greedy): the share whose subtask holds
 the answer (where that can be told), and right with and without those plans."""
+Leaks = Mapping[str, float | None]  # as `plan_leaks` returns it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ def found_seeds(config: str, released: Path, runs: Path | None) -> list[Seed]:
     return seeds
 
 
-def training_page(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Wording]) -> str:
+def training_page(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Leaks]) -> str:
     """Return the page; `said` has (config, seed) -> what its plans say."""
     parts = [HEAD.format(late=LATE), learning_table(seeds), PLANNED.format(late=LATE)]
     parts.append(_planned(seeds))
@@ -111,7 +106,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 LEARNT = ("training", "seed", "right at the start", "best at step", "right at best",
           "right at the end", "steps", "minutes", "seconds a step")  # fmt: skip
-PAID = ("processor minutes", "calls paid", "USD", "steps a plan")
+PAID = ("calls paid", "USD", "steps a plan")
 
 
 def learning_table(seeds: Sequence[Seed]) -> str:
@@ -152,19 +147,10 @@ def _step_seconds(lines: Sequence[Mapping[str, Any]]) -> str:
 def _paid(one: Seed) -> tuple[str, ...]:
     ends = [line["steps"] for line in read_lines(one.log / METRICS)[-LATE:]]
     late = f"{fmean(ends):.2f}"
-    cpu = _cpu_minutes(one)
     if one.run is None:
-        return (cpu, UNKNOWN, UNKNOWN, late)
+        return (UNKNOWN, UNKNOWN, late)
     calls, dollars = _bill(one.run)
-    return (cpu, count(calls), usd(dollars), late)
-
-
-def _cpu_minutes(one: Seed) -> str:
-    """Return the processor's minutes, a dash where nobody counted them."""
-    for folder in (one.log, one.run):
-        if folder and (folder / CPU).is_file():
-            return f"{sum(line['cpu_s'] for line in read_lines(folder / CPU)) / 60:.1f}"
-    return UNKNOWN
+    return (count(calls), usd(dollars), late)
 
 
 def _bill(run: Path) -> tuple[int, Decimal | None]:
@@ -217,20 +203,15 @@ def _planned_for(
 
 # --- what it asks them ------------------------------------------------------------------------
 
-WORDS: Mapping[str, Callable[[Wording], str]] = {
-    "plans": lambda one: count(one.plans),
-    "subtasks": lambda one: count(one.subtasks),
-    "different": lambda one: count(one.distinct),
-    "new": lambda one: count(one.new),
-    "with a new word": lambda one: count(one.foreign),
-    "new of all, %": lambda one: percent(one.share_new),
-    "hold the answer, %": lambda one: percent(one.leaked),
-    "right": lambda one: percent(one.right),
-    "right without them": lambda one: percent(one.right_unleaked),
+WORDS: Mapping[str, Callable[[Leaks], str]] = {
+    "plans": lambda one: count(one["plans"]),
+    "hold the answer, %": lambda one: percent(one["leaked"]),
+    "right": lambda one: percent(one["right"]),
+    "right without them": lambda one: percent(one["accuracy_unleaked"]),
 }
 
 
-def _said(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Wording]) -> str:
+def _said(seeds: Sequence[Seed], said: Mapping[tuple[str, str], Leaks]) -> str:
     rows = [
         (f"`{one.config}`", one.name, *(show(found) for show in WORDS.values()))
         for one in seeds
