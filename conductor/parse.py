@@ -47,47 +47,6 @@ STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
 _JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
 _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
-ROUND = "a list stood in round brackets"
-QUOTES = "a text stood in typographic quotes"
-BREAK = "a text went over several lines"
-BARE_ALL = "all stood without quotes"
-BARE_MODEL = "the number of a model was written with the word Model"
-
-_LOOSE_TOKEN = re.compile(
-    r"(?P<space>[\s]+|\#[^\n]*)"
-    r"|(?P<comma>,)"
-    r"|(?P<open>[\[(])"
-    r"|(?P<close>[\])])"
-    r'|"""(?P<triple>(?:\\.|[^\\])*?)"""'
-    r"|'''(?P<single3>(?:\\.|[^\\])*?)'''"
-    r'|"(?P<double>(?:\\.|[^"\\])*)"'
-    r"|'(?P<single>(?:\\.|[^'\\])*)'"
-    r"|“(?P<curly>[^“”]*)”"
-    r"|\u2018(?P<curly1>[^\u2018\u2019]*)\u2019"
-    r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
-    rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
-    r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
-    re.S | re.ASCII,
-)
-_OPENED_BY = {"]": "[", ")": "("}
-_WORDS = {"all": "all", "none": None, "null": None}
-_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
-OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"
-ORDER = "the three lists stood in another order"
-NAME = "a list was named in another spelling"
-SCALAR = "the one entry of a list stood without its brackets"
-ID_TEXT = "the number of a model was written as text"
-STEP_TEXT = "the number of a step was written as text, or without its brackets"
-NOTHING = "None, or an empty text, was read as an empty access list"
-CASE = "all was written in capitals"
-NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
-
-_LOOSE_NAME = re.compile(
-    r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
-    re.IGNORECASE | re.ASCII,
-)
-_LOOSE_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
-_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class _Refused(ValueError):
@@ -236,16 +195,6 @@ def _list_values(name: str, source: str) -> list[object]:
         raise _Refused(f"{name} is not a valid Python list") from None
 
 
-def _unescaped(text: str) -> str:
-    r"""Return a text with the four escapes read, and any other backslash as it is."""
-
-    def read(escape: re.Match[str]) -> str:
-        said = escape.group(1)
-        return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
-
-    return _ESCAPE.sub(read, text)
-
-
 def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
     """Return the workflow that a conductor's JSON asks for, or the first thing wrong with it.
 
@@ -319,196 +268,6 @@ def _utf8(value: object) -> object:
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-# --- with small faults of form ------------------------------------------------------------------
-#
-# Form only, never meaning: a number is never shifted, a subtask's end is never guessed, lists of
-# different lengths and texts that break off stay malformed. The paper's numbers, and training, are
-# strict.
-
-
-def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
-    """Yield tokens but white space, and but comments once a value has begun, as far as they go."""
-    at, stop, begun = start, min(len(text), start + MAX_LIST), False
-    while at < stop:
-        token = _LOOSE_TOKEN.match(text, at, stop)
-        if token is None:
-            return
-        at, kind, said = token.end(), token.lastgroup or "", token.group(token.lastgroup or 0)
-        if kind != "space":
-            begun = True
-            yield kind, said, at
-        elif said.strip() and not begun:
-            return
-
-
-def _loose(
-    token: _LooseToken, tokens: Iterator[_LooseToken], forgave: dict[str, None], depth: int = 0
-) -> tuple[object, int]:
-    kind, opening, end = token
-    if kind != "open":
-        return _scalar(kind, opening, forgave), end
-    if opening == "(":
-        forgave[ROUND] = None
-    if depth == MAX_DEPTH:
-        raise _Refused("lists in lists in lists")
-    entries, filled = list[object](), False
-    for kind, said, end in tokens:
-        if kind == "close" and _OPENED_BY[said] == opening:
-            return entries, end
-        if filled is not (kind == "comma"):
-            raise _Refused("two entries without a comma, or two commas without an entry")
-        filled = not filled
-        if filled:
-            entries.append(_loose((kind, said, end), tokens, forgave, depth + 1)[0])
-    raise _Refused("a list without an end")
-
-
-def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
-    if kind == "number":
-        return int(said)
-    if kind == "model":
-        forgave[BARE_MODEL] = None
-        return int(re.sub(r"\D", "", said))
-    if kind in ("comma", "close") or (kind == "word" and said.lower() not in _WORDS):
-        raise _Refused(f"{said} is no value")
-    if kind == "word":
-        forgave.update({BARE_ALL: None} if said.lower() == "all" else {})
-        return _WORDS[said.lower()]
-    if kind.startswith("curly"):
-        forgave[QUOTES] = None
-    if kind in ("double", "single") and "\n" in said:
-        forgave[BREAK] = None
-    return _unescaped(said)
-
-
-def parse_leniently(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS, reply: str = "lists"
-) -> tuple[AnyPlan, tuple[str, ...]]:
-    """Return the plan in a text and what was forgiven; what is strictly right needs nothing."""
-    readers = (parse_lists, parse_json) if reply == "lists" else (parse_json, parse_lists)
-    strict = readers[0](text, workers, max_steps)
-    if isinstance(strict, Workflow):
-        return strict, ()
-    other = readers[1](text, workers, max_steps)
-    if isinstance(other, Workflow):
-        return other, (OTHER_FORM,)
-    lists, forgave = _loose_lists(text.encode(errors="replace").decode())
-    if not lists:
-        return strict, ()
-    plan = workflow_of(lists, workers, max_steps)
-    emptied = isinstance(plan, Malformed) and not any(lists)
-    return (plan, tuple(forgave)) if isinstance(plan, Workflow) or emptied else (strict, ())
-
-
-@dataclass(frozen=True, slots=True)
-class _NamedValue:
-    name: str  # as it is called in the strict form
-    content: object  # str, int, None, or a list of these and of lists
-    end: int  # 0 where it cannot be read
-    forgave: dict[str, None]  # on the way, each once, in order
-
-
-def _loose_lists(text: str) -> tuple[list[list[object]], dict[str, None]]:
-    """Return the lists that stand together at the end, if any, and what was forgiven.
-
-    Never an earlier draft: which one was meant would be a guess.
-    """
-    named = list(_named_values(text))
-    last = {one.name: one for one in named[-3:]}
-    if len(last) < len(NAMES) and not any(one.name == NAMES[2] for one in named[-3:]):
-        last = {one.name: one for one in named[-2:]}
-    forgave = dict[str, None]()
-    if not {*NAMES[:2]} <= {*last} or not all(one.end for one in last.values()):
-        return [], forgave
-    in_order = [name for name in NAMES if name in last]
-    if [*last] != in_order:
-        forgave[ORDER] = None
-    for one in last.values():
-        forgave |= one.forgave
-    lists = list[list[object]]()
-    for name in NAMES:
-        entries = _entries(name, last, len(lists[0]) if lists else 0, forgave)
-        if entries is None:
-            return [], forgave
-        lists.append(entries)
-    drafts = len(named) > len(last)  # then nobody can tell which ones belong together
-    return ([] if drafts and {SCALAR, ORDER} & forgave.keys() else lists), forgave
-
-
-def _named_values(text: str) -> Iterator[_NamedValue]:
-    """Yield every value that has one of the names; names inside a value are part of it."""
-    end = 0
-    for found in list(_LOOSE_NAME.finditer(text))[-MAX_DRAFTS:]:
-        if found.start() < end:
-            continue
-        tokens, forgave = _loose_tokens(text, found.end()), dict[str, None]()
-        try:
-            content, closed = _loose(next(tokens), tokens, forgave)
-        except (_Refused, StopIteration):
-            content, closed = None, 0
-        end = max(end, closed)
-        stem = found.group(1).lower().removesuffix("s")
-        name = next(one for one in NAMES if one.removesuffix("s") == stem)
-        if not re.fullmatch(rf"{name}\s*=\s*", found.group()):
-            forgave[NAME] = None
-        yield _NamedValue(name, content, closed, forgave)
-
-
-def _entries(
-    name: str, named: Mapping[str, _NamedValue], steps: int, forgave: dict[str, None]
-) -> list[object] | None:
-    """Return the entries of one list; a scalar is a list of one, where no other plan is near."""
-    content = named[name].content if name in named else None
-    if name == "access_list" and content in (None, []):
-        if steps > 1:
-            return None
-        forgave |= dict.fromkeys([NO_ACCESS] * steps)
-        return [list[object]() for _ in range(steps)]
-    if not isinstance(content, list):
-        forgave[SCALAR] = None
-        content = [content]
-    entries = cast("list[object]", content)
-    mend = {"model_id": _loose_model, "access_list": _loose_access}.get(name)
-    return [mend(entry, forgave) for entry in entries] if mend else entries
-
-
-def _loose_model(entry: object, forgave: dict[str, None]) -> object:
-    """Return the number in `"Model 2"`, `"#2"` or `"2"`; anything else stays as it is."""
-    number = _LOOSE_MODEL.fullmatch(entry.strip()) if isinstance(entry, str) else None
-    if number is None:
-        return entry
-    forgave[ID_TEXT] = None
-    return int(number.group(1))
-
-
-def _loose_access(entry: object, forgave: dict[str, None]) -> object:
-    if entry is None or (isinstance(entry, str) and entry.strip().lower() in ("", "none")):
-        forgave[NOTHING] = None
-        return []
-    if isinstance(entry, list):
-        return [_loose_step(one, forgave) for one in cast("list[object]", entry)]
-    single = _loose_step(entry, forgave)
-    if isinstance(single, int):
-        forgave[STEP_TEXT] = None
-        return [single]
-    return single
-
-
-def _loose_step(entry: object, forgave: dict[str, None]) -> object:
-    """Return what may be read: a number, `"all"`, or whatever it was (`"step 1"` is a guess)."""
-    if not isinstance(entry, str):
-        return entry
-    said = entry.strip()
-    if said.lower() == "all":
-        if entry != "all":
-            forgave[CASE] = None
-        return "all"
-    if _DIGITS.fullmatch(said):
-        forgave[STEP_TEXT] = None
-        return int(said)
-    return entry
-
-
 # --- as the format has it -----------------------------------------------------------------------
 
 
@@ -528,7 +287,7 @@ class PlanFormat:
     cards: bool = True  # whether models are described by role cards; the paper has bare ordinals
     examples: bool = True  # whether the four worked examples are shown; `compact` has none
     reply: Literal["lists", "json"] = "lists"
-    lenient: bool = False  # whether small faults are forgiven; training and the paper: strict
+    lenient: Literal[False] = False  # files say that small faults are not forgiven
     subtasks: bool = True  # False: every worker is asked to solve the question (Table 9)
     access: Access = "fine"
     card_words: int | None = None  # first words of a role card that are shown; None: all of it
@@ -541,19 +300,9 @@ class PlanFormat:
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
     """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
-    return examine_plan(form, text, workers)[0]
-
-
-def examine_plan(
-    form: PlanFormat, text: str, workers: Sequence[str]
-) -> tuple[AnyPlan, tuple[str, ...]]:
-    """Return the same, and what a lenient reader let pass, one sentence each, our words."""
-    if form.lenient:
-        plan, forgave = parse_leniently(text, workers, form.max_steps, form.reply)
-    else:
-        strict = parse_json if form.reply == "json" else parse_lists
-        plan, forgave = strict(text, workers, form.max_steps), ()
-    return plan if isinstance(plan, Malformed) else restrict_plan(form, plan), forgave
+    reader = parse_json if form.reply == "json" else parse_lists
+    plan = reader(text, workers, form.max_steps)
+    return plan if isinstance(plan, Malformed) else restrict_plan(form, plan)
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:

@@ -14,7 +14,7 @@ from inspect_ai.solver import Solver, solver
 
 from conductor import prompt
 from conductor.guided_decoding import plan_regex
-from conductor.parse import KEEP, Access, PlanFormat, examine_plan, join_rounds, plan_or_keep
+from conductor.parse import KEEP, Access, PlanFormat, join_rounds, plan_or_keep, read_plan
 from harness.errors import UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.inspect_adapters import as_solver
@@ -67,7 +67,6 @@ class PlanReply:
 
     said: str
     plan: Workflow | Malformed
-    forgave: tuple[str, ...]
     replies: tuple[Reply, ...]  # of all attempts; the conductor's own, no steps
 
 
@@ -89,10 +88,10 @@ async def ask_for_plan(
         called = f"{round}, retry {len(replies)}" if replies else round
         reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
-        plan, forgave = examine_plan(conductor.form, reply.text, conductor.workers)
+        plan = read_plan(conductor.form, reply.text, conductor.workers)
         keeps = number > 1 and plan_or_keep(plan) is not plan
         if not isinstance(plan, Malformed) or keeps or len(replies) > conductor.retries:
-            return PlanReply(reply.text, plan, forgave, tuple(replies))
+            return PlanReply(reply.text, plan, tuple(replies))
         chat += prompt.retry_prompt(conductor.form, reply.text, plan)
 
 
@@ -111,13 +110,8 @@ class _ConductorRun:
     plan: Workflow = field(default_factory=lambda: Workflow(()))
     sizes: list[int] = field(default_factory=list[int])  # steps of each round
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
-    forgave: list[str] = field(default_factory=list[str])
     answer: Answer = field(default_factory=lambda: Answer(""))
     ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
-
-    def heard(self, planned: PlanReply) -> None:
-        self.spent += planned.replies
-        self.forgave += [one for one in planned.forgave if one not in self.forgave]
 
     async def carry_out(self, plan: Workflow) -> None:
         whole = join_rounds(self.plan, plan) if self.sizes else plan
@@ -142,7 +136,7 @@ class _ConductorRun:
         return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
 
     def noted(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"forgave": self.forgave} if self.forgave else {}
+        said: dict[str, Any] = {}
         if self.rounds.further and self.sizes:
             said |= {"rounds": self.sizes, "ended": self.ended}
             said |= {FALLBACK: ANSWER_STANDS} if self.ended == "malformed" else {}
@@ -158,7 +152,7 @@ async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage],
         form = replace(work.conductor.form, max_steps=work.steps_left())
         request = prompt.later_prompt(form, request, said, work.answer.text)
         planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
-        work.heard(planned)
+        work.spent += planned.replies
         plan, said = plan_or_keep(planned.plan), planned.said
         if not isinstance(plan, Workflow):
             work.ended = "kept" if plan is KEEP else "malformed"
@@ -188,7 +182,7 @@ def conductor_system(
         conductor, chat, noted = first_request(form, shown, question, pool)
         work = _ConductorRun(replace(conductor, retries=retries), question, rounds)
         planned = await ask_for_plan(work.conductor, chat)
-        work.heard(planned)
+        work.spent += planned.replies
         plan = planned.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
@@ -285,7 +279,6 @@ def conductor_prompted(
     max_steps: int = MAX_STEPS,
     examples: bool = True,
     reply: ReplyStyle = "lists",
-    lenient: bool = False,
     subtasks: bool = True,
     access: Access = "fine",
     shown: int | str = "all",
@@ -301,7 +294,6 @@ def conductor_prompted(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
-        lenient=lenient,
         subtasks=subtasks,
         access=_one_of("access", access, Access),
         max_steps=max_steps,
@@ -334,7 +326,6 @@ def conductor_recursive(
     max_usd: str | float | None = None,
     examples: bool = True,
     reply: ReplyStyle = "lists",
-    lenient: bool = False,
     access: Access = "fine",
 ) -> Solver:
     """Let the `conductor` role plan, and plan again when it has seen the answer.
@@ -346,7 +337,6 @@ def conductor_recursive(
         cards=cards,
         examples=examples,
         reply=_one_of("reply", reply, ReplyStyle),
-        lenient=lenient,
         access=_one_of("access", access, Access),
         max_steps=max_steps,
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
 
-from conductor.parse import KEEP, PlanFormat, examine_plan, plan_or_keep
+from conductor.parse import KEEP, PlanFormat, plan_or_keep, read_plan
 from harness.workflow import Malformed, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")
@@ -38,10 +38,9 @@ WORDS = (
     *("[" * 40, "{" * 40, '{"a":' * 40, "[[]" * 20, " " * 300, "\\" * 99, "```", "é", "\u2028"),
 )
 FORMS = (
-    PlanFormat(lenient=True),
-    PlanFormat(lenient=True, reply="json", access="off", subtasks=False, worker="sage"),
+    PlanFormat(),
+    PlanFormat(reply="json", access="off", subtasks=False, worker="sage"),
 )
-"""A lenient form runs both strict readers first, so these run everything."""
 
 
 def inputs(seed: int) -> Iterator[str]:
@@ -113,11 +112,11 @@ def read_by_all(text: str) -> list[str]:
     """Return what each reader made of a text; AssertionError for what no reader may make."""
     found: list[str] = []
     for form in FORMS:
-        plan, forgave = examine_plan(form, text, WORKERS)
+        plan = read_plan(form, text, WORKERS)
         if isinstance(plan, Workflow):
             assert check(plan, WORKERS, form.max_steps) is plan
             assert all(step.subtask.encode().decode() == step.subtask for step in plan.steps)
-            found.append("forgiven" if forgave else "plan")
+            found.append("plan")
         else:
             assert isinstance(plan, Malformed)
             assert plan.reason

@@ -1,4 +1,4 @@
-"""What a form reads: leniently with all that was forgiven, as JSON, and with its ablations."""
+"""What a form reads: as JSON, and with its ablations."""
 
 import json
 import re
@@ -8,26 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor.parse import (
-    BARE_ALL,
-    BARE_MODEL,
-    BREAK,
-    CASE,
-    ID_TEXT,
     MAX_JSON,
-    NAME,
-    NO_ACCESS,
-    NOTHING,
     NOTHING_TO_DO,
-    ORDER,
-    OTHER_FORM,
-    QUOTES,
-    ROUND,
-    SCALAR,
     SOLVE,
-    STEP_TEXT,
     Access,
     PlanFormat,
-    examine_plan,
     parse_json,
     parse_lists,
     read_plan,
@@ -35,7 +20,6 @@ from conductor.parse import (
 from harness.workflow import Malformed, Step, Workflow
 from tests.conductor.fuzz_readers import WORKERS
 
-LENIENT = PlanFormat(lenient=True)
 ONE = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'
 TWO = 'model_id = [1, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], ["all"]]'
 
@@ -44,87 +28,7 @@ def lists(models: str, subtasks: str, access: str) -> str:
     return f"model_id = {models}\nsubtasks = {subtasks}\naccess_list = {access}"
 
 
-# --- lenient ----------------------------------------------------------------------------------
-
-AS_ONE = (Step("abacus", "a"),)
 AS_TWO = (Step("sage", "a"), Step("abacus", "b", "all"))
-
-
-@pytest.mark.parametrize(
-    ("text", "steps", "forgave"),
-    [
-        pytest.param(TWO, AS_TWO, [], id="nothing-to-forgive"),
-        pytest.param(f"```python\n{TWO}\n```", AS_TWO, [], id="a-fence-is-no-fault"),
-        pytest.param(lists("(1, 0)", '("a", "b")', "([], all)"), AS_TWO, [ROUND, BARE_ALL]),
-        pytest.param(lists("[1, 0]", "[“a”, “b”]", '[[], ["all"]]'), AS_TWO, [QUOTES]),
-        pytest.param(lists("[0]", '["a\nb"]', "[[]]"), (Step("abacus", "a\nb"),), [BREAK]),
-        pytest.param(lists("[Model 1, 0]", '["a", "b"]', '[[], "all"]'), AS_TWO, [BARE_MODEL]),
-        pytest.param(lists('["Model 1", "0"]', '["a", "b"]', '[[], "all"]'), AS_TWO, [ID_TEXT]),
-        pytest.param(lists("[1, 0]", '["a", "b"]', "[None, ['ALL']]"), AS_TWO, [NOTHING, CASE]),
-        pytest.param(
-            lists("[1, 0]", '["a", "b"]', "[[], 0]"),
-            (Step("sage", "a"), Step("abacus", "b", (0,))),
-            [STEP_TEXT],
-        ),
-        pytest.param('subtasks = ["a"]\nmodel_id = [0]\naccess_list = [[]]', AS_ONE, [ORDER]),
-        pytest.param('**Model_IDs**: [0]\nsubtask: ["a"]\naccess_list: [[]]', AS_ONE, [NAME]),
-        pytest.param('model_id = 0\nsubtasks = "a"\naccess_list = [[]]', AS_ONE, [SCALAR]),
-        pytest.param('model_id = [0]\nsubtasks = ["a"]', AS_ONE, [NO_ACCESS]),
-        pytest.param(lists("[0]", '["a"]', "[]"), AS_ONE, [NO_ACCESS]),
-        pytest.param(
-            '{"model_id": [1, 0], "subtasks": ["a", "b"], "access_list": [[], ["all"]]}',
-            AS_TWO,
-            [OTHER_FORM],
-        ),
-    ],
-)
-def test_a_lenient_reader_says_all_that_it_forgave(
-    text: str, steps: tuple[Step, ...], forgave: list[str]
-) -> None:
-    found, forgiven = examine_plan(LENIENT, text, WORKERS)
-    assert found == Workflow(steps)
-    assert sorted(forgiven) == sorted(forgave)
-    strict = read_plan(PlanFormat(), text, WORKERS)
-    assert (strict == found) == (not forgave)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param("Ask Model 1 to solve it.", id="prose"),
-        pytest.param(lists("[3]", '["a"]', "[[]]"), id="a-number-too-high-is-not-shifted"),
-        pytest.param(lists("[1, 0]", "[a, b]", '[[], "all"]'), id="where-a-bare-subtask-ends"),
-        pytest.param(lists("[1, 0]", '["a", "b"]', '[[], "step 1"]'), id="step-1-is-0-or-1"),
-        pytest.param(lists("[1, 0]", '["a" "b"', '[[], "all"]'), id="never-closed"),
-        pytest.param(lists("[1, 0]", '["a"]', '[[], "all"]'), id="different-lengths"),
-        pytest.param('model_id = [1, 0]\nsubtasks = ["a", "b"]', id="no-access-for-two-steps"),
-        pytest.param('model_id = [0]\nsubtasks = ["a"]\naccess_list = [[', id="broken-off"),
-        pytest.param(f"{ONE}\nNo:\nmodel_id = [1]\nsubtasks = (", id="a-draft-is-not-the-plan"),
-        pytest.param(f"{ONE}\nor\nmodel_id = 1\nsubtasks = 'x'", id="which-belong-together"),
-        pytest.param(lists("[True]", '["a"]', "[[]]"), id="true"),
-        pytest.param(lists("[0]", "[f'a']", "[[]]"), id="f-string"),
-        pytest.param(lists("[0 + 0]", "['a']", "[[]]"), id="expression"),
-        pytest.param(lists("[(0)]", "['a']", "[((((0))))]"), id="too-deep"),
-        pytest.param(
-            '[{"model_id": 0, "subtask": "a", "access_list": []},'
-            ' {"model_id": 1, "subtask": "b", "access_list": []},]',
-            id="the-last-step-of-broken-json",
-        ),
-    ],
-)
-def test_meaning_is_never_guessed(text: str) -> None:
-    strict = read_plan(PlanFormat(), text, WORKERS)
-    lenient = examine_plan(LENIENT, text, WORKERS)
-    if isinstance(strict, Workflow):  # the strict reader takes the last complete plan
-        assert lenient[0] == strict
-    else:
-        assert lenient == (strict, ())
-
-
-def test_what_was_forgiven_is_said_in_words_of_ours() -> None:
-    hidden = lists("(0,)", '["the secret question"]', "[[]]")
-    assert "secret" not in "".join(examine_plan(LENIENT, hidden, WORKERS)[1])
 
 
 # --- JSON -------------------------------------------------------------------------------------
@@ -230,9 +134,7 @@ def test_a_plan_means_the_same_in_lists_and_in_json(
 )
 def test_hostile_text_ends_in_a_reason(text: str) -> None:
     for reply in ("lists", "json"):
-        assert isinstance(
-            read_plan(PlanFormat(lenient=True, reply=reply), text, WORKERS), Malformed
-        )
+        assert isinstance(read_plan(PlanFormat(reply=reply), text, WORKERS), Malformed)
 
 
 # --- what a form makes of a plan --------------------------------------------------------------
