@@ -18,7 +18,7 @@ from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
     from harness.budget import Spend
-    from harness.ledger.recorder import JournalledCall, Payment, Recorder, TaskJournal
+    from harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
     from harness.request import SampleIndex
@@ -52,10 +52,8 @@ class RunContext:
     """Of the running sample; None where calls are not written down."""
     sample: "SampleIndex | None" = None
     """Which sample of a reply is asked for; None when a model is called outside a pool."""
-    paying: "Payment | None" = None
-    """What pays for the call that is waited for."""
-    announced: "JournalledCall | None" = None
-    """The call that is waited for, where it is written down."""
+    in_flight: "CallInFlight | None" = None
+    """The call that is waited for."""
     watch: Callable[[str], Exception] | None = None
     """Makes the refusal of what a framework whose code runs tried; None while our own does."""
 

@@ -90,31 +90,23 @@ class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
-        here = current()
-        return COUNTED.on or here.paying is not None or here.announced is not None
+        return COUNTED.on or current().in_flight is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        here = current()
-        if here.paying:
+        if call := current().in_flight:
             try:
-                await here.paying.take()
+                await call.goes_out()
             except SpendLimit as stop:
                 raise NotAllowed from stop
-        if here.announced:
-            try:
-                here.announced.goes_out()
             except OSError as error:
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        here = current()
-        if here.paying:
-            here.paying.failed(data.status_code)
-        if here.announced:
-            here.announced.retried(data.attempt, data.exception_type, data.status_code)
+        if call := current().in_flight:
+            call.retried(data.attempt, data.exception_type, data.status_code)
 
 
 COUNTED = _HookTotals()

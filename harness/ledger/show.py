@@ -17,14 +17,14 @@ from harness.ledger.answers import (
     SECRET,
     AnswerRecord,
     LogHeader,
+    Verdict,
     answered,
     critical_path,
     log_header,
     step_number,
     workflow_of,
 )
-from harness.ledger.call import Call
-from harness.ledger.columns import QueryRow, shortest
+from harness.ledger.call import Call, Usd, shortest
 from harness.ledger.join import rows_of
 from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log
 from harness.ledger.runs import RunFiles, system_runs_below
@@ -33,6 +33,64 @@ from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 from harness.text import pluralise
 from harness.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRow:
+    """One question put to one system; schema.md says what each column means."""
+
+    task: str
+    suite: str
+    system: str
+    purpose: str
+    label: str
+    question: str
+    epoch: int
+    sample: str | None
+    verdict: Verdict
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    calls: int
+    attempts: int
+    retries: int
+    failed: int
+    cached_calls: int
+    discarded_calls: int
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    conductor_in: int | None
+    conductor_out: int | None
+    worker_in: int | None
+    worker_out: int | None
+    reasoning: int | None
+    cache_read: int | None
+    cache_write: int | None
+    orchestration: int | None
+    grader_calls: int
+    grader_in: int | None
+    grader_out: int | None
+    usd: Usd
+    usd_list: Usd
+    usd_low: Usd
+    usd_high: Usd
+    usd_scoring: Usd
+    usd_discarded: Usd
+    n_unpriced: int
+    n_unknown: int
+    gpu_s: Decimal | None
+    usd_gpu: Usd
+    latency_s: float | None
+    critical_path_s: float | None
+    started: str | None
+    plan: str | None
+    plan_sha256: str | None
+    logs: str
+    journals: str
+
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 

@@ -14,26 +14,27 @@ import pytest
 from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.call import Call
-from harness.ledger.columns import (
+from harness.ledger.export import (
     DIGITS,
     FORMATS,
     PLACES,
     QUOTIENTS,
     SAME,
     SCHEMA,
+    SOURCE,
     TABLES,
     ParquetWriter,
-    QueryRow,
     attributes,
+    each_of,
+    export,
     rows_in,
     schema_of,
     table_of,
     writer_for,
 )
-from harness.ledger.export import SOURCE, each_of, export
 from harness.ledger.join import rows_of
 from harness.ledger.runs import system_runs_below
-from harness.ledger.show import query_rows
+from harness.ledger.show import QueryRow, query_rows
 from tests.harness.ledger.ledger_rows import answer, killed, row
 from tests.harness.runs import Crew, failing_on, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run
