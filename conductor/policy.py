@@ -16,7 +16,7 @@ from conductor import plan_format, prompt
 from harness.errors import UserError, WorkerError
 from harness.execute import Begun, Budget, execute_more
 from harness.inspect_adapters import as_solver
-from harness.ledger.answers import PLANNING
+from harness.ledger.system_runs import PLANNING
 from harness.pool import Pool
 from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
 from harness.system import System, SystemCard, malformed

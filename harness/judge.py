@@ -35,8 +35,9 @@ from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.hooks import last_event
 from harness.ledger.journal import Head
+from harness.ledger.logs import newest_logs, read_log
 from harness.ledger.recorder import TaskJournal, next_draw, read_back, record_call
-from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
+from harness.ledger.runs import RunFacts, run_facts
 from harness.parallel import map_concurrently
 from harness.pool import slot_model
 from harness.pool_config import PoolSpec, WorkerSpec

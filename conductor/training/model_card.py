@@ -26,8 +26,8 @@ from conductor.training.job import TrainingJob
 from conductor.training.metrics import replay_state
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
-from harness.ledger.answers import workflow_of
 from harness.ledger.logs import verdict
+from harness.ledger.runs import workflow_of
 from harness.ledger.system_runs import entries, load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question

@@ -29,7 +29,6 @@ import duckdb
 
 from harness.errors import UserError, no_such
 from harness.files import refuse_unwritable
-from harness.ledger.answers import AnswerRecord
 from harness.ledger.call import Call, shortest
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
@@ -42,7 +41,7 @@ from harness.ledger.runs import (
     naming_system_run,
     system_runs_below,
 )
-from harness.ledger.show import QueryRow, query_rows
+from harness.ledger.show import QueryRow, answers_of, query_rows
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import escape_controls, escape_markdown, markdown_cell
 
@@ -268,11 +267,6 @@ def tables_of(files: RunFiles) -> RunTables:
         return tables, _books(found)
 
 
-def answers_of(found: Gathered) -> list[AnswerRecord]:
-    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
-    return [one for log in reversed(found.logs) for one in log.answers]
-
-
 def _books(found: Gathered) -> set[str]:
     prices = [log.facts.prices for log in found.logs if log.facts]
     named = [(one.get("name"), one.get("sha256")) for one in prices]
@@ -292,27 +286,11 @@ PAGE = "schema.md"
 SOURCE = Path(__file__).with_name(PAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """What was written."""
+def export(folder: Path, out: Path, format: str = "parquet") -> str:
+    """Write the ledger of a directory's files in one of `FORMATS`; say what was written.
 
-    files: tuple[Path, ...]
-    calls: int
-    queries: int
-    size: int
-
-    def __str__(self) -> str:
-        names = ", ".join(path.name for path in self.files)
-        where = self.files[0].parent
-        return (
-            f"{self.calls} attempts in {self.queries} queries, {self.size} bytes: {names} in "
-            f"{where}; {PAGE} says what each column means."
-        )
-
-
-def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
-    """Write the ledger of a directory's files; UserError before anything is replaced."""
-    # `format` is one of `FORMATS`.
+    UserError before anything is replaced.
+    """
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, LISTED])
@@ -330,21 +308,19 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
                         writers[table].write(rows)
                 books.update(named)
         finally:
-            about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
+            about = {"podium.schema": SCHEMA, "podium.version": version("podium")}
+            about["podium.price_books"] = "; ".join(sorted(books))
             for writer in writers.values():
                 writer.close(about)
         shutil.copyfile(SOURCE, fresh / PAGE)
         new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
         listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
         (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
-        files = tuple((fresh / name).replace(out / name) for name in (*new, LISTED))
-    size = sum(path.stat().st_size for path in files)
-    return Exported(files, counts["calls"], counts["queries"], size)
-
-
-def provenance() -> dict[str, str]:
-    """Return what a Parquet footer says of its making."""
-    return {"podium.schema": SCHEMA, "podium.version": version("podium")}
+        size = sum((fresh / name).replace(out / name).stat().st_size for name in (*new, LISTED))
+    return (
+        f"{counts['calls']} attempts in {counts['queries']} queries, {size} bytes: "
+        f"{', '.join((*new, LISTED))} in {out}; {PAGE} says what each column means."
+    )
 
 
 def _names(format: str) -> dict[str, str]:

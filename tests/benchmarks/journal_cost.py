@@ -49,9 +49,10 @@ CALLS = 5
 WORKER = "sage"
 WORDS = ("sum", "term", "carry", "digit", "prove", "even", "odd", "so", "then", "left", "check")
 HEAD = Head("cost", "practice-integer", "five-calls", "rehearsal", "none", "0" * 64)
+SAMPLE = SampleRef("question", 1, "u" * 22)
 INTENT: dict[str, object] = {
     "scope": "inference",
-    "sample": asdict(SampleRef("question", 1, "u" * 22)),
+    "sample": asdict(SAMPLE),
     "role": WORKER,
     "step": "step 1: sage",
     "model": "rehearsal/sage",
@@ -161,7 +162,7 @@ def store_alone(calls: int = 5000) -> None:
             for number in range(calls)
         ]
         journal = TaskJournal(Path(scratch), HEAD, replies)
-        with recording(journal, "inference", INTENT.sample):
+        with recording(journal, "inference", SAMPLE):
             replies.open()
             began = time.process_time()
             for request in asked:
