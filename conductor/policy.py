@@ -18,7 +18,7 @@ from conductor.parse import KEEP, Access, PlanFormat, join_rounds, plan_or_keep,
 from harness.errors import UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.inspect_adapters import as_solver
-from harness.ledger.answers import PLANNING
+from harness.ledger.system_runs import PLANNING
 from harness.pool import Pool
 from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
 from harness.system import System, SystemCard, malformed

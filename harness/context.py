@@ -17,7 +17,7 @@ from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
     from harness.budget import Spend
-    from harness.ledger.recorder import JournalledCall, Payment, Recorder, TaskJournal
+    from harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
     from harness.request import SampleIndex
@@ -39,8 +39,7 @@ class RunContext:
     progress: "ProgressLine | None" = None
     recorder: "Recorder | None" = None  # of the running sample, where calls are written down
     sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for
-    paying: "Payment | None" = None  # What pays for the call that is waited for
-    announced: "JournalledCall | None" = None  # the call that is waited for, where it is written
+    in_flight: "CallInFlight | None" = None  # the call that is waited for
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 

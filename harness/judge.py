@@ -31,9 +31,9 @@ from harness.context import current, run_context
 from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.journal import Head
-from harness.ledger.logs import answer_in
+from harness.ledger.logs import answer_in, newest_logs, read_log
 from harness.ledger.recorder import TaskJournal
-from harness.ledger.runs import RunFacts, newest_logs, read_log, run_facts
+from harness.ledger.runs import RunFacts, run_facts
 from harness.parallel import map_concurrently
 from harness.pool import ask_once, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec

@@ -19,10 +19,9 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score
 
 from harness.errors import PodiumError, UserError
-from harness.ledger.answers import fault_of
-from harness.ledger.logs import refuse_oversized
+from harness.ledger.logs import find_logs, refuse_oversized
 from harness.ledger.manifest import FILE, SIGNATURE, read_entry
-from harness.ledger.runs import find_logs
+from harness.ledger.system_runs import fault_of
 from harness.records import PODIUM, SECONDS
 from harness.suite import failure_kind, publishable
 from harness.workflow import MALFORMED

@@ -9,8 +9,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from harness.learning.matrix import Matrix
-
 from conductor.parse import read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
@@ -27,6 +25,7 @@ from conductor.verdict_reward import (
 from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
 from harness.cassette import prompts_recorded
 from harness.errors import UserError
+from harness.learning import Matrix
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question

@@ -34,7 +34,6 @@ from harness.audit.evidence import (
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
-from harness.ledger.hooks import SampleDigests
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
@@ -228,7 +227,7 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
     with without_collector():
         for files in system_runs:
             with naming_system_run(files):
-                joined = merged(gather(files, digests=SampleDigests))
+                joined = merged(gather(files, digests=True))
                 found.join(reconciled(Evidence(**vars(joined), name=_name(files))))
     return found
 

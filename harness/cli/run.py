@@ -74,7 +74,7 @@ def demo_command(args: argparse.Namespace) -> int:
 def record_command(args: argparse.Namespace) -> int:
     """Write a cassette; return 0."""
     from harness.cassette import record
-    from harness.ledger.runs import find_logs
+    from harness.ledger.logs import find_logs
 
     refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))

@@ -144,6 +144,14 @@ def plain(value: Any) -> Any:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
+def shortest(value: Any) -> Any:
+    """Return a decimal as text in plain notation without trailing zeros; others as they are."""
+    if not isinstance(value, Decimal):
+        return value
+    text = plain(value)
+    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+
+
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 """One encoder for all: `json.dumps` would make one for each of a run's lines."""
 

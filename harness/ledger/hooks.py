@@ -8,11 +8,11 @@ import hashlib
 import json
 import re
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from math import isfinite
 from typing import Any, cast
@@ -60,69 +60,54 @@ FIELDS = (
 
 @dataclass(slots=True)
 class _HookTotals:
-    """Sums per task and model, of the tasks that have an open journal."""
+    """Sums by model of the tasks that have an open journal."""
 
-    _tasks: dict[str, dict[str, Counter[str]]] = field(
+    tasks: dict[str, dict[str, Counter[str]]] = field(
         default_factory=dict[str, dict[str, Counter[str]]]
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def on(self) -> bool:
-        return bool(self._tasks)
-
     def begin(self, task: str) -> None:
         with self._lock:
             listen()
-            self._tasks[task] = {}
+            self.tasks[task] = defaultdict(Counter)
 
     def add(self, data: ModelUsageData) -> None:
         """Count one finished call; one of a task without a journal is nobody's."""
+        counts = {name: getattr(data.usage, name) or 0 for name in FIELDS}
         with self._lock:
-            models = self._tasks.get(data.task_name or "")
-            if models is not None:
-                sums = models.setdefault(data.model_name, Counter())
-                sums["calls"] += 1
-                for name in FIELDS:
-                    sums[name] += getattr(data.usage, name) or 0
+            if (models := self.tasks.get(data.task_name or "")) is not None:
+                models[data.model_name].update({"calls": 1, **counts})
 
     def end(self, task: str) -> Iterator[dict[str, Any]]:
         """Stop counting a task; yield one record per model, by name."""
         with self._lock:
-            models = self._tasks.pop(task, {})
-        for model in sorted(models):
-            yield {"model": model, **{name: models[model][name] for name in ("calls", *FIELDS)}}
+            models = self.tasks.pop(task, {})
+        for model, sums in sorted(models.items()):
+            yield {"model": model, **{name: sums[name] for name in ("calls", *FIELDS)}}
 
 
 class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
-        here = current()
-        return COUNTED.on or here.paying is not None or here.announced is not None
+        return bool(COUNTED.tasks) or current().in_flight is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        here = current()
-        if here.paying:
+        if call := current().in_flight:
             try:
-                await here.paying.take()
+                await call.goes_out()
             except SpendLimit as stop:
                 raise NotAllowed from stop
-        if here.announced:
-            try:
-                here.announced.goes_out()
             except OSError as error:
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        here = current()
-        if here.paying:
-            here.paying.failed(data.status_code)
-        if here.announced:
-            here.announced.retried(data.attempt, data.exception_type, data.status_code)
+        if call := current().in_flight:
+            call.retried(data.attempt, data.exception_type, data.status_code)
 
 
 COUNTED = _HookTotals()
@@ -189,41 +174,19 @@ class CallTexts:
     reply: str | None
 
 
-class _SampleTexts:
-    """The texts of one sample of a raw log; messages that many calls share are read once."""
-
-    def __init__(self, sample: Json) -> None:
-        self._sample = sample
-        self._pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
-        self._turns: dict[int, str] = {}
-        self._merged = {at for at, one in enumerate(self._pool) if _is_merged(one)}
-
-    def of(self, event: Json) -> CallTexts:
-        inline: Sequence[Json] = event.get("input") or ()
-        most = len(self._pool)  # whatever a log refers to, no more than it has is read
-        refs = [
-            at
-            for first, end in event.get("input_refs") or ()
-            for at in range(max(first, 0), min(end, most))
-        ]
-        turns = [*(_turn(message, self.told) for message in inline), *map(self._pooled, refs)]
-        output: Json = event.get("output") or NOTHING
-        came = bool(output.get("choices"))
-        return CallTexts(
-            _of_turns(turns),
-            any(map(_is_merged, inline)) or not self._merged.isdisjoint(refs),
-            text_digest(self.told(output.get("completion") or "")) if came else None,
-            reply_digest(output, self.told) if came else None,
-        )
-
-    def _pooled(self, at: int) -> str:
-        found = self._turns.get(at)
-        if found is None:
-            found = self._turns[at] = _turn(self._pool[at], self.told)
-        return found
-
-    def told(self, text: str) -> str:
-        return attached(text, self._sample)
+def _call_texts(event: Json, shared: Sequence[tuple[str, bool]], told: Told) -> CallTexts:
+    most = len(shared)  # whatever a log refers to, no more than it has is read
+    turns = [(_turn(message, told), _is_merged(message)) for message in event.get("input") or ()]
+    for first, end in event.get("input_refs") or ():
+        turns += shared[max(first, 0) : max(min(end, most), 0)]
+    output: Json = event.get("output") or NOTHING
+    came = bool(output.get("choices"))
+    return CallTexts(
+        _of_turns(turn for turn, _ in turns),
+        any(merged for _, merged in turns),
+        text_digest(told(output.get("completion") or "")) if came else None,
+        reply_digest(output, told) if came else None,
+    )
 
 
 @dataclass(slots=True, init=False)
@@ -240,20 +203,22 @@ class SampleDigests:
 
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
-        texts = _SampleTexts(sample)
+        told = partial(attached, sample=sample)
+        pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
+        shared = [(_turn(message, told), _is_merged(message)) for message in pool]
         failed = (one.get("events") or () for one in sample.get("error_retries") or ())
         events = chain(sample.get("events") or (), *failed)
         self.calls = {
-            event.get("uuid") or "": texts.of(event)
+            event.get("uuid") or "": _call_texts(event, shared, told)
             for event in events
             if event["event"] == "model"
         }
-        said = texts.told((sample.get("output") or NOTHING).get("completion") or "")
-        answer = texts.told(answer_in(sample))
+        said = told((sample.get("output") or NOTHING).get("completion") or "")
+        answer = told(answer_in(sample))
         self.answer = text_digest(answer)
         replies = {one.said for one in self.calls.values()}
         shown = said if text_digest(said) in replies else answer  # a reply, where Inspect chose one
-        self.elsewhere = tuple(_elsewhere(sample, shown, texts.told))
+        self.elsewhere = tuple(_elsewhere(sample, shown, told))
         self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 

@@ -6,16 +6,16 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
 from harness.ledger.call import (
     Attempted,
-    Billable,
     Cache,
     Call,
     billable_failure,
@@ -46,52 +46,64 @@ from harness.ledger.runs import (
 )
 from harness.prices import Book, book_from_json, read_book
 from harness.prices.cost import Price
-from harness.records import Usage
 from harness.suite import failure_kind
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
 Sampled = tuple[str, int, str]
 """A question, an epoch and the uuid of the sample."""
-Base = dict[str, Any]
-"""Fields of `Call` that all attempts of a call have in common."""
+Columns = dict[str, Any]
+"""Some columns of `Call`."""
+ENDED: Columns = {
+    "from_store": False,
+    "cache": "none",
+    **dict.fromkeys(("event", "served_model", "request_id", "http_status", "error", "stop")),
+    **dict.fromkeys(("latency_s", "output_sha256")),
+}
+"""How an attempt ended of which nothing is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEnd:
-    """How one attempt ended; fields as in `Call`."""
+def write(base: Columns, price: Price | None, ended: Columns) -> Call:
+    """Return the row of an attempt: what all attempts of its call share, and how this one ended.
 
-    attempt: int
-    event: CallEvent | None
-    billable: Billable
-    usage: Usage | None = None
-    cache: Cache = "none"
-    from_store: bool = False
-    started: str = ""
-    """Empty: when the call began."""
-    served_model: str | None = None
-    request_id: str | None = None
-    http_status: int | None = None
-    error: str | None = None
-    stop: str | None = None
-    latency_s: float | None = None
-    output_sha256: str | None = None
-    raw_usage: Mapping[str, Any] | None = None
+    It began when its event says, else when its call began.
+    """
+    usage, raw = ended.get("usage"), ended.get("raw_usage")
+    sizes = base["service"], base["prompt_bytes"], base["max_tokens"]
+    cache = ended.get("cache", "none")
+    source = base["label"] if base["label"] in REPLAYS else "provider"
+    told = {name: value for name, value in ended.items() if name != "usage"}
+    parts: Columns = {
+        **base,
+        **ENDED,
+        **told,
+        "usage_source": source if usage else "missing",
+        "started": ended.get("started") or base["started"],
+        "raw_usage": None if raw is None else canonical(raw).decode(),
+        **token_columns(usage),
+        **money(Attempted(ended["billable"], cache, usage, *sizes), price),
+    }
+    return Call(**parts)
 
 
-def _after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> AttemptEnd:
+def _after_retry(retry: Json | None, event: CallEvent | None) -> Columns:
     said: Json = retry or NOTHING
     status = said.get("http_status") or _status_of(event)
-    return AttemptEnd(
-        attempt=attempt,
-        event=event,
-        billable=billable_failure(status),
-        started=event.started if event else "",
-        http_status=status,
-        error=said.get("error") or (failure_kind(event.error or "") if event else "failed"),
-        request_id=_request_id_of(event),
-        latency_s=event.latency_s if event else None,
-    )
+    error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
+    found: Columns = {"billable": billable_failure(status), "http_status": status, "error": error}
+    return {**found, **_of_log(event)}
+
+
+def _of_log(event: CallEvent | None) -> Columns:
+    if event is None:
+        return {}
+    request = event.request_ids[-1].get("id") if event.request_ids else None
+    return {
+        "event": event.id,
+        "started": event.started,
+        "request_id": request if isinstance(request, str) else None,
+        "latency_s": event.latency_s,
+    }
 
 
 CLIENT_RETRY = "ClientRetry"
@@ -102,8 +114,8 @@ def _tries_within(event: CallEvent) -> int:
     return max(event.retries, len(event.request_ids) - 1)
 
 
-def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
-    """Yield the HTTP tries inside one event before its last, the first as number `attempt`."""
+def within(event: CallEvent | None) -> Iterator[Columns]:
+    """Yield how the HTTP tries inside one event before its last ended."""
     # Inspect counts them, and has the status of those that were answered. One that was answered
     # with 200 broke off later; nobody knows whether it was billed.
     if event is None:
@@ -112,107 +124,71 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[AttemptEnd]:
     tries = _tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
-    for number in range(tries):
-        said = answered[number] if number < len(answered) else NOTHING
+    for said in islice(chain(answered, repeat(NOTHING)), tries):
         status, id = said.get("status"), said.get("id")
         refused = status if is_refusal(status) else None
-        yield AttemptEnd(
-            attempt=attempt + number,
-            event=None,
-            billable=billable_failure(refused),
-            started=event.started,
-            http_status=refused,
-            error=CLIENT_RETRY,
-            request_id=id if isinstance(id, str) else None,
-        )
+        yield {
+            "billable": billable_failure(refused),
+            "started": event.started,
+            "http_status": refused,
+            "error": CLIENT_RETRY,
+            "request_id": id if isinstance(id, str) else None,
+        }
 
 
-def ended(
-    attempt: int, outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT
-) -> AttemptEnd:
-    """Return the last attempt of a journal's call; `why` no record has its end, if none has."""
+def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -> Columns:
+    """Return how a journal's call ended; `why` no record has its end, if none has."""
+    uuid = {"event": event.id} if event else {}
     if outcome is None:
         if event is None or event.pending:
-            return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=why)
-        return of_event(event, attempt)
+            return {"billable": "unknown", "error": why, **uuid}
+        return of_event(event)
     usage, raw = usage_of(outcome), outcome.get("raw_usage")
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
     doubtful = error is not None or raw is not None
     billable = billable_reply(cache, usage, status, doubtful=doubtful)
-    return AttemptEnd(
-        attempt=attempt,
-        event=event,
-        billable="no" if outcome.get("refused") else billable,
-        usage=usage,
-        cache=cache,
-        from_store=bool(outcome.get("from_store")),
-        started=event.started if event else "",
-        http_status=status,
-        error=error,
-        raw_usage=event.raw_usage if raw is None and event else raw,
+    return {
+        "billable": "no" if outcome.get("refused") else billable,
+        "usage": usage,
+        "cache": cache,
+        "from_store": bool(outcome.get("from_store")),
+        "started": event.started if event else "",
+        "http_status": status,
+        "error": error,
+        "raw_usage": event.raw_usage if raw is None and event else raw,
         **{name: outcome.get(name) for name in COPIED},
-    )
+        **uuid,
+    }
 
 
 COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256")
-"""Fields of an outcome line that an `AttemptEnd` has as they are."""
+"""Fields of an outcome line that a row has as they are."""
 
 
-def of_event(event: CallEvent, attempt: int = 1) -> AttemptEnd:
-    """Return an attempt that only a log knows the end of."""
+def of_event(event: CallEvent) -> Columns:
+    """Return how an attempt ended of which only a log knows the end."""
     if event.pending:
-        return AttemptEnd(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
+        return {"billable": "unknown", "error": IN_FLIGHT, "event": event.id}
     status = _status_of(event)
     doubtful = bool(event.error) or event.raw_usage is not None
     billable = billable_reply(event.cache, event.usage, status, doubtful=doubtful)
-    return AttemptEnd(
-        attempt=attempt,
-        event=event,
-        billable="no" if event.refused else billable,
-        usage=event.usage,
-        cache=event.cache,
-        started=event.started,
-        served_model=None if event.error else event.served_model,
-        request_id=_request_id_of(event),
-        http_status=status,
-        error=failure_kind(event.error) if event.error else None,
-        stop=None if event.error else event.stop,
-        latency_s=event.latency_s,
-        raw_usage=event.raw_usage,
-    )
+    return {
+        **_of_log(event),
+        "billable": "no" if event.refused else billable,
+        "usage": event.usage,
+        "cache": event.cache,
+        "served_model": None if event.error else event.served_model,
+        "http_status": status,
+        "error": failure_kind(event.error) if event.error else None,
+        "stop": None if event.error else event.stop,
+        "raw_usage": event.raw_usage,
+    }
 
 
 def _status_of(event: CallEvent | None) -> int | None:
     said = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
     return said["status"] if is_refusal(said.get("status")) else None
-
-
-def _request_id_of(event: CallEvent | None) -> str | None:
-    found = event.request_ids[-1].get("id") if event and event.request_ids else None
-    return found if isinstance(found, str) else None
-
-
-TOLD = AttemptEnd.__dataclass_fields__.keys() - {"event", "usage", "started", "raw_usage"}
-"""Fields of an `AttemptEnd` that a row has as they are."""
-
-
-def write(base: Base, price: Price | None, told: AttemptEnd) -> Call:
-    """Return the row of one attempt; it began when its event says, else when its call began."""
-    sizes = base["prompt_bytes"], base["max_tokens"]
-    attempted = Attempted(told.billable, told.cache, told.usage, base["service"], *sizes)
-    source = base["label"] if base["label"] in REPLAYS else "provider"
-    parts: dict[str, Any] = {
-        **base,
-        **{name: getattr(told, name) for name in TOLD},
-        "event": told.event.id if told.event else None,
-        "usage_source": source if told.usage else "missing",
-        "started": told.started or base["started"],
-        "raw_usage": None if told.raw_usage is None else canonical(told.raw_usage).decode(),
-        **token_columns(told.usage),
-        **money(attempted, price),
-    }
-    return Call(**parts)
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
@@ -334,46 +310,47 @@ def _of_call(found: Merged, call: str, record: CallRecord, whole: Set[str]) -> I
     # A process that closed its journal was not ended: the end of its call was not written.
     why = UNWRITTEN if record.journal.closed else IN_FLIGHT
     events = [one.event for one in seen]
-    yield from (write(base, price, told) for told in _attempts(record, events, why))
+    yield from _numbered(base, price, _attempts(record, events, why))
 
 
-def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[AttemptEnd]:
+def _numbered(base: Columns, price: Price | None, tries: Iterable[Columns]) -> Iterator[Call]:
+    for number, told in enumerate(tries, 1):
+        yield write({**base, "attempt": number}, price, told)
+
+
+def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[Columns]:
     """Yield how each HTTP attempt of a call ended: its lines beside its event, where it has one."""
     last = events[-1] if events else None
     if not record.retries and len(events) < 2 and not (last and _tries_within(last)):
-        yield ended(1, record.outcome, last, why)  # nearly all calls
+        yield ended(record.outcome, last, why)  # nearly all calls
         return
     earlier = events if record.waited else events[:-1]
-    tries: list[AttemptEnd] = []
-    for at in range(max(len(record.retries), len(earlier))):
-        retry = record.retries[at] if at < len(record.retries) else None
-        event = earlier[at] if at < len(earlier) else None
-        tries += (*within(event, 0), _after_retry(0, retry, event))
+    for retry, event in zip_longest(record.retries, earlier):
+        yield from within(event)
+        yield _after_retry(retry, event)
     if not record.waited:  # else what was to follow never went out
-        rest = (*within(last, 0), ended(0, record.outcome, last, why))
-        tries += (_since_retry(told, record) for told in rest)
-    for number, told in enumerate(tries, 1):
-        yield replace(told, attempt=number)
+        for told in (*within(last), ended(record.outcome, last, why)):
+            yield {**told, **_since_retry(told, record)}
 
 
-def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
-    """Return an attempt from when it went out: journals time whole calls."""
+def _since_retry(told: Columns, record: CallRecord) -> Columns:
+    """Return when an attempt went out, and how long it took: journals time whole calls."""
     if not record.retries:
-        return told
-    after = record.last.get("after_s")
-    if told.latency_s is not None and isinstance(after, float):
-        took = max(told.latency_s - after, 0.0)
-        return replace(told, started=str(record.last["at"]), latency_s=round(took, 6))
-    begun, took = str(record.retries[-1].get("at", "")), told.latency_s
+        return {}
+    after, took = record.last.get("after_s"), told.get("latency_s")
+    if took is not None and isinstance(after, float):
+        since = round(max(took - after, 0.0), 6)
+        return {"started": str(record.last["at"]), "latency_s": since}
+    begun = str(record.retries[-1].get("at", ""))
     if took is not None and record.outcome is not None:
         try:
             took = seconds_between(begun, str(record.outcome.get("at", "")))
         except ValueError:  # no times; the audit names lines that were changed
             took = None
-    return replace(told, started=begun, latency_s=took)
+    return {"started": begun, "latency_s": took}
 
 
-def _base(record: CallRecord) -> Base:
+def _base(record: CallRecord) -> Columns:
     intent, head = record.intent, record.journal.head
     asked: Json = intent.get("sample") or NOTHING
     return {
@@ -399,17 +376,17 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
     for record in calls_of(path):
         base = _base(record)
         price = book.price(base["price_ref"])
-        yield record, [write(base, price, told) for told in _attempts(record, (), IN_FLIGHT)]
+        yield record, [*_numbered(base, price, _attempts(record, (), IN_FLIGHT))]
 
 
 def logged_call(
     log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
-) -> tuple[Base, Price | None]:
+) -> tuple[Columns, Price | None]:
     """Return what a log alone says of a call, and its price at a book."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
-    base: Base = {
+    base: Columns = {
         "task": log.task,
         "suite": facts.suite if facts else "",
         "system": facts.system if facts else "",
@@ -438,8 +415,7 @@ def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
     book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
     named = sample.question, sample.epoch, sample.uuid
     base = logged_call(seen.log, book, event, named, counted=_counts(seen))
-    tries = [*within(event, 1)]
-    yield from (write(*base, told) for told in (*tries, of_event(event, len(tries) + 1)))
+    yield from _numbered(*base, (*within(event), of_event(event)))
 
 
 def _counts(seen: LoggedEvent) -> bool:

@@ -32,12 +32,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
 from harness.files import parse_json, regular_size
-from harness.ledger.call import Cache, Scope, canonical
+from harness.ledger.call import Cache, canonical
 from harness.records import Usage
 
 SCHEMA = "podium-journal-2"
@@ -71,23 +71,6 @@ class SampleRef:
     question: str
     epoch: int
     uuid: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
-    """A call that is about to be dispatched."""
-
-    scope: Scope
-    sample: SampleRef | None
-    role: str
-    step: str | None
-    model: str
-    price_ref: str
-    service: str = "standard"
-    prompt_sha256: str
-    prompt_bytes: int
-    max_tokens: int | None
-    span: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +119,10 @@ class Journal:
     """Whether part of a line lies behind them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def intent(self, intent: Intent) -> str:
+    def intent(self, asked: Mapping[str, Any]) -> str:
         """Write a call down before it is dispatched; return the id that its other lines name."""
         call = secrets.token_hex(8)
-        self.write("intent", {"call": call, **_values(intent)})
+        self.write("intent", {"call": call, **asked})
         return call
 
     def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
@@ -154,7 +137,9 @@ class Journal:
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
         """Write down how a call has ended."""
-        self.write("outcome", {"call": call, **_values(outcome)})
+        # `asdict` would copy all that a provider counted.
+        usage = outcome.usage and _values(outcome.usage)
+        self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
@@ -234,22 +219,12 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     line = {**fields, "prev": prev}
-    written = canonical({**line, "hash": ""})
-    if written.count(NO_HASH) != 1:  # a provider's usage has such a key too
-        written = canonical(line)
-        digest = hashlib.sha256(written).hexdigest()
-        return canonical({**line, "hash": digest}) + b"\n", digest
-    digest = hashlib.sha256(written.replace(NO_HASH, b"")).hexdigest()
-    return written.replace(NO_HASH, HASH + digest.encode() + b'",') + b"\n", digest
+    digest = hashlib.sha256(canonical(line)).hexdigest()
+    return canonical({**line, "hash": digest}) + b"\n", digest
 
 
-def _values(line: Intent | CallOutcome) -> dict[str, Any]:
-    """Return a line's fields as JSON values. `asdict` would copy all that a provider counted."""
-    named = {name: getattr(line, name) for name in line.__dataclass_fields__}
-    for name, one in named.items():
-        if isinstance(one, SampleRef | Usage):
-            named[name] = {part: getattr(one, part) for part in one.__dataclass_fields__}
-    return named
+def _values(record: CallOutcome | Usage) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -292,9 +267,9 @@ def _now() -> str:
 
 ChainFaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
 
-HASH, PREV, TORN = b'"hash":"', b'"prev":"', b'"kind":"torn"'
-NO_HASH = HASH + b'",'
-DIGITS = len(BEGINNING)
+HASH = re.compile(rb'"hash":"([0-9a-f]{64})",')
+PREV = re.compile(rb'"prev":"([^"]{64})')
+TORN = b'"kind":"torn"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +281,7 @@ class ChainFault:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A line's own digest and the one it names; None where the line does not match its digest."""
 
     own: str | None
@@ -387,14 +361,11 @@ def _is_shuffled(links: Sequence[Link]) -> bool:
 
 def _link(line: bytes) -> Link:
     """Return a line's digests. Only canonical JSON matches, so a digest is one of exact bytes."""
-    at, named = line.find(HASH), line.find(PREV)
-    own, after = line[at + len(HASH) :][:DIGITS], at + len(HASH) + DIGITS
-    prev = line[named + len(PREV) :][:DIGITS]
-    once = at == line.rfind(HASH) >= 0 and named == line.rfind(PREV) >= 0
-    if not once or line[after : after + 2] != b'",':  # a provider's usage may have such a key too
+    hashes, prevs = HASH.findall(line), PREV.findall(line)
+    if len(hashes) != 1 or len(prevs) != 1:  # a provider's usage may have such a key too
         return _slow_link(line)
-    matches = hashlib.sha256(line[:at] + line[after + 2 :]).hexdigest().encode() == own
-    return Link(own.decode() if matches else None, prev.decode(errors="replace"))
+    matches = hashlib.sha256(HASH.sub(b"", line)).hexdigest().encode() == hashes[0]
+    return Link(hashes[0].decode() if matches else None, prevs[0].decode(errors="replace"))
 
 
 def _slow_link(line: bytes) -> Link:

@@ -5,17 +5,19 @@ changes a log goes through Inspect.
 """
 
 import json
+import os
 import re
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import orjson
+from inspect_ai.log import EvalLog, read_eval_log
 
 from harness.errors import UserError
 from harness.files import (
@@ -29,6 +31,9 @@ from harness.files import (
 from harness.ledger.call import Cache
 from harness.records import ANSWER, PODIUM, SECONDS, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
+
+if TYPE_CHECKING:
+    from harness.ledger.runs import SampleRecord
 
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""
@@ -109,6 +114,49 @@ def damaged(path: Path, why: str) -> UserError:
     return UserError(f"{path} is damaged or no Inspect log ({said}); move it away and try again.")
 
 
+def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the `.eval` files of directories, or files, each once; UserError where none is."""
+    found: dict[Path, Path] = {}
+    for path in dirs:
+        if not path.exists():
+            raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
+        if path.is_file() and path.suffix != ".eval":
+            raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
+        pattern = "**/*.eval" if recursive else "*.eval"
+        for log in [path] if path.is_file() else sorted(path.glob(pattern)):
+            found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
+    if not found:
+        places = ", ".join(map(str, dirs))
+        raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
+    return tuple(found.values())
+
+
+def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the newest log of every task; a resumed or regraded task has several."""
+    newest: dict[str, tuple[tuple[str, str], Path]] = {}
+    for path in find_logs(dirs, recursive):
+        about = _eval_log(path, header_only=True).eval
+        # A regraded log repeats the old one's creation time, and has a later time in its name.
+        rank = (about.created, path.name)
+        if rank >= newest.get(about.task_id, (rank, path))[0]:
+            newest[about.task_id] = (rank, path)
+    return tuple(path for _, path in newest.values())
+
+
+def read_log(path: Path) -> EvalLog | None:
+    """Read one log whole; None when it has nothing of podium's, UserError when it is damaged."""
+    log = _eval_log(path, header_only=False)
+    return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
+
+
+def _eval_log(path: Path, *, header_only: bool) -> EvalLog:
+    refuse_oversized(path, header_only=header_only)
+    try:
+        return read_eval_log(str(path), header_only=header_only)
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+
+
 def _parsed(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> Json:
     try:
         data = _loads(member_bytes(file, info))
@@ -140,6 +188,7 @@ OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": I
 NOTHING: Json = {}
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
+ROOT: Place = ("solve", None)
 
 
 @dataclass(slots=True)
@@ -203,10 +252,10 @@ def lost_in(sample: Json) -> Iterator[CallEvent]:
 
 def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
     stopped = sample.get("error") is not None
-    places = Places(events)
+    places = _places(events)
     for event in events:
         if event["event"] == "model" and (stopped or not event.get("pending")):
-            yield _call(event, places.of(event.get("span_id")), sample)
+            yield _call(event, places.get(event.get("span_id"), ROOT), sample)
 
 
 def _call(event: Json, place: Place, sample: Json) -> CallEvent:
@@ -275,29 +324,18 @@ def attached(text: str, sample: Json) -> str:
     return (sample.get("attachments") or NOTHING).get(text.removeprefix(ATTACHMENT), text)
 
 
-class Places:
-    """Where the spans of a sample lie: Inspect's `event_tree`, without building it.
-
-    A span whose beginning an interrupted sample has lost is nowhere: what it held lies at the root.
-    """
-
-    def __init__(self, events: Iterable[Json]) -> None:
-        """Note the spans that begin in some events, each after the one that it lies in."""
-        self._known: dict[str | None, Place] = {}
-        for event in events:
-            if event["event"] == "span_begin":
-                phase, step = self.of(event.get("parent_id"))
-                is_step = event.get("type") == "workflow_step"
-                inner: Phase = "score" if event["name"] == "scorers" else phase
-                self._known[event["id"]] = inner, event["name"] if is_step else step
-
-    def of(self, span: str | None) -> Place:
-        """Return the phase and the innermost workflow step of what lies in a span."""
-        return self._known.get(span, ("solve", None))
-
-    def is_root(self, event: Json) -> bool:
-        """Say whether a span lies in no other."""
-        return event.get("parent_id") not in self._known
+def _places(events: Iterable[Json]) -> dict[str | None, Place]:
+    """Return where the spans of a sample lie: Inspect's `event_tree`, without building it."""
+    # A span whose beginning an interrupted sample has lost is nowhere: what it held lies at the
+    # root.
+    known: dict[str | None, Place] = {}
+    for event in events:
+        if event["event"] == "span_begin":
+            phase, step = known.get(event.get("parent_id"), ROOT)
+            is_step = event.get("type") == "workflow_step"
+            inner: Phase = "score" if event["name"] == "scorers" else phase
+            known[event["id"]] = inner, event["name"] if is_step else step
+    return known
 
 
 def score_in(sample: Json) -> Json:
@@ -352,12 +390,13 @@ def _steady(seconds: float | None, longest: float | None) -> float | None:
 
 def _solver_span(sample: Json) -> float | None:
     events: list[Json] = sample.get("events") or []
-    places = Places(events)
+    places = _places(events)
     begun: dict[str, str] = {}
     for event in events:
         kind = event["event"]
-        if kind == "span_begin" and event["name"] == "solvers" and places.is_root(event):
-            begun[event["id"]] = event["timestamp"]
+        if kind == "span_begin" and event["name"] == "solvers":
+            if event.get("parent_id") not in places:
+                begun[event["id"]] = event["timestamp"]
         elif kind == "span_end" and event["id"] in begun:
             return seconds_between(begun[event["id"]], event["timestamp"])
     return None
@@ -386,14 +425,6 @@ class Oddity:
     where: str
     said: str
     grave: bool = True
-
-
-class ScoredSample(Protocol):
-    """One sample, as far as a log's totals are about it."""
-
-    question: str
-    epoch: int
-    score: float | None
 
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
@@ -429,7 +460,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
         return None
 
 
-def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+def disagreements(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
     """Yield where a log's names, summaries and totals are not those of its samples."""
     named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
@@ -442,7 +473,7 @@ def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddi
     yield from _totals(log.header, samples)
 
 
-def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+def _summaries(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
@@ -462,7 +493,7 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
         yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
 
 
-def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
+def _totals(header: Json, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
     results: Json = header.get("results") or NOTHING
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):

@@ -135,11 +135,9 @@ def file_digest(path: Path, first: int | None = None) -> str:
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
     """Return one file as it is now."""
-    return _read(log_dir / path, path, kind, file_digest(log_dir / path))
-
-
-def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
-    plain = FileEntry(path=path, kind=kind, sha256=digest, size=file.stat().st_size)
+    file = log_dir / path
+    digest, size = file_digest(file), file.stat().st_size
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
     if kind == "journal":
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
@@ -327,9 +325,9 @@ def write_manifest(log_dir: Path) -> Manifest:
     known = {one.path: one for one in before.files} if before else {}
     made: list[FileEntry] = []
     for path, kind in covered(log_dir).items():
-        digest, entry = file_digest(log_dir / path), known.get(path)
-        if entry is None or (entry.sha256, entry.kind) != (digest, kind):
-            entry = _read(log_dir / path, path, kind, digest)  # else it is not unpacked again
+        entry = known.get(path)
+        if not entry or entry.kind != kind or file_digest(log_dir / path) != entry.sha256:
+            entry = read_entry(log_dir, path, kind)  # else it is not unpacked again
         made.append(entry)
     files = tuple(made)
     if before is not None and before.files == files and not damaged:

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
@@ -44,7 +44,7 @@ from harness.ledger.hooks import (
     made_readable,
     outcome_of,
 )
-from harness.ledger.journal import CallOutcome, Head, Intent, Journal, SampleRef, open_journal
+from harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
@@ -117,8 +117,16 @@ class Recorder:
 
 @dataclass(slots=True)
 class CallInFlight:
-    """A call in flight: whoever makes it sets `output`; the rest is known once it has ended."""
+    """A call in flight: whoever makes it sets `output`; the rest is known once it has ended.
 
+    Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
+    questions that wait for a connection would count as calls that a killed run may have to pay for.
+    """
+
+    request: Request
+    spend: Spend | None
+    recorder: Recorder | None
+    span: str | None
     output: ModelOutput | None = None
     usage: Usage | None = None
     price: CallPrice | None = None
@@ -126,6 +134,13 @@ class CallInFlight:
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
+    allowance: Allowance | None = None
+    """Pays for it, attempt by attempt."""
+    call: str | None = None
+    """Its id in the journal; None until it goes out, for it may wait in a queue."""
+    began: float = 0.0
+    waits: bool = False
+    """Whether an attempt has failed and the next has not gone out."""
 
     @property
     def too_long(self) -> bool:
@@ -136,6 +151,116 @@ class CallInFlight:
             return False
         return not (self.output.usage and self.output.usage.output_tokens)
 
+    @property
+    def took_s(self) -> float:
+        """Seconds since it went out."""
+        return monotonic() - self.began if self.call else 0.0
+
+    async def goes_out(self) -> None:
+        """Wait for what the next attempt can cost, and write down that it goes out.
+
+        SpendLimit where it may not be paid for, OSError where it cannot be written.
+        """
+        if self.allowance:
+            await self.allowance.take()
+        if self.recorder:
+            journal, call = self.written(self.recorder)
+            if self.waits:
+                journal.again(call, round(self.took_s, 6))
+                self.waits = False
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        if self.allowance:
+            self._lost(self.allowance, 0 if is_refusal(status) else 1)
+            self.allowance.release()
+        if self.recorder:
+            self.waits = True
+            journal, call = self.written(self.recorder)
+            journal.retry(call, attempt, error, status)
+
+    def written(self, recorder: Recorder) -> tuple[Journal, str]:
+        """Write the intent, once; return the journal and the call's id. OSError: it cannot be."""
+        journal, request = recorder.journal.journal(), self.request
+        if self.call is None:
+            asked = {name: getattr(request, name) for name in INTENT}
+            sample = asdict(recorder.sample) if recorder.sample else None
+            asked |= {"scope": recorder.scope, "sample": sample, "span": self.span}
+            asked |= {"model": str(request.model), "prompt_sha256": request.sha256}
+            self.call, self.began = journal.intent(asked), monotonic()
+        return journal, self.call
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Write down how it has ended, and work out what it cost; OSError: it cannot be written."""
+        event = last_event(self.span)
+        if error is not None and not event and not self.call:
+            return
+        self.ended = self._outcome(event, error)
+        self.usage = self.ended.usage
+        self.set_price(self.ended)
+        if self.recorder is None:
+            return
+        try:
+            journal, call = self.written(self.recorder)
+            journal.outcome(call, self.ended)
+            if self.ended.unbelieved:
+                self.recorder.journal.unbelieved[self.request.role] += 1
+        except OSError:
+            if error is None:  # else it is unknown, and what went wrong first is told
+                raise
+
+    def _outcome(self, event: ModelEvent | None, error: BaseException | None) -> CallOutcome:
+        """Return how it has ended. Nothing that a provider can send keeps it from being known."""
+        took = self.took_s
+        try:
+            made_readable(self.output, event)
+            if error is None:
+                return outcome_of(self.output, event, took, refused=self.too_long)
+            ended = failed(error, event, took)
+            # Where one waits, the attempt that was to follow never went out.
+            return replace(ended, event=None, refused=True) if self.waits else ended
+        except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
+            kind, uuid = type(error or odd).__name__, event.uuid if event else None
+            return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
+
+    def set_price(self, ended: CallOutcome) -> None:
+        """Note in the outcome what the call cost, so that a book changed later shows."""
+        if self.spend is None:
+            return
+        ref = self.request.price_ref
+        self.price = self.spend.price(ref, ended.usage, self.request.service)
+        if ended.refused or (ended.cache == "read" and ended.usage):
+            stated = self.spend.book.price(ref) is not None
+            self.ended = replace(ended, usd="0" if stated else None)
+        elif ended.cache != "read":
+            self.ended = replace(ended, usd=plain(self.price.usd))
+
+    def settle(self) -> None:
+        """Count the call, however it ended, whoever raised, and give back what it held."""
+        if self.allowance is None:
+            return
+        if ended := self.ended:
+            # One that got no answer may have been billed; one refused as too long costs nothing.
+            doubtful = ended.error is not None or ended.raw_usage is not None
+            told = billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
+            billable, cached = "no" if ended.refused else told, ended.cache == "read"
+            self._lost(self.allowance, 1 if billable == "unknown" else 0)
+            if self.price and (billable == "yes" or cached):
+                self.usd = self.allowance.paid(self.price, cached=cached)
+            elif billable == "no":
+                self.usd = Decimal(0)
+        self.allowance.release()
+
+    def _lost(self, allowance: Allowance, last: int) -> None:
+        """Count what got no answer in the attempt in flight, tries of its client included."""
+        if allowance.in_flight:
+            within = _unanswered(last_event(self.span)) if allowance.requests > 1 else 0
+            allowance.lost(within + last)
+
+
+INTENT = ("role", "step", "price_ref", "service", "prompt_bytes", "max_tokens")
+"""Fields of a request that an intent line has as they are."""
+
 
 @asynccontextmanager
 async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
@@ -145,55 +270,30 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     cannot be written down.
     """
     listen()
-    asked = CallInFlight()
-    payment = _payment(request, spend) if spend else None
+    allowance = _allowance(request, spend) if spend else None
+    recorder, span = current().recorder, current_span_id()
+    asked = CallInFlight(request, spend, recorder, span, allowance=allowance)
     try:
-        with _written_down(request, asked, spend, payment):
+        with run_context(in_flight=asked):
             yield asked
-    except NotAllowed as stop:
-        raise stop.__cause__ or SpendLimit(str(stop)) from None
+    except Unwritten as error:
+        raise error.__cause__ or OSError("the journal cannot be written") from None
+    except BaseException as error:  # a cancelled call may be billed as well
+        asked.end(error)
+        if isinstance(error, NotAllowed):
+            raise error.__cause__ or SpendLimit(str(error)) from None
+        raise
+    else:
+        asked.end()
     finally:
-        if payment:
-            payment.settle(asked)
-            payment.allowance.release()
+        asked.settle()
 
 
-@dataclass(frozen=True, slots=True)
-class Payment:
-    """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
-
-    allowance: Allowance
-    span: str | None
-
-    async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
-        await self.allowance.take()
-
-    def failed(self, status: int | None) -> None:
-        """Count an attempt that failed and is to be made again, and give back what it held."""
-        self._lost(0 if is_refusal(status) else 1)
-        self.allowance.release()
-
-    def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended, whoever raised."""
-        # One that got no answer may have been billed; one refused as too long costs nothing.
-        ended = asked.ended
-        if ended is None:  # nothing was dispatched
-            return
-        doubtful = ended.error is not None or ended.raw_usage is not None
-        told = billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
-        billable, cached = "no" if ended.refused else told, ended.cache == "read"
-        self._lost(1 if billable == "unknown" else 0)
-        if asked.price and (billable == "yes" or cached):
-            asked.usd = self.allowance.paid(asked.price, cached=cached)
-        elif billable == "no":
-            asked.usd = Decimal(0)
-
-    def _lost(self, last: int) -> None:
-        """Count what got no answer in the attempt in flight, tries of its client included."""
-        if self.allowance.in_flight:
-            within = _unanswered(last_event(self.span)) if self.allowance.requests > 1 else 0
-            self.allowance.lost(within + last)
+def _allowance(request: Request, spend: Spend) -> Allowance:
+    sizes = request.prompt_bytes, request.max_tokens
+    attempted = Attempted("unknown", "none", None, request.service, *sizes)
+    price = spend.book.price(request.price_ref) if request.is_bounded else None
+    return Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
 
 
 def _unanswered(event: ModelEvent | None) -> int:
@@ -207,157 +307,19 @@ def _unanswered(event: ModelEvent | None) -> int:
     return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
 
 
-@dataclass(slots=True)
-class JournalledCall:
-    """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
-
-    Its intent is written when Inspect announces the dispatch (hooks.py). Written any sooner, all
-    questions that wait for a connection would count as calls that a killed run may have to pay for.
-    """
-
-    request: Request
-    recorder: Recorder
-    span: str | None
-    call: str | None = None
-    began: float = 0.0
-    waits: bool = False
-    """Whether an attempt has failed and the next has not gone out."""
-
-    def goes_out(self) -> None:
-        """Write down that an attempt goes out; OSError when it cannot be written."""
-        if self.waits:
-            self.journal.again(self.dispatched(), round(self.took_s, 6))
-            self.waits = False
-        self.dispatched()
-
-    @property
-    def journal(self) -> Journal:
-        """The open journal; OSError when it cannot be made. Who only asks for money makes none."""
-        return self.recorder.journal.journal()
-
-    def dispatched(self) -> str:
-        """Write the intent, once, and return the call's id; OSError when it cannot be written."""
-        if self.call is None:
-            self.call = self.journal.intent(_intent(self.request, self.recorder, self.span))
-            self.began = monotonic()
-        return self.call
-
-    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt has failed and another is to follow."""
-        self.waits = True
-        self.journal.retry(self.dispatched(), attempt, error, status)
-
-    @property
-    def took_s(self) -> float:
-        """Seconds since it went out."""
-        return monotonic() - self.began if self.call else 0.0
-
-
-@contextmanager
-def _written_down(
-    request: Request, asked: CallInFlight, spend: Spend | None, payment: Payment | None
-) -> Generator[None]:
-    """Let the intent be written as the call goes out, and then how it ended, whatever way."""
-    recorder, span = current().recorder, current_span_id()
-    flight = JournalledCall(request, recorder, span) if recorder else None
-    try:
-        with run_context(paying=payment, announced=flight):
-            yield
-    except Unwritten as error:
-        raise error.__cause__ or OSError("the journal cannot be written") from None
-    except BaseException as error:  # a cancelled call may be billed as well
-        event = last_event(span)
-        if event or (flight and flight.call):
-            _end(asked, event, flight, error)
-            _set_price(asked, request, spend)
-            with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                _write(asked, flight)
-        raise
-    _end(asked, last_event(span), flight)
-    _set_price(asked, request, spend)
-    _write(asked, flight)
-
-
-def _end(
-    asked: CallInFlight,
-    event: ModelEvent | None,
-    flight: JournalledCall | None,
-    error: BaseException | None = None,
-) -> None:
-    """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
-    took = flight.took_s if flight else 0.0
-    try:
-        made_readable(asked.output, event)
-        if error is None:
-            asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
-        else:
-            asked.ended = failed(error, event, took)
-            if flight and flight.waits:  # the attempt that was to follow never went out
-                asked.ended = replace(asked.ended, event=None, refused=True)
-    except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
-        kind, uuid = type(error or odd).__name__, event.uuid if event else None
-        asked.ended = CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
-    asked.usage = asked.ended.usage
-
-
-def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
-    if flight and asked.ended:
-        flight.journal.outcome(flight.dispatched(), asked.ended)
-        if asked.ended.unbelieved:
-            flight.recorder.journal.unbelieved[flight.request.role] += 1
-
-
 def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
     """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
-    asked, recorder = CallInFlight(event.output), current().recorder
+    asked = CallInFlight(request, spend, current().recorder, event.span_id, event.output)
     ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
     asked.ended, asked.usage = ended, ended.usage
-    _set_price(asked, request, spend)
-    if recorder:
-        journal = recorder.journal.journal()
-        call = journal.intent(_intent(request, recorder, event.span_id))
-        journal.outcome(call, asked.ended or ended)
+    asked.set_price(ended)
+    if recorder := asked.recorder:
+        journal, call = asked.written(recorder)
+        journal.outcome(call, asked.ended)
         recorder.replays.append(call)
     if spend and asked.price:
         asked.usd = spend.add(asked.price, cached=True)
     return asked
-
-
-def _payment(request: Request, spend: Spend) -> Payment:
-    sizes = request.prompt_bytes, request.max_tokens
-    attempted = Attempted("unknown", "none", None, request.service, *sizes)
-    price = spend.book.price(request.price_ref) if request.is_bounded else None
-    allowance = Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
-    return Payment(allowance, current_span_id())
-
-
-def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
-    """Work out what a call cost, and note it in its outcome, so that a book changed later shows."""
-    ended = asked.ended
-    if spend is None or ended is None:
-        return
-    asked.price = spend.price(request.price_ref, ended.usage, request.service)
-    if ended.refused or (ended.cache == "read" and ended.usage):
-        stated = spend.book.price(request.price_ref) is not None
-        asked.ended = replace(ended, usd="0" if stated else None)
-    elif ended.cache != "read":
-        asked.ended = replace(ended, usd=plain(asked.price.usd))
-
-
-def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
-    return Intent(
-        scope=recorder.scope,
-        sample=recorder.sample,
-        role=request.role,
-        step=request.step,
-        model=str(request.model),
-        price_ref=request.price_ref,
-        service=request.service,
-        prompt_sha256=request.sha256,
-        prompt_bytes=request.prompt_bytes,
-        max_tokens=request.max_tokens,
-        span=span,
-    )
 
 
 @contextmanager

@@ -4,22 +4,23 @@ What `podium run` knew (suite, system, pool, price book, workers) travels in a l
 validated here. Files are read one run at a time: that bounds memory, and two processes can share.
 """
 
-import os
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, cast
 
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.boxes import BoxRecord
 from harness.errors import UserError, first_fault
 from harness.files import first_line
-from harness.ledger.answers import AnswerRecord, answered, log_header
+from harness.ledger.hooks import SampleDigests
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
@@ -35,27 +36,25 @@ from harness.ledger.logs import (
     Json,
     Oddity,
     RawLog,
-    damaged,
     disagreements,
     events_of,
+    find_logs,
     lost_in,
     naming,
     oddities,
     open_log,
-    refuse_oversized,
+    score_in,
     score_value,
     shape_in,
+    solver_seconds,
+    verdict,
 )
 from harness.pool_config import Label
 from harness.prices.cost import Service
 from harness.records import PODIUM
 from harness.request import service_tier
-from harness.suite import OFFICIAL, Prompt
-
-if TYPE_CHECKING:
-    from harness.ledger.hooks import SampleDigests
-
-    Digester = Callable[[dict[str, Any]], SampleDigests]
+from harness.suite import OFFICIAL, Prompt, publishable, redacted_message
+from harness.workflow import Step, Workflow
 
 
 class WorkerFacts(BaseModel):
@@ -129,41 +128,6 @@ class RunFacts(BaseModel):
     """True for a copy without texts, which is shared without its journals."""
 
 
-def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the `.eval` files of directories, or files, each once; UserError where none is."""
-    found: dict[Path, Path] = {}
-    for path in dirs:
-        if not path.exists():
-            raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
-        if path.is_file() and path.suffix != ".eval":
-            raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
-        pattern = "**/*.eval" if recursive else "*.eval"
-        for log in [path] if path.is_file() else sorted(path.glob(pattern)):
-            found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
-    if not found:
-        places = ", ".join(map(str, dirs))
-        raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
-    return tuple(found.values())
-
-
-def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the newest log of every task; a resumed or regraded task has several."""
-    newest: dict[str, tuple[tuple[str, str], Path]] = {}
-    for path in find_logs(dirs, recursive):
-        about = _read(path, header_only=True).eval
-        # A regraded log repeats the old one's creation time, and has a later time in its name.
-        rank = (about.created, path.name)
-        if rank >= newest.get(about.task_id, (rank, path))[0]:
-            newest[about.task_id] = (rank, path)
-    return tuple(path for _, path in newest.values())
-
-
-def read_log(path: Path) -> EvalLog | None:
-    """Read one log whole; None when it has nothing of podium's, UserError when it is damaged."""
-    log = _read(path, header_only=False)
-    return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
-
-
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
     """Return what a log says of its run; None for a foreign log, UserError for a newer one."""
     return facts_in(log.eval.metadata, path)
@@ -182,14 +146,6 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
             f"{path} was written by another version of podium (field {field}: {said}); "
             "read it with that version."
         ) from error
-
-
-def _read(path: Path, *, header_only: bool) -> EvalLog:
-    refuse_oversized(path, header_only=header_only)
-    try:
-        return read_eval_log(str(path), header_only=header_only)
-    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
 UP = 4
@@ -243,7 +199,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
     ]
     for place in sorted(journals - {_journals_of(*group) for group in groups}):
         here = _below(place.parent.parent, folder)
-        found.append(RunFiles(here, place.name, (), _jsonl(place)))
+        found.append(RunFiles(here, place.name, (), tuple(sorted(place.glob("*.jsonl")))))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
 
 
@@ -261,11 +217,142 @@ def _journals_of(parent: Path, task: str) -> Path:
 
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
     """Return the journals of the task whose logs lie in a folder; none of runs older than them."""
-    return _jsonl(_journals_of(parent, task))
+    return tuple(sorted(_journals_of(parent, task).glob("*.jsonl")))
 
 
-def _jsonl(place: Path) -> tuple[Path, ...]:
-    return tuple(sorted(place.glob("*.jsonl")))
+SECRET = "withheld"
+"""Stands for a text of a suite whose questions may not be published."""
+
+
+def workflow_of(plan: str | None) -> Workflow | None:
+    """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
+    try:
+        steps = [
+            Step(
+                str(one["worker"]),
+                str(one.get("subtask") or ""),
+                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
+                one.get("system"),
+            )
+            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return Workflow(tuple(steps)) if steps else None
+
+
+def _without_texts(plan: str) -> str:
+    found = workflow_of(plan)
+    steps = (Step(one.worker, "", one.reads) for one in found.steps) if found else ()
+    return Workflow(tuple(steps)).as_json() if found else SECRET
+
+
+Verdict = Literal["right", "wrong", "partly", "unscored"]
+"""`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
+UNREAD = "no answer could be read in the reply"
+NO_SCORE = "no score in the log"
+
+
+@dataclass(frozen=True, slots=True)
+class LogHeader:
+    """Whose answers a log holds."""
+
+    task: str
+    suite: str
+    system: str
+    label: str
+    shown: bool
+    purpose: str = "eval"
+
+
+def log_header(header: Json) -> LogHeader:
+    """Return what a log's header says of its suite."""
+    metadata: Json = header["eval"].get("metadata") or NOTHING
+    facts: Json = metadata.get(PODIUM) or NOTHING
+    named = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
+    task, purpose = str(header["eval"].get("task", "")), str(facts.get("purpose") or "eval")
+    return LogHeader(task, *named, shown=publishable(metadata), purpose=purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
+
+    header: LogHeader
+    question: str
+    epoch: int
+    sample: str
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    plan: str | None
+    plan_sha256: str | None
+    latency_s: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the score says."""
+        if self.score is None:
+            return "unscored"
+        return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
+
+
+def answered(sample: Json, header: LogHeader) -> AnswerRecord:
+    """Read one sample."""
+    shown, score, shape = header.shown, score_in(sample), shape_in(sample)
+    plan: str | None = shape.get("plan")
+    digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
+    return AnswerRecord(
+        header=header,
+        question=str(sample["id"]),
+        epoch=int(sample["epoch"]),
+        sample=str(sample.get("uuid") or ""),
+        score=verdict(sample),
+        reason=_reason(sample, score, shown),
+        parsed=bool((score.get("metadata") or NOTHING).get("parsed", True)),
+        answer=_text(score.get("answer"), shown),
+        target=_text(sample.get("target"), shown),
+        steps=shape.get("steps"),
+        depth=shape.get("depth"),
+        stopped=shape.get("stopped"),
+        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
+        plan_sha256=None if plan is None else digest,
+        latency_s=solver_seconds(sample),
+    )
+
+
+def _text(value: object, shown: bool) -> str | None:
+    if value is None or value == "":
+        return None
+    several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
+    return _whole(str(several)) if shown else SECRET
+
+
+def _whole(text: str) -> str:
+    """Return a text that UTF-8 can hold: a model may write half a character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _reason(sample: Json, score: Json, shown: bool) -> str:
+    if verdict(sample) is None:
+        said = why_unscored(sample)
+        return said if said == NO_SCORE else redacted_message(said, shown)
+    if shown and score.get("explanation"):
+        return _whole(str(score["explanation"]))
+    return "" if (score.get("metadata") or NOTHING).get("parsed", True) else UNREAD
+
+
+def why_unscored(sample: Json) -> str:
+    """Return why nobody graded a sample; `redacted_message` before showing."""
+    if sample.get("error"):
+        return str(sample["error"].get("message", ""))
+    score = score_in(sample)
+    return str(score.get("explanation") or score.get("reason") or "unscored") if score else NO_SCORE
 
 
 @dataclass(slots=True)
@@ -275,7 +362,6 @@ class SampleRecord:
     question: str
     epoch: int
     uuid: str
-    log: str
     score: float | None
     graded: bool
     failed: bool
@@ -284,14 +370,13 @@ class SampleRecord:
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     plan: Mapping[str, Any]
-    started: str
     completed: str
     retried: int
     events: list[CallEvent]
     lost: list[CallEvent]
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
-    digests: "SampleDigests | None" = None
+    digests: SampleDigests | None = None
 
 
 @dataclass(slots=True)
@@ -331,7 +416,7 @@ def read_log_record(
     seen: set[tuple[str, int]],
     *,
     answers: bool = False,
-    digests: "Digester | None" = None,
+    digests: bool = False,
 ) -> LogRecord:
     """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
@@ -339,31 +424,31 @@ def read_log_record(
         with naming(path):
             whose = log_header(log.header) if answers else None
             for sample in log.samples():
-                made = _sample(sample, path.name, seen)
+                made = _sample(sample, seen)
                 record.samples.append(made)
                 if whose:
                     record.answers.append(answered(sample, whose))
                 if digests:
-                    made.digests = digests(sample)
+                    made.digests = SampleDigests(sample)
             if digests:
                 record.oddities = (*oddities(log), *disagreements(log, record.samples))
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
 
 
-def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
+def _sample(sample: Json, seen: set[tuple[str, int]]) -> SampleRecord:
     score = score_value(sample)
     failed = sample.get("error") is not None
-    models = (one for one in sample.get("events") or () if one["event"] == "model")
     said = (
-        (one.get("uuid") or "", (one.get("output") or NOTHING).get("completion")) for one in models
+        (one.get("uuid") or "", (one.get("output") or NOTHING).get("completion"))
+        for one in sample.get("events") or ()
+        if one["event"] == "model"
     )
     pair = (str(sample["id"]), int(sample["epoch"]))
     return SampleRecord(
         question=pair[0],
         epoch=pair[1],
         uuid=str(sample.get("uuid") or ""),
-        log=log,
         score=score,
         graded=score is not None and not failed,
         failed=failed,
@@ -371,7 +456,6 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         model_usage=sample.get("model_usage") or NOTHING,
         role_usage=sample.get("role_usage") or NOTHING,
         plan=shape_in(sample),
-        started=str(sample.get("started_at") or ""),
         completed=str(sample.get("completed_at") or ""),
         retried=len(sample.get("error_retries") or ()),
         events=list(events_of(sample)),
@@ -447,9 +531,7 @@ class Gathered:
     """Sentences about calls that are written down twice, or end without having begun."""
 
 
-def gather(
-    files: RunFiles, *, answers: bool = False, digests: "Digester | None" = None
-) -> Gathered:
+def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
     """Read a system run's files, with answers and digests where asked for; UserError for damage."""
     found = Gathered(files)
     for path in files.journals:
@@ -479,21 +561,18 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
 
 def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     kind = entry.get("kind")
+    journal.closed |= kind in ("totals", "closed")
+    journal.torn += kind == "torn"
+    journal.calls += kind == "intent"
     if kind == "head":
         journal.head = entry
     elif kind == "totals":
         journal.totals.append(entry)
-        journal.closed = True
-    elif kind == "torn":
-        journal.torn += 1
-    elif kind == "closed":
-        journal.closed = True
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
         sample: Json = entry.get("sample") or {}
         made.setdefault(str(sample.get("uuid", "")), []).append(entry)
-    else:
-        journal.calls += kind == "intent"
+    elif kind not in ("torn", "closed"):
         _keep_call(journal, entry, found)
 
 

@@ -5,6 +5,7 @@ cost stands apart. Texts of suites that may not be published are withheld, their
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,27 +14,88 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.ledger.answers import (
+from harness.ledger.call import Call, Usd, shortest
+from harness.ledger.join import merged
+from harness.ledger.logs import NOTHING, Json, attached, open_log, seconds_between
+from harness.ledger.runs import (
     SECRET,
     AnswerRecord,
+    Gathered,
     LogHeader,
-    answered,
-    critical_path,
+    RunFiles,
+    Verdict,
+    gather,
     log_header,
-    step_number,
+    naming_system_run,
+    system_runs_below,
     workflow_of,
 )
-from harness.ledger.call import Call
-from harness.ledger.columns import QueryRow, shortest
-from harness.ledger.join import rows_of
-from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log
-from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 from harness.text import pluralise
 from harness.workflow import Workflow
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRow:
+    """One question put to one system; schema.md says what each column means."""
+
+    task: str
+    suite: str
+    system: str
+    purpose: str
+    label: str
+    question: str
+    epoch: int
+    sample: str | None
+    verdict: Verdict
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    calls: int
+    attempts: int
+    retries: int
+    failed: int
+    cached_calls: int
+    discarded_calls: int
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    conductor_in: int | None
+    conductor_out: int | None
+    worker_in: int | None
+    worker_out: int | None
+    reasoning: int | None
+    cache_read: int | None
+    cache_write: int | None
+    orchestration: int | None
+    grader_calls: int
+    grader_in: int | None
+    grader_out: int | None
+    usd: Usd
+    usd_list: Usd
+    usd_low: Usd
+    usd_high: Usd
+    usd_scoring: Usd
+    usd_discarded: Usd
+    n_unpriced: int
+    n_unknown: int
+    gpu_s: Decimal | None
+    usd_gpu: Usd
+    latency_s: float | None
+    critical_path_s: float | None
+    started: str | None
+    plan: str | None
+    plan_sha256: str | None
+    logs: str
+    journals: str
+
+
+STEP = re.compile(r"step (\d+)\b")
+"""Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 Pair = tuple[str, str, str, int]
@@ -49,6 +111,11 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
             groups.setdefault(_pair(row, row), []).append(row)
     order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
     return [_query_row(groups[pair], last.get(pair)) for pair in order]
+
+
+def answers_of(found: Gathered) -> list[AnswerRecord]:
+    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
+    return [one for log in reversed(found.logs) for one in log.answers]
 
 
 def _query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
@@ -154,6 +221,51 @@ def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
 
 
+def step_number(row: Call) -> int | None:
+    """Return the step (1 for the first) that a call was made for; None for the conductor's."""
+    found = STEP.match(row.step or "")
+    return int(found.group(1)) if found else None
+
+
+def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
+    """Return the seconds of the longest chain of calls that waited for each other."""
+    # The conductor's calls come before all steps, one after another. Time between HTTP attempts is
+    # in it; waiting for a free connection before the first one is not. None when a latency is
+    # unknown, or when calls of several steps cannot be put in order because there is no plan.
+    spans: dict[object, list[Call]] = {}
+    for row in rows:
+        key = row.step if row.role == CONDUCTOR else step_number(row) or row.step
+        spans.setdefault(key, []).append(row)
+    times = {key: _span_seconds(found) for key, found in spans.items()}
+    known = {key: time for key, time in times.items() if time is not None}
+    if len(known) < len(times) or not times:
+        return None
+    planned = {key: time for key, time in known.items() if isinstance(key, int)}
+    before = sum(time for key, time in known.items() if not isinstance(key, int))
+    if len(planned) < 2:
+        return before + sum(planned.values())
+    workflow = workflow_of(plan)
+    if workflow is None:
+        return None
+    ends: dict[int, float] = {}
+    for index in range(len(workflow.steps)):
+        begin = max((ends.get(read, 0.0) for read in workflow.reads(index)), default=0.0)
+        ends[index] = begin + planned.get(index + 1, 0.0)
+    return before + max(ends.values())
+
+
+def _span_seconds(rows: Sequence[Call]) -> float | None:
+    if len(rows) == 1 or rows[-1].latency_s is None:
+        return rows[-1].latency_s
+    begun = [seconds_between(rows[0].started, row.started) for row in rows]
+    ended = [
+        one + row.latency_s
+        for one, row in zip(begun, rows, strict=True)
+        if row.latency_s is not None
+    ]
+    return max(ended) - min(begun)
+
+
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
 WHO = 3
@@ -209,43 +321,35 @@ def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
 
 
 def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
-    samples: dict[tuple[str, int], tuple[AnswerRecord, Json]] = {}
     here = not files.logs
-    for path in reversed(files.logs):
+    for path in files.logs:
         with open_log(path) as log:
             dataset: Json = log.header["eval"].get("dataset") or {}
-            asked = [str(one) for one in dataset.get("sample_ids") or ()]
             header = log_header(log.header)
-            for one in asked:
-                known.setdefault(one, set()).add((header.suite, header.system))
-            if not any(wanted.fits(header.suite, one) for one in asked):
-                continue
-            here = True
-            samples.update(_samples(log, header, wanted))
+        for one in map(str, dataset.get("sample_ids") or ()):
+            known.setdefault(one, set()).add((header.suite, header.system))
+            here = here or wanted.fits(header.suite, one)
     if not here:
         return
-    rows = [row for row in rows_of(files) if wanted.fits(row.suite, row.question)]
-    groups: dict[tuple[str, int], list[Call]] = {pair: [] for pair in samples}
+    with naming_system_run(files):
+        gathered = gather(files, answers=True)
+        rows = merged(gathered).rows
+    answers = {
+        (one.question, one.epoch): one
+        for one in answers_of(gathered)
+        if wanted.fits(one.header.suite, one.question)
+    }
+    groups: dict[tuple[str, int], list[Call]] = {pair: [] for pair in answers}
     for row in rows:
-        groups.setdefault((row.question, row.epoch), []).append(row)
+        if wanted.fits(row.suite, row.question):
+            groups.setdefault((row.question, row.epoch), []).append(row)
     for pair, own in sorted(groups.items()):
-        found = _detail(own, *samples.get(pair, (None, NOTHING)))
+        found = _detail(own, answers.get(pair), files)
         if wanted.system in (None, found.row.system) and wanted.epoch in (None, pair[1]):
             yield found
 
 
-def _samples(
-    log: RawLog, header: LogHeader, wanted: QuestionFilter
-) -> Iterator[tuple[tuple[str, int], tuple[AnswerRecord, Json]]]:
-    for sample in log.samples():
-        with naming(log.path):
-            fits = wanted.fits(header.suite, str(sample["id"]))
-            answer = answered(sample, header) if fits else None
-        if answer is not None:
-            yield (answer.question, answer.epoch), (answer, sample)
-
-
-def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> QueryDetail:
+def _detail(rows: Sequence[Call], answer: AnswerRecord | None, files: RunFiles) -> QueryDetail:
     solving, scoring, discarded = _parted(rows, answer)
     workers = [row for row in solving if row.role != CONDUCTOR]
     return QueryDetail(
@@ -254,7 +358,7 @@ def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> 
         steps=tuple(_steps(workers, answer.plan if answer else None)),
         graders=tuple(scoring),
         discarded=tuple(discarded),
-        replies=_replies(sample) if answer and answer.header.shown else {},
+        replies=_replies(_sample_of(files, answer)) if answer and answer.header.shown else {},
     )
 
 
@@ -275,11 +379,21 @@ def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
     yield from (StepDetail(name, tuple(own)) for name, own in groups.items())
 
 
+def _sample_of(files: RunFiles, answer: AnswerRecord) -> Json:
+    """Return the raw sample that an answer was read from."""
+    pair = answer.question, answer.epoch
+    for path in files.logs:
+        with open_log(path) as log:
+            found = [one for one in log.samples() if (str(one["id"]), int(one["epoch"])) == pair]
+        if found:
+            return found[-1]
+    return NOTHING
+
+
 def _replies(sample: Json) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for event in sample.get("events") or ():
-        output: Json = event.get("output") or {}
-        choices = output.get("choices")
+        choices = (event.get("output") or NOTHING).get("choices")
         if event.get("event") == "model" and choices:
             said = _said(choices[0]["message"].get("content"), sample)
             cut = "…" if len(said) > FIRST else ""

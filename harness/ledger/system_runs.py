@@ -5,15 +5,17 @@ log that has it, and a call that several repeat (told by its event's uuid) count
 read raw, newest first, one sample at a time, those of many runs in several processes.
 """
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of, why_unscored
 from harness.ledger.call import Call, Scope
 from harness.ledger.join import journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
@@ -23,6 +25,7 @@ from harness.ledger.logs import (
     Json,
     RawLog,
     events_of,
+    find_logs,
     lost_in,
     naming,
     open_log,
@@ -32,12 +35,13 @@ from harness.ledger.logs import (
     verdict,
 )
 from harness.ledger.runs import (
+    SECRET,
     LogRecord,
     RunFacts,
     facts_in,
-    find_logs,
     header_record,
     journals_of,
+    why_unscored,
 )
 from harness.ledger.totals import (
     ByScope,
@@ -55,11 +59,32 @@ from harness.ledger.totals import (
 )
 from harness.parallel import map_in_processes
 from harness.prices import EMBEDDED, Book, book_from_json
-from harness.records import CONDUCTOR, FALLBACK, PODIUM
+from harness.records import CONDUCTOR, FALLBACK
 from harness.suite import redacted_message
+from harness.workflow import MALFORMED
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks a suite down, in this order."""
+PLANNING = f"{CONDUCTOR}: plan"
+"""Begins the name of every call that asks a model for a plan; what merely routes has another."""
+DIGITS = 16
+OTHER_FAULT = "another fault"
+FAULTS = {
+    "no complete plan": r"there is no complete |the three lists do not |the JSON object has no key "
+    r"|(steps|\w+) must be a list|step \d+ (must be a JSON object|has no key )",
+    "lists that cannot be read": r"\w+ may hold only strings|\w+ is not a valid Python list"
+    r"|the plan is not valid JSON|a key of the JSON object stands |\S+ is no JSON",
+    "lists of different lengths": r"the three lists have different lengths",
+    "no step": r"three empty lists |a workflow needs at least one step",
+    "too many steps": r"\d+ steps, at most ",
+    "worker number out of range": r"step \d+: (there is no Model |unknown worker )",
+    "a worker that is no number": r"step \d+: model_id must be an integer",
+    "a subtask that is no text": r"step \d+: the subtask ",
+    "access to a step that has not run": r"step \d+ (may read earlier steps |reads step \d+, )",
+    "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
+}
+"""Classes of what is wrong with plans, with how the reasons begin (conductor/parse.py, json_form.py
+and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
 
 
 def load_runs(
@@ -94,7 +119,22 @@ def load_runs(
 
 
 def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
-    return *read_figures(paths), read_paid(paths)
+    return *read_figures(paths), _paid([head for path in paths if (head := _read_head(path))])
+
+
+def _paid(group: Sequence["_Head"]) -> ByScope | None:
+    """Return what a run paid by scope, by its task's journals: only they have every call.
+
+    None for what cost nothing, because its workers are not live, and for logs older than journals.
+    """
+    facts = group[0].run.facts
+    if facts.label != "live" or not all(head.run.facts.journal for head in group):
+        return None
+    folders = sorted({head.path.parent for head in group})
+    journals = [path for folder in folders for path in journals_of(folder, group[0].name)]
+    attempts = _journalled(journals, book_from_json(facts.prices), set())
+    sums: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
+    return {scope: one.paid for scope, one in sums.items()} if journals else None
 
 
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
@@ -109,6 +149,7 @@ def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
 class _Head:
     path: Path
     age: tuple[str, str]
+    name: str
     task: str
     identity: tuple[str, ...]
     """An experiment that grew (a larger limit) may have a new task id, and is the same one."""
@@ -128,6 +169,7 @@ def _read_head(path: Path) -> _Head | None:
             path=path,
             # A regraded log repeats the old one's creation time, and has a later one in its name.
             age=(about["created"], path.name),
+            name=str(about.get("task", "")),
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
             run=SystemRun(facts, (path,), asked, epochs, (), {}, _told(log.header)),
@@ -193,8 +235,8 @@ class SampleCalls:
         """Return a call as its log alone tells it, at the book in the log."""
         uuid = str(self.sample.get("uuid") or "")
         named = str(self.sample["id"]), self.sample["epoch"], uuid
-        base = logged_call(self.log, self.book, event, named, counted=self.current)
-        return write(*base, of_event(event))
+        base, price = logged_call(self.log, self.book, event, named, counted=self.current)
+        return write({**base, "attempt": 1}, price, of_event(event))
 
 
 def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
@@ -235,20 +277,18 @@ def _totals(entry: SampleCalls) -> QueryTotals:
     return query_totals(map(entry.call, solving), seconds)
 
 
-def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
+def _last_tries(events: Sequence[CallEvent]) -> list[CallEvent]:
     """Return events without the tries over HTTP that failed and were followed by another."""
     # Inspect writes an event for every try, all in the span of the call. What a call is without its
     # journal: `last_attempts` of what is joined.
-    if not any(event.error for event in events):
-        return events  # as nearly always
-    last: dict[tuple[str, str, str], str] = {}
+    last: dict[tuple[str | None, str, str], CallEvent] = {}
     for one in events:
-        if one.span and (not one.error or (one.span, one.role, one.model) not in last):
-            last[one.span, one.role, one.model] = one.id
+        if not one.error or (one.span, one.role, one.model) not in last:
+            last[one.span, one.role, one.model] = one
     return [
         one
         for one in events
-        if not one.error or not one.span or last[one.span, one.role, one.model] == one.id
+        if not one.error or not one.span or last[one.span, one.role, one.model] is one
     ]
 
 
@@ -293,32 +333,49 @@ def _plan_fault(shape: Json) -> str | None:
     return SECRET if hidden else fault_of(plan)
 
 
+def fault_of(plan: str | None) -> str | None:
+    """Return the class of what is wrong with a malformed plan; None for any other text.
+
+    >>> fault_of("malformed: step 2: there is no Model 3, only 0 to 1")
+    'worker number out of range'
+    """
+    if plan is None or not plan.startswith(MALFORMED):
+        return None
+    reason = plan.removeprefix(MALFORMED)
+    named = (name for name, begins in FAULTS.items() if name == reason or re.match(begins, reason))
+    return next(named, OTHER_FAULT)
+
+
+def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
+    """Return a digest of what a grader found in a reply; None when it found nothing."""
+    # A letter stands for another option in another epoch, so options are counted by their place in
+    # the alphabet (the `permutation` in a sample's metadata). None where that cannot be had, as in
+    # a log without texts.
+    if answer is None or answer == "":
+        return None
+    said = str(answer).rstrip()
+    places = _permutation(metadata)
+    if places is not None:
+        at = ascii_uppercase.find(said) if len(said) == 1 else -1
+        if not 0 <= at < len(places):
+            return None
+        said = f"option {places[at]}"
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:DIGITS]
+
+
+def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
+    for key in ("asked", "question"):  # a later epoch's own order comes first
+        facts: object = metadata.get(key)
+        if isinstance(facts, Mapping) and "permutation" in facts:
+            return list(cast(Mapping[str, Any], facts)["permutation"])
+    return None
+
+
 def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
     question: object = metadata.get("question")
     own = cast(Json, question) if isinstance(question, dict) else NOTHING
     named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
     return {name: str(value) for name, value in named.items() if value}
-
-
-def read_paid(logs: Sequence[Path]) -> ByScope | None:
-    """Return what a run paid by scope, by its task's journals: only they have every call.
-
-    None for what cost nothing, because its workers are not live, and for logs older than journals.
-    """
-    with open_log(logs[0]) as log:
-        about, facts, book = _about(log)
-    if facts.label != "live" or not all(map(_is_in_journals, logs)):
-        return None
-    folders = sorted({path.parent for path in logs})
-    journals = [path for folder in folders for path in journals_of(folder, about.task)]
-    attempts = _journalled(journals, book, set())
-    found: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
-    return {scope: one.paid for scope, one in found.items()} if journals else None
-
-
-def _is_in_journals(path: Path) -> bool:
-    with open_log(path) as log, naming(path):
-        return bool(log.header["eval"]["metadata"][PODIUM].get("journal"))
 
 
 def spent(log_dir: Path, book: Book) -> Decimal:

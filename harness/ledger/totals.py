@@ -1,9 +1,9 @@
 """THE sum: calls added up, per question and per system, for all that shows or limits spend.
 
-Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the list price in
-the log's book, as if nothing had been cached anywhere, so that systems can be compared. *Paid*: the
-calls of all attempts that a provider billed, by the journals where there are any; nothing for
-recorded and rehearsal workers. Calls that grade are in neither.
+Two kinds of dollars, never mixed, and calls that grade are in neither. *Would-be*: the graded
+attempts at the list price in the log's book, as if nothing had been cached, to compare systems.
+*Paid*: what a provider billed of all attempts, by the journals where there are any; nothing for
+recorded and rehearsal workers.
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import UserError
 from harness.ledger.call import ZERO, Call, Scope
@@ -64,18 +64,10 @@ class CallSum:
         self.calls += 1
         self.failed += call.error is not None
         self._tokens(call)
-        if call.usd is None:
-            self.unbilled += 1
-        else:
-            self.usd += call.usd
-        if call.usd_list is None:
-            self.unlisted += 1
-        else:
-            self.usd_list += call.usd_list
-        if call.usd_high is None:
-            self.unbounded += 1
-        else:
-            self.high += call.usd_high
+        for column, known, lacking in DOLLARS:
+            usd = getattr(call, column)
+            name, more = (lacking, 1) if usd is None else (known, usd)
+            setattr(self, name, getattr(self, name) + more)
         if call.billable == "unknown":
             self.unknown += 1
         elif call.usd is None or call.usd_list is None:
@@ -138,6 +130,12 @@ class CallSum:
 
 
 SUMMED = tuple(CallSum.__dataclass_fields__)
+DOLLARS = (
+    ("usd", "usd", "unbilled"),
+    ("usd_list", "usd_list", "unlisted"),
+    ("usd_high", "high", "unbounded"),
+)
+"""Columns of a call, the sum of each, and the count of the calls that lack it."""
 
 
 def add_up(calls: Iterable[Call]) -> CallSum:
@@ -388,7 +386,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_graded=len(graded),
         n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
         **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
-        usd=_mean_usd(rows),
+        usd=_mean([row.usd for row in rows]),
         paid=answering,
         usd_paid=spent / begun if spent is not None and begun else None,
         usd_spent=spent,
@@ -420,14 +418,9 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(values) if values and len(known) == len(values) else None
-
-
-def _mean_usd(rows: Sequence[QueryTotals]) -> Decimal | None:
-    known = [row.usd for row in rows if row.usd is not None]
-    return sum(known, Decimal(0)) / len(rows) if rows and len(known) == len(rows) else None
+def _mean(values: Sequence[Any]) -> Any:
+    """Return the mean of floats or of dollars; None where one is unknown, or there is none."""
+    return sum(values) / len(values) if values and None not in values else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from harness.errors import UserError, shipped_file
 from harness.files import SETTINGS, decimal_of, parse_toml, read_limited
@@ -26,8 +26,6 @@ RATES = tuple(Rates.__dataclass_fields__)
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
 """What a book may give a factor for; `standard` is the book itself."""
-
-EVIDENCE: Mapping[object, Evidence] = {"dated": "dated", "carried-back": "carried-back", "": ""}
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
 """Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
@@ -46,7 +44,9 @@ def price_from(ref: str, row: object, evidence: Evidence) -> Price:
     """
     name = f"entry {ref!r}"
     fields = _fields(name, row, OTHERS)
-    services = _services(name, fields)
+    services, stated = _services(name, fields), fields.get("evidence", evidence)
+    if stated not in get_args(Evidence):
+        raise BadEntry(f"{name}: evidence must be `dated` or `carried-back`, not {stated!r}")
     return Price(
         **asdict(_rates(name, fields)),
         tiers=_tiers(name, fields.get("tiers")),
@@ -54,7 +54,7 @@ def price_from(ref: str, row: object, evidence: Evidence) -> Price:
         services=services,
         full_rate=_full_rate(name, fields.get("full_rate"), services),
         gpu=_gpu(name, fields["gpu"]) if fields.get("gpu") is not None else None,
-        evidence=_evidence(name, fields.get("evidence", evidence)),
+        evidence=cast(Evidence, stated),
         launched=_day(name, fields.get("launched")),
         source=str(fields.get("source") or ""),
     )
@@ -186,12 +186,6 @@ def _gpu(name: str, value: object) -> Gpu:
     return Gpu(str(fields["type"]), count, hour, speed, str(fields["source"]))
 
 
-def _evidence(name: str, value: object) -> Evidence:
-    if not isinstance(value, str) or value not in EVIDENCE:
-        raise BadEntry(f"{name}: evidence must be `dated` or `carried-back`, not {value!r}")
-    return EVIDENCE[value]
-
-
 def _day(name: str, value: object) -> str:
     try:
         return date.fromisoformat(str(value)).isoformat() if value else ""
@@ -204,57 +198,25 @@ def _day(name: str, value: object) -> str:
 RECORDS = Path(__file__).parent / "history" / "records.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class OnRecord:
-    """A price as a dated source stated it, from a day on until the source changed."""
-
-    since: date
-    until: date | None
-    """First day on which the source said otherwise; None when it never did while it was read."""
-    price: Price
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is known of one model at one provider."""
-
-    launched: date
-    source: str
-    prices: tuple[OnRecord, ...]
-
-    def on(self, day: date) -> OnRecord | None:
-        """Return what was on record on a day; None when nothing was."""
-        known = (row for row in self.prices if row.since <= day < (row.until or date.max))
-        return next(known, None)
-
-
-def record_of(ref: str) -> Record | None:
-    """Return what is known of a model, by its key in price books."""
-    return _records().get(ref)
+@cache
+def _records() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(RECORDS.read_text())
 
 
 def launch_day(ref: str) -> str:
     """Return the first day on which a model could be called (ISO); empty when unknown."""
-    found = record_of(ref)
-    return found.launched.isoformat() if found else ""
+    return str(_records().get(ref, {}).get("launched", ""))
 
 
-@cache
-def _records() -> Mapping[str, Record]:
-    data: dict[str, dict[str, Any]] = tomllib.loads(RECORDS.read_text())
-    found: dict[str, Record] = {}
-    for ref, row in data.items():
-        launched = date.fromisoformat(row["launched"])
-        prices = tuple(_on_record(ref, launched, price) for price in row.get("prices", ()))
-        found[ref] = Record(launched, row["source"], prices)
-    return found
-
-
-def _on_record(ref: str, launched: date, row: Mapping[str, Any]) -> OnRecord:
-    rates = {name: value for name, value in row.items() if name not in ("since", "until")}
-    price = price_from(ref, {**rates, "launched": launched.isoformat()}, "dated")
-    until = date.fromisoformat(row["until"]) if row.get("until") else None
-    return OnRecord(date.fromisoformat(row["since"]), until, price)
+def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
+    """Return the price that a dated source stated for a day, and since when (ISO); None without."""
+    # It held until the first day on which the source said otherwise, if it ever did.
+    for row in _records().get(ref, {}).get("prices", ()):
+        if row["since"] <= day.isoformat() < (row.get("until") or date.max.isoformat()):
+            rates = {name: value for name, value in row.items() if name not in ("since", "until")}
+            found = price_from(ref, {**rates, "launched": launch_day(ref)}, "dated")
+            return found, row["since"]
+    return None
 
 
 BOOKS = Path(__file__).parent

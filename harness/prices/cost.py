@@ -126,11 +126,11 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost
         return None
     cached, own = usage.cache_write_1h, usage.orchestration_in_cached
     parts = (
-        _part(usage.input, rates.input),
-        _part(usage.cache_read, rates.cache_read),
-        _parts((usage.cache_write - cached, rates.cache_write), (cached, rates.cache_write_1h)),
+        _part((usage.input, rates.input)),
+        _part((usage.cache_read, rates.cache_read)),
+        _part((usage.cache_write - cached, rates.cache_write), (cached, rates.cache_write_1h)),
         _output(usage, rates),
-        _parts(
+        _part(
             (usage.orchestration_in - own, rates.orchestration_in),
             (own, rates.orchestration_in_cached),
             (usage.orchestration_out, rates.orchestration_out),
@@ -159,11 +159,11 @@ def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
 
 def _output(usage: Usage, rates: Rates) -> Decimal | None:
     if rates.reasoning is None or not usage.output:
-        return _part(usage.output, rates.output)
+        return _part((usage.output, rates.output))
     if usage.reasoning is None or usage.reasoning > usage.output:
         return None  # nobody knows how much of it was thought; never less than nothing
     said = usage.output - usage.reasoning
-    return _parts((said, rates.output), (usage.reasoning, rates.reasoning))
+    return _part((said, rates.output), (usage.reasoning, rates.reasoning))
 
 
 def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
@@ -203,18 +203,12 @@ def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
     return gpu_seconds(usage, gpu) * gpu.usd_per_hour / HOUR_S
 
 
-def _part(tokens: int, rate: Decimal | None) -> Decimal | None:
-    if not tokens:
-        return Decimal(0)
-    return None if rate is None else tokens * rate / MTOK
-
-
-def _parts(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
-    """Return what tokens cost together; None when a rate is unknown."""
+def _part(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
+    """Return what tokens cost together; None when a rate that is needed is unknown."""
     total = Decimal(0)
     for tokens, rate in pairs:
-        part = _part(tokens, rate)
-        if part is None:
-            return None
-        total += part
+        if tokens:
+            if rate is None:
+                return None
+            total += tokens * rate / MTOK
     return total

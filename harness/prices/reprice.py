@@ -106,11 +106,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     found = [{**asdict(row), "ratio": row.ratio} for row in rows]
     text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        raise UserError(f"{path} is there already: give another --out.") from None
+    path.write_text(text + "\n", encoding="utf-8")
     return path
 
 

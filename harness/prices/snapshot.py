@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.prices import BOOKS, Book, parse_book, read_book
-from harness.prices.book import RATES, UNDATED, book_text, record_of
+from harness.prices.book import RATES, UNDATED, book_text, launch_day, price_on_record
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns, records
 
@@ -133,12 +133,12 @@ def price_on(
     answered = _price(ref, model.get_prices(moment))
     start = max((day for day in _days(_conditional(model)) if day <= wanted.day), default=None)
     launched = _launch(ref, wanted, start or source.known_on)
-    record = record_of(ref)
-    row = record.on(wanted.day) if record else None
+    record = price_on_record(ref, wanted.day)
     asked = ref.partition("/")[2]
     notes = [] if model.id == asked else [f"{ref}: {PACKAGE} takes it for its {model.id!r}"]
-    if row and wanted.day < source.known_on and (start is None or start < row.since):
-        price = row.price
+    older = wanted.day < source.known_on
+    if record and older and (start is None or start.isoformat() < record[1]):
+        price = record[0]
         if (price.input, price.output) != (answered.input, answered.output):
             notes.append(f"{ref}: {PACKAGE} now answers otherwise for that day; its record wins")
     else:
@@ -168,8 +168,7 @@ def _found(ref: str, source: PriceSource) -> Any:
 def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
     """Return the launch day that is on record; UserError for a day before it, or without one."""
     # `described` is a day on which the package described the model for sure.
-    record = record_of(ref)
-    said = record.launched.isoformat() if record else wanted.launched.get(ref, "")
+    said = launch_day(ref) or wanted.launched.get(ref, "")
     if said and wanted.day.isoformat() < said:
         raise UserError(f"Nobody could call {ref} on {wanted.day}: it was launched on {said}.")
     if not said and wanted.day < described:
@@ -194,21 +193,18 @@ def _price(ref: str, found: Any) -> Price:
     if listed["input"] is None or listed["output"] is None:
         raise UserError(f"{ref} has no price per token of input and of output at {PACKAGE}.")
     starts = {tier.start for value in listed.values() for tier in getattr(value, "tiers", ())}
-    tiers = tuple(Tier(start, _rates(listed, start)) for start in sorted(starts))
+    tiers = tuple(Tier(start, Rates(**_rates(listed, start))) for start in sorted(starts))
     per_thousand = found.requests_kcount
     request = Decimal(0) if per_thousand is None else Decimal(per_thousand) / 1000
-    return Price(**asdict(_rates(listed, 0)), tiers=tiers, request=request)
+    return Price(**_rates(listed, 0), tiers=tiers, request=request)
 
 
-def _rates(listed: Mapping[str, Any], start: int) -> Rates:
-    found: dict[str, Decimal | None] = {}
+def _rates(listed: Mapping[str, Any], start: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name, value in listed.items():
         reached = [tier.price for tier in getattr(value, "tiers", ()) if tier.start <= start]
         found[name] = reached[-1] if reached else getattr(value, "base", value)
-    paid_in, paid_out = found.pop("input"), found.pop("output")
-    assert paid_in is not None, "_price refuses a model without it"
-    assert paid_out is not None, "_price refuses a model without it"
-    return Rates(paid_in, paid_out, **found)
+    return found
 
 
 def _services(

@@ -35,8 +35,8 @@ from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import as_task, public_tests_of, system_of
 from harness.ledger.journal import Head
+from harness.ledger.logs import newest_logs
 from harness.ledger.recorder import TaskJournal, sample_name
-from harness.ledger.runs import newest_logs
 from harness.ledger.system_runs import spent_so_far
 from harness.ledger.totals import SpentSoFar
 from harness.parallel import ProgressLine, progress_line

@@ -16,7 +16,8 @@ from harness.cli.catalogue import controls, whole_catalogue
 from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
-from harness.ledger.runs import RunFacts, find_logs, read_log, run_facts
+from harness.ledger.logs import find_logs, read_log
+from harness.ledger.runs import RunFacts, run_facts
 from harness.ledger.system_runs import load_runs
 from harness.pool_config import read_pool
 from harness.run.catalogue import NEEDS, RunRequest

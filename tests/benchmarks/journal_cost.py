@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -32,7 +32,7 @@ from inspect_ai.solver import Solver, solver
 
 from harness.context import run_context
 from harness.inspect_adapters import as_solver
-from harness.ledger.journal import CallOutcome, Head, Intent, SampleRef, open_journal
+from harness.ledger.journal import CallOutcome, Head, SampleRef, open_journal
 from harness.ledger.recorder import TaskJournal, next_draw, recording
 from harness.pool import slot_model
 from harness.pool_config import read_pool
@@ -49,18 +49,20 @@ CALLS = 5
 WORKER = "sage"
 WORDS = ("sum", "term", "carry", "digit", "prove", "even", "odd", "so", "then", "left", "check")
 HEAD = Head("cost", "practice-integer", "five-calls", "rehearsal", "none", "0" * 64)
-INTENT = Intent(
-    scope="inference",
-    sample=SampleRef("question", 1, "u" * 22),
-    role=WORKER,
-    step="step 1: sage",
-    model="rehearsal/sage",
-    price_ref="rehearsal/sage",
-    prompt_sha256="0" * 64,
-    prompt_bytes=1000,
-    max_tokens=None,
-    span="s" * 22,
-)
+SAMPLE = SampleRef("question", 1, "u" * 22)
+INTENT: dict[str, object] = {
+    "scope": "inference",
+    "sample": asdict(SAMPLE),
+    "role": WORKER,
+    "step": "step 1: sage",
+    "model": "rehearsal/sage",
+    "price_ref": "rehearsal/sage",
+    "service": "standard",
+    "prompt_sha256": "0" * 64,
+    "prompt_bytes": 1000,
+    "max_tokens": None,
+    "span": "s" * 22,
+}
 OUTCOME = CallOutcome(event="e" * 22, usage=Usage(input=250, output=100), output_sha256="0" * 64)
 ARMS = {
     "neither": (False, False),
@@ -160,7 +162,7 @@ def store_alone(calls: int = 5000) -> None:
             for number in range(calls)
         ]
         journal = TaskJournal(Path(scratch), HEAD, replies)
-        with recording(journal, "inference", INTENT.sample):
+        with recording(journal, "inference", SAMPLE):
             replies.open()
             began = time.process_time()
             for request in asked:

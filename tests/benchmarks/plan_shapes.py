@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.answers import workflow_of
-from harness.ledger.logs import open_log, verdict
-from harness.ledger.runs import facts_in, find_logs
+from harness.ledger.logs import find_logs, open_log, verdict
+from harness.ledger.runs import facts_in, workflow_of
 from harness.ledger.system_runs import entries
 from harness.records import PODIUM
 from harness.workflow import Workflow

@@ -32,7 +32,7 @@ from conductor.training.job import find_job
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
 from harness.pool_config import read_pool
 from harness.records import Question
 from harness.rehearsal.drawing import role_cards as prior_cards

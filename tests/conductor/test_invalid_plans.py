@@ -9,8 +9,8 @@ from inspect_ai.log import read_eval_log
 
 from conductor.parse import PlanFormat, read_plan
 from harness.cli import main
-from harness.ledger.answers import FAULTS, OTHER_FAULT, fault_of
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
+from harness.ledger.system_runs import FAULTS, OTHER_FAULT, fault_of
 from harness.redact import redacted
 from harness.system import malformed
 from harness.workflow import Malformed, Step, Workflow, check

@@ -25,7 +25,7 @@ from conductor.trained import conductor, conductor_served, conductor_slot, train
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
 from harness.pool_config import POOLS, read_pool
 from harness.records import Question
 from harness.rewards.splits import question_digest

@@ -11,7 +11,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from harness.cli import main
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
 from harness.pool_config import read_pool
 from tests import ROOT
 from tests.harness.audit.audited_run import failing, rows_below

@@ -22,7 +22,7 @@ from openai import AsyncOpenAI
 from harness.audit import audit
 from harness.bridge import bridge_framework, client_settings
 from harness.inspect_adapters import as_solver
-from harness.ledger.answers import workflow_of
+from harness.ledger.runs import workflow_of
 from harness.pool import Pool
 from harness.records import PODIUM, Usage
 from suites._registry import practice_integer

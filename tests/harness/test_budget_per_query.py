@@ -13,7 +13,7 @@ from baselines.controls import random_workflow_system
 from harness.budget import Spend
 from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
-from harness.ledger.runs import newest_logs
+from harness.ledger.logs import newest_logs
 from harness.ledger.system_runs import load_runs
 from harness.records import Usage
 from tests.harness.runs import BOOK, allowed

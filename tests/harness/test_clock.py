@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.runs import newest_logs
+from harness.ledger.logs import newest_logs
 from harness.ledger.system_runs import read_figures
 from harness.records import PODIUM, SECONDS
 from tests.harness.audit.audited_run import Json, edit_samples, rows_below, sat

@@ -11,8 +11,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.answers import answer_key
-from harness.ledger.system_runs import load_runs
+from harness.ledger.system_runs import answer_key, load_runs
 from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.intervals import difference, holm_adjusted

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.audit.verify import Finding, verify
-from harness.ledger.journal import CallOutcome, Head, Intent, open_journal
+from harness.ledger.journal import CallOutcome, Head, open_journal
 from harness.ledger.logs import open_log
 from harness.ledger.manifest import Manifest, write_manifest
 from harness.records import Usage
@@ -37,24 +37,27 @@ def journal(home: Path, system: str, calls: int) -> Path:
     return made.path
 
 
-def intent_of(**changes: Any) -> Intent:
+def intent_of(**changes: Any) -> dict[str, Any]:
     """Return a call of 5 bytes that is about to be dispatched."""
-    fields: dict[str, Any] = {
+    return {
         "scope": "inference",
         "sample": None,
         "role": "sage",
         "step": None,
         "model": "scripted/sage",
         "price_ref": "scripted/sage",
+        "service": "standard",
         "prompt_sha256": "0" * 64,
         "prompt_bytes": 5,
         "max_tokens": None,
         "span": None,
+        **changes,
     }
-    return Intent(**{**fields, **changes})
 
 
-def add_call(intent: Callable[[Intent], str], outcome: Callable[[str, CallOutcome], None]) -> None:
+def add_call(
+    intent: Callable[[dict[str, Any]], str], outcome: Callable[[str, CallOutcome], None]
+) -> None:
     """Write down one call; its usage has a key that looks like a digest."""
     call = intent(intent_of())
     said = {"hash": "f" * 64, "input": 3}

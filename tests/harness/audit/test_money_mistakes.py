@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.ledger.columns import spreadsheet_safe
+from harness.ledger.export import spreadsheet_safe
 from tests.harness.runs import sit
 
 

@@ -31,8 +31,7 @@ from harness.files import (
     unpack_gzip,
 )
 from harness.judge import regrade_dir
-from harness.ledger.logs import open_log
-from harness.ledger.runs import find_logs, newest_logs, read_log
+from harness.ledger.logs import find_logs, newest_logs, open_log, read_log
 from harness.redact import redact
 from tests.harness.cli.hostile_files import TARGETS, cases, fuzz
 

@@ -5,10 +5,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.answers import AnswerRecord, LogHeader
 from harness.ledger.call import Call
 from harness.ledger.join import rows_of
-from harness.ledger.runs import RunFiles
+from harness.ledger.runs import AnswerRecord, LogHeader, RunFiles
 
 ROW = Call(
     task="numbers pair",

@@ -1,6 +1,7 @@
 """What journals say when they are read again: calls, attempts, and what has been spent."""
 
 import pickle
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from harness.ledger.journal import (
     OLDER,
     CallOutcome,
     Head,
-    Intent,
     SampleRef,
     open_journal,
     read_lines,
@@ -49,21 +49,22 @@ BOUND = Decimal(10 + TEMPLATE + 2 * 100)
 """The most that a call of ten bytes and 100 tokens at most can cost."""
 
 
-def intent(**changes: object) -> Intent:
+def intent(**changes: object) -> dict[str, object]:
     """Return what is written before a call whose prompt has ten bytes."""
-    fields: dict[str, object] = {
+    return {
         "scope": "inference",
-        "sample": SampleRef("q1", 1, "sample"),
+        "sample": asdict(SampleRef("q1", 1, "sample")),
         "role": "sage",
         "step": None,
         "model": "moody/sage",
         "price_ref": "moody/sage",
+        "service": "standard",
         "prompt_sha256": "0" * 64,
         "prompt_bytes": 10,
         "max_tokens": 100,
         "span": None,
+        **changes,
     }
-    return Intent(**{**fields, **changes})  # pyright: ignore[reportArgumentType]
 
 
 def test_the_lines_of_a_call_are_read_together(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.call import Call
-from harness.ledger.runs import find_logs, newest_logs
+from harness.ledger.logs import find_logs, newest_logs
 from harness.ledger.system_runs import load_runs, spent
 from harness.ledger.totals import SystemRun, system_totals
 from harness.pool import Pool

@@ -9,13 +9,18 @@ from inspect_ai.model import ChatMessageUser
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.answers import AnswerRecord, critical_path
 from harness.ledger.call import Call
-from harness.ledger.columns import QueryRow
-from harness.ledger.export import answers_of
 from harness.ledger.join import merged
-from harness.ledger.runs import gather, system_runs_below
-from harness.ledger.show import QuestionFilter, details, query_rows, query_text
+from harness.ledger.runs import AnswerRecord, gather, system_runs_below
+from harness.ledger.show import (
+    QueryRow,
+    QuestionFilter,
+    answers_of,
+    critical_path,
+    details,
+    query_rows,
+    query_text,
+)
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row

@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import POOLS, read_pool
 from harness.prices import BOOKS, Book, book_from_json, parse_book, read_book
-from harness.prices.book import book_text, launch_day, record_of
+from harness.prices.book import book_text, launch_day, price_on_record
 from harness.prices.cost import Gpu, Price, Rates, Service, Tier
 from harness.prices.snapshot import changes, show_book, show_books
 from harness.run.preflight import problems
@@ -247,11 +247,10 @@ def test_plain_fugu_has_no_price_in_any_book() -> None:
 
 
 def test_a_price_on_record_holds_until_its_source_said_otherwise() -> None:
-    record = record_of("openrouter/qwen/qwen-2.5-7b-instruct")
-    assert record is not None
+    model = "openrouter/qwen/qwen-2.5-7b-instruct"
     days = (date(2025, 6, 21), date(2025, 12, 4), date(2026, 6, 14), date(2026, 6, 15))
-    found = [record.on(day) for day in days]
-    assert [row and row.price.input for row in found] == [
+    found = [price_on_record(model, day) for day in days]
+    assert [row and row[0].input for row in found] == [
         None,
         Decimal("0.05"),
         Decimal("0.05"),

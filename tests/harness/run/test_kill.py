@@ -21,7 +21,8 @@ from inspect_ai.log import EvalSample, read_eval_log
 from harness.audit import audit
 from harness.ledger.join import journal_calls, rows_of
 from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.runs import CallRecord, calls_of, newest_logs, system_runs_below
+from harness.ledger.logs import newest_logs
+from harness.ledger.runs import CallRecord, calls_of, system_runs_below
 from harness.ledger.system_runs import spent
 from harness.prices import read_book
 from tests import ROOT

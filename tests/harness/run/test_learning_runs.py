@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.context import run_context
 from harness.errors import UserError
 from harness.learning import read_artifact
-from harness.ledger.runs import newest_logs, read_log
+from harness.ledger.logs import newest_logs, read_log
 from harness.records import PODIUM, Question
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate

@@ -11,7 +11,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from harness.cli import main
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
 from harness.run.experiment import (
     Entry,
     Experiment,

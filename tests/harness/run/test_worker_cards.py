@@ -6,7 +6,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from harness.cli import main
-from harness.ledger.runs import find_logs
+from harness.ledger.logs import find_logs
 
 
 def asked(folder: Path, *more: str) -> int:
