@@ -128,8 +128,8 @@ def doctor_command(args: argparse.Namespace) -> int:
     """Print what was found; return 1 where something is to be fixed."""
     from harness.cli.run import run_request
     from harness.run.catalogue import with_own
-    from harness.run.doctor import examine, examine_run
     from harness.run.experiment import NEW
+    from harness.run.run import examine, examine_run
 
     known = whole_catalogue()
     if args.suite or args.system:

@@ -30,7 +30,7 @@ def run_command(args: argparse.Namespace) -> int:
     request, parts = with_own(run_request(args), whole_catalogue())
     if not args.dry_run:
         return podium_run(request, parts, controls())
-    moved = say_who_runs(request, parts)
+    moved = say_who_runs(request, parts, controls())
     say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0

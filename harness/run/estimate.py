@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.inspect_adapters import pick
 from harness.judge import judged_among
 from harness.ledger.runs import has_system_runs
 from harness.ledger.system_runs import spent
@@ -21,7 +20,7 @@ from harness.records import EMPTY, Question
 from harness.run import entries, lessons
 from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override, make_entry
 from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
-from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
+from harness.run.experiment import SELECTION, Entry, check_experiment, task_name
 from harness.run.forecast import (
     NO_CALLS,
     UNKNOWN_CALL,
@@ -63,59 +62,56 @@ class PendingWork:
     """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
 
 
-def pending_work(job: Job, experiment: Experiment) -> Iterator[PendingWork]:
+def pending_work(job: Job) -> Iterator[PendingWork]:
     """Yield what is to be asked: every entry that is there, then new ones, as a run makes them."""
-    for row in {row.name: row for row in experiment.entries}.values():
-        if row.suite in experiment.suite_versions:
-            yield _entry_work(job, experiment, job.catalogue.suites[row.suite], (row,))
+    for row in {row.name: row for row in job.experiment.entries}.values():
+        if row.suite in job.experiment.suite_versions:
+            yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
     for suite in job.suites:
-        yield from _new_works(job, experiment, suite)
+        yield from _new_works(job, suite)
 
 
-def _new_works(job: Job, experiment: Experiment, suite: Suite[Any]) -> Iterator[PendingWork]:
-    systems = job.missing(suite, experiment)
-    taught = lessons.questions_for(job, suite, experiment)
+def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
+    systems = job.missing(suite)
+    taught = lessons.questions_for(job, suite)
     choosing = taught and any(entries.is_chosen(job, name) for name in systems)
     if choosing and taught:
-        yield from _choice(job, experiment, taught)
+        yield from _choice(job, taught)
     for system in systems:
         card = job.catalogue.card(system)
         if card.explorer is not None and taught:
-            yield _training(FitTask(job, experiment, suite, system, taught))
+            yield _training(FitTask(job, suite, system, taught))
         given = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
         workers = job.spec.names if given else ()
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
-        args = (entries.arguments_of(job, suite, system, one, experiment.seed) for one in best)
-        choices = tuple(make_entry(suite.name, system, job.catalogue, one) for one in args)
-        made = _entry_work(job, experiment, suite, choices)
+        choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
+        made = _entry_work(job, suite, choices)
         if card.learns and card.expected is not None:
             made = replace(made, steps=card.expected(len(job.spec.names), {})[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
     if taught is None and any(late):
-        known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
+        rows = job.experiment.entries
+        known = {*systems, *(row.system for row in rows if row.suite == suite.name)}
         alone = (row for row in lessons.single_entries(job, suite) if row.system not in known)
         for row in alone:  # the best of whom is chosen in hindsight
-            yield _entry_work(job, experiment, suite, (row,))
+            yield _entry_work(job, suite, (row,))
 
 
-def _entry_work(
-    job: Job, experiment: Experiment, suite: Suite[Any], rows: tuple[Entry, ...]
-) -> PendingWork:
-    questions = pick(suite, experiment.split, experiment.limit)
+def _entry_work(job: Job, suite: Suite[Any], rows: tuple[Entry, ...]) -> PendingWork:
     done = answered_pairs(job.request.log_dir).get(rows[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)
-        for epoch in range(1, experiment.epochs[suite.name] + 1)
-        for one in questions
+        for epoch in range(1, job.experiment.epochs[suite.name] + 1)
+        for one in job.questions(suite)
         if (one.id, epoch) not in done
     )
     return PendingWork(suite, rows[0].system, pairs, rows)
 
 
-def _choice(job: Job, experiment: Experiment, taught: TrainingQuestions) -> Iterator[PendingWork]:
+def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
     done = answered_pairs(job.request.log_dir / SELECTION)
-    each = lessons.questions_per_worker(job, experiment, taught)
+    each = lessons.questions_per_worker(job, len(taught.suites))
     for suite in taught.suites:
         questions = taught.questions[suite.name][:each]
         for row in lessons.single_entries(job, suite):
@@ -232,22 +228,21 @@ def estimate(
     request: RunRequest, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
 ) -> Estimate:
     """Return what a request will take; UserError where `podium run` would refuse it."""
-    asked = read_request(request, catalogue, ready=False)
-    spec, book = asked.spec, asked.book
+    job = read_request(request, catalogue, controls)
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
         if not has_system_runs(folder):
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
-    experiment = check_experiment(request.log_dir, asked.experiment)
-    job = Job(request, asked.catalogue, controls, spec, book, asked.suites, asked.systems)
-    for reason in entries.why_taught(job, experiment):
+    job = replace(job, experiment=check_experiment(request.log_dir, job.experiment))
+    for reason in entries.why_taught(job):
         raise UserError(reason)
+    spec, book = job.spec, job.book
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[EstimateLine] = []
-    for work in pending_work(job, experiment):
-        here = with_conductor(spec, conductor_override(work.entries[0].system, asked.catalogue))
+    for work in pending_work(job):
+        here = with_conductor(spec, conductor_override(work.entries[0].system, job.catalogue))
         estimator = Estimator(here, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
         if work.purpose == "eval" and work.pairs:

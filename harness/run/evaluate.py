@@ -33,7 +33,7 @@ from harness.budget import Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import as_task, public_tests_of, system_of
+from harness.inspect_adapters import as_task, pick, public_tests_of, system_of
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
@@ -43,7 +43,7 @@ from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
-from harness.records import CONDUCTOR
+from harness.records import CONDUCTOR, Question
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
@@ -79,17 +79,29 @@ class Job:
     """One request with everything it named, found and checked."""
 
     request: RunRequest
-    catalogue: Catalogue
+    catalogue: Catalogue  # with the suites' questions put as the experiment puts them
     controls: Controls
     spec: PoolSpec
     book: Book
     suites: Suites  # those that are asked for now, as are the systems
-    systems: Sequence[str]
+    stored: Experiment | None  # the experiment as its directory had it
+    experiment: Experiment  # as it is asked for, and once it is checked, with what was stored
+    systems: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
 
-    def missing(self, suite: Suite[Any], experiment: Experiment) -> list[str]:
+    def questions(self, suite: Suite[Any]) -> Sequence[Question]:
+        """Return the questions of a suite that the run covers."""
+        return pick(suite, self.experiment.split, self.experiment.limit)
+
+    def known_systems(self, suite: Suite[Any]) -> list[str]:
+        """Return the systems that the experiment has had on a suite."""
+        rows = self.stored.entries if self.stored else ()
+        return [row.system for row in rows if row.suite == suite.name]
+
+    def missing(self, suite: Suite[Any]) -> list[str]:
         """Return the systems that are asked for and have no entry of a suite yet."""
-        stored = {row.name for row in experiment.entries}
+        stored = {row.name for row in self.experiment.entries}
         return [one for one in self.systems if task_name(suite.name, one) not in stored]
 
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
@@ -128,14 +140,13 @@ class EvalPurpose:
     """Suite -> ids of the questions that are asked, in order; others ask all of them."""
 
 
-def run_entries(
-    job: Job, experiment: Experiment, log_dir: Path, how: EvalPurpose = EvalPurpose()
-) -> RunOutcome:
-    """Run all entries of an experiment, old and new, or finish what an earlier attempt left.
+def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> RunOutcome:
+    """Run all entries of a job's experiment, or finish what an earlier attempt left.
 
     They are begun in the experiment's order, ten at a time; Inspect's eval set takes new ones
     before those that it resumes. Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
+    experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
@@ -144,7 +155,7 @@ def run_entries(
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
-        task = _task(job, row, experiment, how, (journal, programs))
+        task = _task(job, row, how, (journal, programs))
         # What a whole eval set says of a role would come before what a task says.
         own = {CONDUCTOR: slot_model(override)} if override else {**roles}
         tasks.append(_task_with(task, model_roles=own))
@@ -300,7 +311,7 @@ Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]
 """A journal, and the places of programs that all entries have in common."""
 
 
-def _task(job: Job, row: Entry, experiment: Experiment, how: EvalPurpose, shared: Shared) -> Task:
+def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
     box = job.box_for(suite)
@@ -311,15 +322,15 @@ def _task(job: Job, row: Entry, experiment: Experiment, how: EvalPurpose, shared
     with run_context(**known):
         return as_task(
             suite,
-            split=experiment.split,
-            epochs=experiment.epochs[row.suite],
+            split=job.experiment.split,
+            epochs=job.experiment.epochs[row.suite],
             box=box.box if box else None,
             max_sandboxes=box.most if box else None,
             solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
             name=task_name(row.suite, row.system, how.purpose, row.part),
             sandbox=sandbox_of(job.catalogue.card(row.system)),
             only=how.only.get(row.suite),
-            metadata={**_header(job, row, experiment, spec), "purpose": how.purpose},
+            metadata={**_header(job, row, spec), "purpose": how.purpose},
         )
 
 
@@ -329,7 +340,7 @@ def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpe
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
-def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:
+def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
     """Return what a log says of its entry and its pool: enough for a table."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
@@ -354,8 +365,8 @@ def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dic
         "workers": {slot.name: _worker_facts(slot) for slot in spec.slots},
         "box": box.name if box else None,
         "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
-        "seed": experiment.seed,
-        "time_scale": experiment.time_scale,
+        "seed": job.experiment.seed,
+        "time_scale": job.experiment.time_scale,
         **card_header(card, len(spec.names), row.args),
     }
 

@@ -17,7 +17,6 @@ import numpy as np
 from inspect_ai.log import EvalLog
 
 from harness.errors import UserError, WorkerError, no_such
-from harness.inspect_adapters import pick
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Matrix, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
@@ -25,9 +24,9 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, Suites, make_entry
+from harness.run.catalogue import BEST_SINGLE, SINGLE, Suites, make_entry
 from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
-from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
+from harness.run.experiment import SELECTION, Entry, open_experiment
 from harness.suite import Split, Suite, prompt_of
 from harness.workflow import MAX_STEPS
 
@@ -49,13 +48,14 @@ class TrainingQuestions:
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
-def training_suites(suite: Suite[Any], experiment: Experiment, catalogue: Catalogue) -> Suites:
+def training_suites(job: Job, suite: Suite[Any]) -> Suites:
     """Return the suites that teach for a suite; UserError for a `--train-on` that cannot teach."""
     found: list[Suite[Any]] = []
+    experiment, known = job.experiment, job.catalogue.suites
     for name in experiment.train_on or (suite.name,):
-        if name not in catalogue.suites:
-            raise UserError(f"--train-on: {no_such('suite', name, sorted(catalogue.suites))}")
-        teacher = catalogue.suites[name]
+        if name not in known:
+            raise UserError(f"--train-on: {no_such('suite', name, sorted(known))}")
+        teacher = known[name]
         if TRAIN in teacher.splits:
             found.append(teacher)
         elif experiment.train_on:
@@ -65,19 +65,17 @@ def training_suites(suite: Suite[Any], experiment: Experiment, catalogue: Catalo
     return found
 
 
-def must_learn(system: str, catalogue: Catalogue) -> bool:
+def must_learn(job: Job, system: str) -> bool:
     """Say whether a system cannot run without a train split."""
-    manifest = catalogue.card(system)
+    manifest = job.catalogue.card(system)
     return manifest.learns or "train" in manifest.needs
 
 
-def refuse_untaught(
-    suites: Suites, system: str, experiment: Experiment, catalogue: Catalogue
-) -> None:
+def refuse_untaught(job: Job, system: str) -> None:
     """Raise UserError where a system has nothing to learn from on some suite."""
-    for suite in suites:
-        if not training_suites(suite, experiment, catalogue) and must_learn(system, catalogue):
-            other = "other " if suite.name in experiment.train_on else ""
+    for suite in job.suites:
+        if not training_suites(job, suite) and must_learn(job, system):
+            other = "other " if suite.name in job.experiment.train_on else ""
             raise UserError(
                 f"{system} must learn before it can sit {suite.name!r}, and there is no train "
                 f"split of it apart from the eval split: name {other}suites to learn from with "
@@ -85,42 +83,39 @@ def refuse_untaught(
             )
 
 
-def calls_to_learn(experiment: Experiment, selection_limit: int, workers: int) -> int:
+def calls_to_learn(job: Job) -> int:
     """Return the worker calls that each system of a run may spend on learning."""
-    return experiment.train_calls or selection_limit * workers
+    return job.experiment.train_calls or job.request.selection_limit * len(job.spec.names)
 
 
-def questions_each(calls: int, workers: int, suites: int) -> int:
-    """Return how many questions of each train split every worker is asked alone.
-
-    >>> questions_each(320, 8, 1), questions_each(320, 8, 3)
-    (40, 13)
-    """
-    return calls // workers // max(suites, 1)
+def questions_per_worker(job: Job, suites: int) -> int:
+    """Return how many questions of each train split, of so many, every worker is asked alone."""
+    return calls_to_learn(job) // len(job.spec.names) // suites
 
 
-def refuse_too_few(calls: int | None, workers: int, suites: int) -> None:
+def refuse_too_few(job: Job) -> None:
     """Raise UserError for a budget that does not ask every worker once."""
-    if calls is not None and questions_each(calls, workers, suites) < 1:
-        least = workers * max(suites, 1)
+    calls, workers = job.experiment.train_calls, len(job.spec.names)
+    least = workers * max(len(job.experiment.train_on), 1)
+    if calls is not None and calls < least:
         raise UserError(
             f"--train-calls {calls} does not ask each of {workers} workers once on every suite "
             f"that teaches: make it at least {least}."
         )
 
 
-def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
+def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
     """Return what teaches for a suite, without what the run asks; None when nothing teaches.
 
     A question is known by its id within a suite, and by its text's digest across suites. UserError
     when nothing is left of a train split.
     """
-    taught = training_suites(suite, experiment, job.catalogue)
+    taught = training_suites(job, suite)
     if not taught:
         return None
-    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
+    names = job.experiment.suite_versions.keys() & job.catalogue.suites.keys()
     suites = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
-    split = experiment.split
+    split = job.experiment.split
     asked = [load_split(one, split if split in one.splits else "eval") for one in suites]
     left: dict[str, tuple[Question, ...]] = {}
     for teacher in taught:
@@ -145,52 +140,53 @@ class SingleScores:
     lessons: TrainingQuestions
 
 
-def choose_on_train(job: Job, suites: Suites, experiment: Experiment) -> dict[str, SingleScores]:
+def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
     """Return what single workers did, by suite, where train questions may teach."""
-    found = {suite.name: questions_for(job, suite, experiment) for suite in suites}
+    found = {suite.name: questions_for(job, suite) for suite in suites}
     teachable = {name: one for name, one in found.items() if one is not None}
     if not teachable:
         return {}
     only: dict[str, tuple[str, ...]] = {}
     for one in teachable.values():
-        each = questions_per_worker(job, experiment, one)
+        each = questions_per_worker(job, len(one.suites))
         for name, questions in one.questions.items():
             only[name] = tuple(question.id for question in questions[:each])
     asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
     rows = (row for suite in asked.values() for row in single_entries(job, suite))
-    plan = learning_experiment(experiment, list(asked.values()), rows)
-    plan = replace(plan, limit=max(map(len, only.values())))
     how = EvalPurpose(SELECTION, "choosing the best single worker", only)
-    outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, how)
-    if not outcome.finished:
-        reasons = "; ".join(outcome.trouble)
-        raise WorkerError(f"the best single worker could not be chosen: {reasons}")
+    failed = "the best single worker could not be chosen"
+    limit = max(map(len, only.values()))
+    _ask(job, log_dir, [*asked.values()], rows, how, failed, limit=limit)
     whole = matrix_of_logs([log_dir])
     return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
 
 
-def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestions) -> int:
-    """Return how many questions of each train split every worker is asked alone."""
-    workers = len(job.spec.names)
-    calls = calls_to_learn(experiment, job.request.selection_limit, workers)
-    return questions_each(calls, workers, len(one.suites))
-
-
-def learning_experiment(
-    experiment: Experiment, suites: Suites, rows: Iterable[Entry], epochs: int = 1
-) -> Experiment:
-    """Return the experiment that asks train splits, beside the suite's."""
-    return replace(
-        experiment,
+def _ask(
+    job: Job,
+    log_dir: Path,
+    suites: Suites,
+    rows: Iterable[Entry],
+    how: EvalPurpose,
+    failed: str,
+    *,
+    epochs: int = 1,
+    limit: int | None = None,
+) -> None:
+    """Ask train splits in an experiment of their own; WorkerError where one stays unanswered."""
+    plan = replace(
+        job.experiment,
         split=TRAIN,
-        limit=None,
+        limit=limit,
         epochs={suite.name: epochs for suite in suites},
         prompts={suite.name: prompt_of(suite) for suite in suites},
         entries=tuple(rows),
         suite_versions={suite.name: suite.version for suite in suites},
         data_revisions={suite.name: suite.data_revision for suite in suites},
     )
+    outcome = run_entries(replace(job, experiment=open_experiment(log_dir, plan)), log_dir, how)
+    if not outcome.finished:
+        raise WorkerError(f"{failed}: {'; '.join(outcome.trouble)}")
 
 
 def _taught(
@@ -204,14 +200,12 @@ def _taught(
     return SingleScores(best, found, one)
 
 
-def choose_in_hindsight(
-    job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
-) -> Entry:
+def choose_in_hindsight(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> Entry:
     """Return best-single as chosen on `eval` itself: labelled, and never the reference row."""
     args = {
         "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
         "chosen_on": "hindsight",
-        "n": len(pick(suite, experiment.split, experiment.limit)),
+        "n": len(job.questions(suite)),
     }
     made = make_entry(suite.name, BEST_SINGLE, job.catalogue, args)
     notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
@@ -246,7 +240,6 @@ class FitTask:
     """One system that learns for one suite."""
 
     job: Job
-    experiment: Experiment
     suite: Suite[Any]
     system: str
     lessons: TrainingQuestions
@@ -268,13 +261,11 @@ class FitTask:
     def given(self) -> TrainingBudget:
         """What there is to learn from, and with how much."""
         asked = self.lessons.in_turn()
-        workers = tuple(self.job.spec.names)
-        limit = self.job.request.selection_limit
         return TrainingBudget(
             questions=tuple(question for _, question in asked),
-            workers=workers,
-            calls=calls_to_learn(self.experiment, limit, len(workers)),
-            seed=self.experiment.seed,
+            workers=tuple(self.job.spec.names),
+            calls=calls_to_learn(self.job),
+            seed=self.job.experiment.seed,
             suites=tuple(suite.name for suite in self.lessons.suites),
             publishable=all(suite.publishable for suite in self.lessons.suites),
         )
@@ -348,12 +339,9 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
     part = f"for {training.suite.name}, round {number}"
     made = (make_entry(suite.name, training.system, job.catalogue, round_.args) for suite in used)
     rows = (replace(row, solver=round_.solver, part=part) for row in made)
-    plan = learning_experiment(training.experiment, used, rows, round_.epochs)
     how = EvalPurpose(SELECTION, f"training {training.system}, round {number}", only)
-    outcome = run_entries(job, open_experiment(folder, plan), folder, how)
-    if not outcome.finished:
-        reasons = "; ".join(outcome.trouble)
-        raise WorkerError(f"{training.system} could not be trained: {reasons}")
+    failed = f"{training.system} could not be trained"
+    _ask(job, folder, used, rows, how, failed, epochs=round_.epochs)
     return read_tries(folder)
 
 
