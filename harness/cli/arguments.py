@@ -108,20 +108,20 @@ DIGITS = 30
 SEEDS = 2**32
 
 
-def number(low: float, high: float, said: str) -> Callable[[str], float]:
+def within(low: float, high: float, said: str) -> Callable[[str], float]:
     """Return what reads a number between two others; `said` is what another one is not."""
 
-    def between(text: str) -> float:
+    def number(text: str) -> float:
         value = float(text)
         if not low <= value <= high:  # NaN is not, either
             raise ArgumentTypeError(f"{text[:40]!r} is not {said}")
         return value
 
-    return between
+    return number
 
 
-finite = number(0, MOST, f"a number from 0 to {MOST:,}")
-share = number(0, 1, "between 0 and 1")
+finite = within(0, MOST, f"a number from 0 to {MOST:,}")
+share = within(0, 1, "between 0 and 1")
 
 
 def percentage_points(text: str) -> float:

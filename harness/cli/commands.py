@@ -178,8 +178,8 @@ def report(add: Arguments) -> None:
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
-    goals = "hold what was trained, by seeds, against its targets instead: targets.md, .json"
-    add.flag("--targets", goals)
+    goals = "hold what was trained, by seeds, against its targets instead"
+    add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
 
 
@@ -465,7 +465,7 @@ COMMANDS = {
         ("grade", (grade, redact, regrade, reward)),
         ("train", (train, ablate)),
         ("money", (audit, ledger, manifest, prices, reprice)),
-        ("catalogue", (suites, data, systems, workers, doctor, completion, sandbox)),
+        ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
     )
     for declare in several
 }

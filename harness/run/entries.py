@@ -1,8 +1,7 @@
-"""From suites and systems to the entries of an experiment: chosen, learnt, matched.
+"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each.
 
-Choices that cost calls are made once. Two are made when others have answered: the best single
-worker where no train split is, in hindsight and labelled so; and the best single worker with as
-many samples as a conductor costs. Costs are no labels, so matching them gives nothing away.
+Who is best where no train split is, and who is matched, is seen when others have answered. Costs
+are no labels, so matching them gives nothing away.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

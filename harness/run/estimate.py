@@ -1,8 +1,7 @@
 """`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
 
-Per suite and system: what is left to ask, expected and at most. It refuses what `podium run` would,
-keys, servers and sandboxes apart. Expected is what past answers of the same system took, else its
-plan at what its workers' past calls took, else unknown.
+Expected is what past answers of the same system took, else its plan at what its workers' past calls
+took, else unknown. It refuses what `podium run` would, keys, servers and sandboxes apart.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,6 @@
 """The entries of an experiment as tasks of one Inspect eval set, under which nothing is lost.
 
-After an error, Ctrl-C or kill -9 the same command asks only what has no answer yet. Each setting
-was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
+Tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
 failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
 """
 

@@ -1,10 +1,7 @@
 """What a system would ask, counted without asking, and what counted calls will cost.
 
-A pool whose replies are empty places shows every request of a hand-written plan; of a plan that a
-model writes only bounds are known (`worst_case`). Expected is what past calls of the very models
-that the pool has now took. At most is what a limit holds back (`upper_bound`): every byte of a
-prompt is a token, every reply as long as `max_tokens` lets it be, at the dearest rates, HTTP
-retries not in it. Unknown is None: a bound is no expectation.
+Expected is what past calls of the very models that the pool has now took. At most is what a limit
+holds back (`upper_bound`), HTTP retries not in it. Unknown is None: a bound is no expectation.
 """
 
 import re

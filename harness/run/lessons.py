@@ -1,9 +1,7 @@
 """What systems learn from: train questions, single workers tried on them, and rounds of tries.
 
-Every worker is asked the same train questions alone, below `LOG_DIR/selection`: the best single
-worker is chosen by them, and routers learn from the same matrix. A system that learns by trying
-makes rounds below `LOG_DIR/tuning/SUITE/SYSTEM/ROUND`. Both are logged, priced, journaled at the
-root of the run and billed apart from every table row; what is finished is read from its logs.
+Below `LOG_DIR/selection` every worker is asked the same train questions alone, and below
+`LOG_DIR/tuning/SUITE/SYSTEM/ROUND` lie the tries of one system: billed apart from table rows.
 """
 
 import re
@@ -50,16 +48,14 @@ class TrainingQuestions:
 
 def training_suites(job: Job, suite: Suite[Any]) -> Suites:
     """Return the suites that teach for a suite; UserError for a `--train-on` that cannot teach."""
-    found: list[Suite[Any]] = []
     experiment, known = job.experiment, job.catalogue.suites
-    for name in experiment.train_on or (suite.name,):
+    for name in experiment.train_on:
         if name not in known:
             raise UserError(f"--train-on: {no_such('suite', name, sorted(known))}")
-        teacher = known[name]
-        if TRAIN in teacher.splits:
-            found.append(teacher)
-        elif experiment.train_on:
+        if TRAIN not in known[name].splits:
             raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
+    named = [known[name] for name in experiment.train_on or (suite.name,)]
+    found = [one for one in named if TRAIN in one.splits]
     if experiment.split == TRAIN and suite.name in {one.name for one in found}:
         return []  # what is learnt on the eval split itself is learnt in hindsight
     return found
@@ -105,10 +101,9 @@ def refuse_too_few(job: Job) -> None:
 
 
 def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
-    """Return what teaches for a suite, without what the run asks; None when nothing teaches.
+    """Return what teaches for a suite, without what the run asks (by id within a suite, else text).
 
-    A question is known by its id within a suite, and by its text's digest across suites. UserError
-    when nothing is left of a train split.
+    None when nothing teaches; UserError when nothing is left of a train split.
     """
     taught = training_suites(job, suite)
     if not taught:
@@ -283,12 +278,12 @@ def file_name(system: str) -> str:
 def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
     """Return what a system has learnt by its rounds, and how many worker calls they took.
 
-    No round is begun that could pass the budget: it is cut to the questions that fit. WorkerError
-    when a try stays without a reply; what has been answered is kept.
+    A round that could pass the budget is cut to the questions that fit. WorkerError when a try
+    stays without a reply; what has been answered is kept.
     """
-    manifest = training.job.catalogue.card(training.system)
-    assert manifest.explorer is not None, "only systems with an explorer are trained so"
-    explorer, given = manifest.explorer(), training.given
+    made = training.job.catalogue.card(training.system).explorer
+    assert made is not None, "only systems with an explorer are trained so"
+    explorer, given = made(), training.given
     done: list[Sequence[TrialResult]] = []
     spent = 0
     for number in range(1, MOST_ROUNDS + 1):

@@ -1,8 +1,7 @@
 """One run, from request to logs: read it from top to bottom; and the doctor who looks at one.
 
-An experiment can be resumed, extended by systems and suites, and killed at any moment: choices that
-cost calls (the best single worker, the oracle's plans) are stored with it, and the eval set asks
-only what has no answer yet.
+It can be killed at any moment, resumed and extended: choices that cost calls are stored with the
+experiment, and the eval set asks only what has no answer yet.
 """
 
 import sys
@@ -22,20 +21,21 @@ from harness.prices import read_book
 from harness.records import Question
 from harness.reply_cache import PaidReplies
 from harness.run import entries, evaluate, preflight
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites, split_k
+from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls, Job, RunOutcome
 from harness.run.experiment import lock_experiment, open_experiment
 from harness.run.request import RequestReader, read_request, unknown_prompt_note
-from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
+from harness.run.systems import moved_graders
 from harness.suite import Suite
 from harness.text import pluralise, say
 
 
 def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    moved = say_who_runs(request, catalogue, controls)
+    job = read_request(request, catalogue, controls)  # what is refused is refused in one sentence
+    moved = say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
-        _say_limits(request, catalogue, controls)
+        _say_limits(job)
     for line in moved:
         say(line)
     outcome = run(request, catalogue, controls)
@@ -54,35 +54,25 @@ def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) ->
     return 1 if outcome.unscored else 0
 
 
-def say_who_runs(request: RunRequest, catalogue: Catalogue, controls: Controls) -> list[str]:
+def say_who_runs(job: Job) -> list[str]:
     """Say which systems of a named group do not fit; return whose graders have moved since."""
-    suites = select_suites(request, catalogue)
-    if note := unknown_prompt_note(suites, request.prompt):
+    if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
-    spec = read_pool(request.pool)
-    names = request.systems or default_systems(catalogue, spec, suites)
-    if {*names} & {*GROUPS}:
-        job = read_request(request, catalogue, controls)
-        names = job.systems
-        for line in job.left_out:
-            say(f"Left out: {line}")
-    fitting = [name for name in names if not why_unusable(name, catalogue, spec, suites)]
-    if moved := moved_graders(fitting, catalogue):
-        read_request(request, catalogue, controls)  # what is refused is refused in one sentence
-    return moved
+    for line in job.left_out:
+        say(f"Left out: {line}")
+    return moved_graders(job.systems, job.catalogue)
 
 
-def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
+def _say_limits(job: Job) -> None:
     """Say what a limit does to a run, one line each; UserError where no call would be made."""
     # Few runs have a limit, and no other run needs an estimate.
     from harness.run.estimate import estimate, limit_warning, refuse_too_little
 
-    found = estimate(request, catalogue, controls)
-    refuse_too_little(found, request)
-    if warning := limit_warning(found, request):
+    found = estimate(job.request, job.catalogue, job.controls)
+    refuse_too_little(found, job.request)
+    if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
-    spec = read_pool(request.pool)
-    for name, why in preflight.one_at_a_time(spec, read_book(spec.prices)).items():
+    for name, why in preflight.one_at_a_time(job.spec, job.book).items():
         note = f"under a limit {name!r} is asked one call at a time: {why}"
         say(f"podium: {note}.", file=sys.stderr)
 
