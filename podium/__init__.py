@@ -41,19 +41,16 @@ def take_our_names() -> None:
     """Answer for our names from now on; ImportError where another package has one already."""
     for name in NAMES:
         ours = HOME / name / "__init__.py"
-        module = sys.modules.get(name)
-        if module is not None and (theirs := _file(module)) != ours:
+        if (module := sys.modules.get(name)) is None:
+            continue
+        theirs = Path(realpath(module.__file__ or next(iter(module.__path__))))
+        if theirs != ours:
             raise ImportError(
                 f"Another package {name!r} is loaded already, {theirs}, and podium has one of its "
                 f"own, {ours}: rename yours, or use podium in a process of its own."
             )
     if PackageFinder not in sys.meta_path:
         sys.meta_path.insert(0, PackageFinder)
-
-
-def _file(module: ModuleType) -> Path:
-    """Return the file of a module; the folder of a package that has none."""
-    return Path(realpath(module.__file__ or next(iter(module.__path__))))
 
 
 take_our_names()

@@ -18,7 +18,7 @@ from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
 from harness.run import lessons
-from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, split_k
+from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
 from harness.run.evaluate import Job, RunOutcome
 from harness.run.experiment import Entry, open_experiment, task_name
 from harness.run.lessons import FitTask, SingleScores
@@ -150,8 +150,7 @@ def best_single_args(job: Job, suite: Suite[Any]) -> Mapping[str, Any] | None:
 
 def new_entry(job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any]) -> Entry:
     """Return the entry of a system; `best` are the arguments of the best single worker."""
-    args = _arguments(job, suite, system, best)
-    return make_entry(suite.name, system, job.catalogue, args)
+    return job.entry(suite, system, _arguments(job, suite, system, best))
 
 
 def _arguments(
@@ -260,7 +259,7 @@ def _matched(
     args = {"worker": worker, "k": round(max(k, 1.0), 4), "matched_with": whom}
     takes = job.catalogue.parameters(job.catalogue.card(system).solver)
     seed = {"seed": answered[whom][0].facts.seed} if "seed" in takes else {}
-    made = make_entry(suite.name, system, job.catalogue, {**args, **seed})
+    made = job.entry(suite, system, {**args, **seed})
     what = "list dollars" if unit == "usd" else "tokens, in and out,"
     note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this suite"
     if k < 1:

@@ -17,7 +17,7 @@ from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
 from harness.records import EMPTY, Question
 from harness.run import entries, lessons
-from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override, make_entry
+from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override
 from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
 from harness.run.experiment import SELECTION, Entry, check_experiment, task_name
 from harness.run.forecast import (
@@ -123,7 +123,7 @@ def _training(task: FitTask) -> PendingWork:
     entries.refuse_untriable(task)
     left = max(0, task.given.calls - task.spent)
     pairs = tuple((question, 1) for question in task.given.questions[:left])
-    made = make_entry(task.suite.name, task.system, task.job.catalogue, {})
+    made = task.job.entry(task.suite, task.system, {})
     return PendingWork(task.suite, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
 
 

@@ -103,6 +103,11 @@ class Job:
         stored = {row.name for row in self.experiment.entries}
         return [one for one in self.systems if task_name(suite.name, one) not in stored]
 
+    def entry(self, suite: Suite[Any], system: str, args: Mapping[str, Any]) -> Entry:
+        """Return the entry of one system on one suite."""
+        card = self.catalogue.card(system)
+        return Entry(suite.name, system, card.solver, dict(args), uses_targets=card.uses_targets)
+
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
         """Return where a suite runs programs; None for suites that run none."""
         return self.box if suite.needs_box else None
@@ -306,8 +311,7 @@ def mean_score(log: EvalLog) -> float | None:
     return None if metric is None else float(metric.value)
 
 
-Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]
-"""A journal, and the places of programs that all entries have in common."""
+Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of programs are all entries'
 
 
 def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:

@@ -22,7 +22,7 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Suites, make_entry
+from harness.run.catalogue import BEST_SINGLE, SINGLE, Suites
 from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
 from harness.run.experiment import SELECTION, Entry, open_experiment
 from harness.suite import Split, Suite, prompt_of
@@ -202,17 +202,14 @@ def choose_in_hindsight(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) ->
         "chosen_on": "hindsight",
         "n": len(job.questions(suite)),
     }
-    made = make_entry(suite.name, BEST_SINGLE, job.catalogue, args)
+    made = job.entry(suite, BEST_SINGLE, args)
     notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
     return replace(made, notes=notes, reference_allowed=False)
 
 
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
     """Return one entry per worker, in pool order."""
-    return [
-        make_entry(suite.name, f"{SINGLE}:{name}", job.catalogue, {"worker": name})
-        for name in job.spec.names
-    ]
+    return [job.entry(suite, f"{SINGLE}:{name}", {"worker": name}) for name in job.spec.names]
 
 
 def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
@@ -332,7 +329,7 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
         only.setdefault(name, []).append(question.id)
     used = [suite for suite in training.lessons.suites if suite.name in only]
     part = f"for {training.suite.name}, round {number}"
-    made = (make_entry(suite.name, training.system, job.catalogue, round_.args) for suite in used)
+    made = (job.entry(suite, training.system, round_.args) for suite in used)
     rows = (replace(row, solver=round_.solver, part=part) for row in made)
     how = EvalPurpose(SELECTION, f"training {training.system}, round {number}", only)
     failed = f"{training.system} could not be trained"
