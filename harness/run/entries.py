@@ -219,7 +219,10 @@ def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
     for suite in job.suites:
         missing = job.missing(suite)
         if BEST_SINGLE in missing:
-            made.append(lessons.choose_in_hindsight(job, suite, outcome.logs))
+            best = job.controls.choose(lessons.worker_accuracies(job, suite, outcome.logs))
+            size = len(job.questions(suite))
+            args = {"worker": best, "chosen_on": "hindsight", "n": size}
+            made.append(_late(job.entry(suite, BEST_SINGLE, args)))
         late = [one for one in missing if is_deferred(one, job)]
         if late:
             best = _best(job, suite, outcome.logs)
@@ -228,6 +231,12 @@ def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
             answered = {one.facts.system: (one, system_totals(one)) for one in here}
             made.extend(_matched(job, suite, one, best, answered) for one in late)
     return made
+
+
+def _late(made: Entry, who: str = "") -> Entry:
+    """Return what was chosen in hindsight, labelled, and never the reference row."""
+    late = f"{who}chosen in hindsight, on the questions it is judged on"
+    return replace(made, notes=(*made.notes, late), reference_allowed=False)
 
 
 def _best(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> tuple[str, bool]:
@@ -264,9 +273,8 @@ def _matched(
     note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this suite"
     if k < 1:
         note = f"{note}: it is cheaper than one call, so one call stands against it"
-    late = ("its worker was chosen in hindsight, on the questions it is judged on",)
-    notes = (*made.notes, note, *(late if hindsight else ()))
-    return replace(made, notes=notes, reference_allowed=not hindsight)
+    made = replace(made, notes=(*made.notes, note))
+    return _late(made, who="its worker was ") if hindsight else made
 
 
 def _cost(totals: SystemTotals, unit: str) -> float | None:

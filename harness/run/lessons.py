@@ -22,7 +22,7 @@ from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Suites
+from harness.run.catalogue import SINGLE, Suites
 from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
 from harness.run.experiment import SELECTION, Entry, open_experiment
 from harness.suite import Split, Suite, prompt_of
@@ -193,18 +193,6 @@ def _taught(
     known = {name: mean for name, mean in means if not np.isnan(mean)}
     best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
     return SingleScores(best, found, one)
-
-
-def choose_in_hindsight(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> Entry:
-    """Return best-single as chosen on `eval` itself: labelled, and never the reference row."""
-    args = {
-        "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
-        "chosen_on": "hindsight",
-        "n": len(job.questions(suite)),
-    }
-    made = job.entry(suite, BEST_SINGLE, args)
-    notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
-    return replace(made, notes=notes, reference_allowed=False)
 
 
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
