@@ -8,8 +8,8 @@ import errno
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -180,27 +180,27 @@ def _eval_set(
     job: Job, tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None
 ) -> Sequence[EvalLog]:
     display = job.request.display
+    getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
     try:
-        with _without_a_false_alarm():
-            # Inspect leaves a set's roles and settings behind in its caller's context.
-            _, logs = copy_context().run(
-                inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
-                tasks,
-                log_dir=str(log_dir),
-                model=None,
-                model_roles=models,
-                limit=limit,
-                display="none" if display == "line" else cast(Any, display),
-                retry_attempts=0,
-                continue_on_fail=True,
-                retry_cleanup=False,
-                log_buffer=1,
-                log_realtime=job.controls.log_realtime,
-                log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
-                log_model_api=True,  # a provider's own usage, of every call
-                ctl_server=False,
-                score_display=False,
-            )
+        # Inspect leaves a set's roles and settings behind in its caller's context.
+        _, logs = copy_context().run(
+            inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
+            tasks,
+            log_dir=str(log_dir),
+            model=None,
+            model_roles=models,
+            limit=limit,
+            display="none" if display == "line" else cast(Any, display),
+            retry_attempts=0,
+            continue_on_fail=True,
+            retry_cleanup=False,
+            log_buffer=1,
+            log_realtime=job.controls.log_realtime,
+            log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
+            log_model_api=True,  # a provider's own usage, of every call
+            ctl_server=False,
+            score_display=False,
+        )
     except Exception as error:
         if why := _unwritten(error):
             raise UserError(
@@ -264,19 +264,9 @@ def _progress(
     return progress_line(title, sum(sizes.values()), done)
 
 
-@contextmanager
-def _without_a_false_alarm() -> Generator[None]:
-    """Drop Inspect's warning that its default for `retry_immediate` does nothing here."""
-    logger = getLogger("inspect_ai._eval.evalset")
-
-    def matters(record: LogRecord) -> bool:
-        return not record.getMessage().startswith("retry_immediate=True has no effect")
-
-    logger.addFilter(matters)
-    try:
-        yield
-    finally:
-        logger.removeFilter(matters)
+def _matters(record: LogRecord) -> bool:
+    """Say whether a warning is none that Inspect's default for `retry_immediate` does nothing."""
+    return not record.getMessage().startswith("retry_immediate=True has no effect")
 
 
 def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:

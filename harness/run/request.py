@@ -159,8 +159,8 @@ class RequestReader:
     def _unusable_systems(self) -> Iterator[str]:
         """Yield why systems cannot run; the others are asked for."""
         job, left_out = self.job, list[str]()
-        parts = (job.catalogue, job.spec, job.suites)
-        named = self.request.systems or systems.default_systems(*parts)
+        named = self.request.systems
+        named = named or systems.default_systems(job.catalogue, job.spec, job.suites)
         try:
             if {*named} & {*systems.GROUPS}:
                 named, left_out = _expanded_groups(job)
@@ -169,8 +169,9 @@ class RequestReader:
             named = [one for one in named if one not in systems.GROUPS]
         fitting: list[str] = []
         for name in systems.expand_singles(named, job.spec):
-            if reason := systems.why_unusable(name, *parts):
-                yield reason
+            why = systems.why_unfit(name, job.catalogue, job.spec)
+            if why := why or systems.why_untested(name, job.catalogue, job.suites):
+                yield why
             else:
                 fitting.append(name)
         self.job = replace(job, systems=fitting, left_out=left_out)

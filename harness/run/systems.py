@@ -45,14 +45,6 @@ def expand_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def why_unusable(name: str, catalogue: Catalogue, spec: PoolSpec, suites: Suites) -> str | None:
-    """Return why a system cannot run on a pool or on some suite; None when it can."""
-    try:
-        return why_unfit(name, catalogue, spec) or why_untested(name, catalogue, suites)
-    except UserError as error:
-        return str(error)
-
-
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
     """Return why a system that tries programs cannot have suites of which one shows no tests."""
     mute = next((one.name for one in suites if not isinstance(one, PubliclyTested)), None)
@@ -82,9 +74,9 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     card = catalogue.systems.get(manifest_key(name))
     if card is None:
         return _unknown(name, catalogue)
-    if manifest_key(name) == ANY_SINGLE:
-        spec.worker(name.partition(":")[2])
-    return next(chain(_wrong_k(name, card), _lacking(name, card, spec)), None)
+    alone = manifest_key(name) == ANY_SINGLE
+    nobody = reasons_of(spec.worker, name.partition(":")[2]) if alone else ()
+    return next(chain(nobody, _wrong_k(name, card), _lacking(name, card, spec)), None)
 
 
 def _unknown(name: str, catalogue: Catalogue) -> str:
