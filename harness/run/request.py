@@ -4,6 +4,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from harness.cassette import cassette_digests, refuse_unrecorded
 from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
-from harness.pool_config import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool, with_conductor
 from harness.prices import Book, read_book
 from harness.run import entries, lessons, systems
 from harness.run.catalogue import (
@@ -22,13 +23,14 @@ from harness.run.catalogue import (
     Catalogue,
     RunRequest,
     Suites,
+    conductor_override,
     find_named,
     manifest_key,
     select_suites,
 )
 from harness.run.evaluate import Controls, Job
 from harness.run.experiment import Experiment, check_experiment, read_experiment
-from harness.run.preflight import refuse_listeners
+from harness.run.preflight import problems, refuse_listeners
 from harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
 
@@ -74,7 +76,7 @@ class RequestReader:
         self.job = self._named(spec, book, stored)
         yield from self._unusable_systems()
         if ready:
-            yield from systems.missing_needs(spec, book, self.job.systems, self.job.catalogue)
+            yield from _missing_needs(self.job)
         yield from _unlearnable(self.job)
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
@@ -168,7 +170,9 @@ class RequestReader:
             yield str(error)
             named = [one for one in named if one not in systems.GROUPS]
         fitting: list[str] = []
-        for name in systems.expand_singles(named, job.spec):
+        alone = [f"{SINGLE}:{worker}" for worker in job.spec.names]
+        several = (alone if name == SINGLE else [name] for name in named)
+        for name in dict.fromkeys(chain.from_iterable(several)):
             why = systems.why_unfit(name, job.catalogue, job.spec)
             if why := why or systems.why_untested(name, job.catalogue, job.suites):
                 yield why
@@ -248,7 +252,7 @@ def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | No
 
 
 def _unlearnable(job: Job) -> Iterator[str]:
-    calls, match = job.request.train_calls, job.request.match
+    calls = job.request.train_calls
     if calls is not None and calls < 1:
         yield f"--train-calls must be at least 1, not {calls}."
         return
@@ -256,9 +260,34 @@ def _unlearnable(job: Job) -> Iterator[str]:
     for one in job.systems:
         found += reasons_of(lessons.refuse_untaught, job, one)
     for suite in job.suites:
-        known = job.known_systems(suite)
-        found += reasons_of(systems.refuse_unmatched, match, job.systems, known, job.catalogue)
+        found += reasons_of(_refuse_unmatched, job, suite)
     yield from dict.fromkeys(found)
+
+
+def _missing_needs(job: Job) -> Iterator[str]:
+    """Yield every key, server and price that a pool or what a system brings along lacks."""
+    conducted = any("conductor" in job.catalogue.card(name).needs for name in job.systems)
+    found = problems(job.spec, job.book, conductor=conducted)
+    for name in job.systems:
+        if override := conductor_override(name, job.catalogue):
+            found += problems(with_conductor(job.spec, override), job.book)
+    yield from dict.fromkeys(found)
+
+
+def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
+    """Raise UserError for a control without the row that it is matched with, new or stored."""
+    match = job.request.match
+    late = [one for one in job.systems if "match" in job.catalogue.card(one).needs]
+    if late and match and manifest_key(match) not in job.catalogue.systems:
+        raise UserError(f"--match: {systems.unknown_system(match, job.catalogue)}")
+    if late and match in late:
+        raise UserError(f"--match: {match} is itself matched with another system: name another.")
+    if late and systems.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
+        raise UserError(
+            f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "
+            f"--system {match or systems.CONDUCTORS[1]}"
+            f"{'' if match else ', or name another one with --match'}."
+        )
 
 
 def _refuse_questions(job: Job, suite: Suite[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 from harness.bridge import lacks_sandbox, missing_sandbox
 from harness.cassette import prompts_recorded
 from harness.errors import UserError, did_you_mean, reasons_of
-from harness.pool_config import PoolSpec, with_conductor
+from harness.pool_config import PoolSpec
 from harness.prices import Book
 from harness.run.catalogue import (
     ANY_SINGLE,
@@ -18,7 +18,6 @@ from harness.run.catalogue import (
     SINGLE,
     Catalogue,
     Suites,
-    conductor_override,
     manifest_key,
     split_k,
 )
@@ -34,15 +33,6 @@ MOST_TRIES = 10_000
 """Behind an `@` stands at most this: each of them is a call, for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Whose row controls are matched with, the first that is there."""
-
-
-def expand_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
-    """Return names, each once, with `single` spelled out per worker."""
-    found: list[str] = []
-    for name in names:
-        alone = name == SINGLE
-        found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
-    return list(dict.fromkeys(found))
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
@@ -73,13 +63,14 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     """Return why a system cannot run on a pool, in one sentence; None when it can."""
     card = catalogue.systems.get(manifest_key(name))
     if card is None:
-        return _unknown(name, catalogue)
+        return unknown_system(name, catalogue)
     alone = manifest_key(name) == ANY_SINGLE
     nobody = reasons_of(spec.worker, name.partition(":")[2]) if alone else ()
     return next(chain(nobody, _wrong_k(name, card), _lacking(name, card, spec)), None)
 
 
-def _unknown(name: str, catalogue: Catalogue) -> str:
+def unknown_system(name: str, catalogue: Catalogue) -> str:
+    """Return the refusal of a name that no system has, with all that there are."""
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
@@ -158,18 +149,6 @@ def refuse_unready(spec: PoolSpec, book: Book) -> None:
         raise UserError(f"{found[0]}{more}")
 
 
-def missing_needs(
-    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue
-) -> list[str]:
-    """Return every key, server and price that some systems lack, a sentence each."""
-    conducted = any("conductor" in catalogue.card(name).needs for name in systems)
-    found = problems(spec, book, conductor=conducted)
-    for name in systems:
-        if override := conductor_override(name, catalogue):
-            found += problems(with_conductor(spec, override), book)
-    return list(dict.fromkeys(found))
-
-
 def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
     """Raise UserError for a directory with a system that is unknown now, or a suite graded anew.
 
@@ -197,20 +176,3 @@ def match_target(match: str | None, systems: Sequence[str]) -> str | None:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins
     return next((keyed[name] for name in CONDUCTORS if name in keyed), None)
-
-
-def refuse_unmatched(
-    match: str | None, systems: Sequence[str], known: Sequence[str], catalogue: Catalogue
-) -> None:
-    """Raise UserError for a control without the row, asked for or `known`, it is matched with."""
-    late = [one for one in systems if "match" in catalogue.card(one).needs]
-    if late and match and manifest_key(match) not in catalogue.systems:
-        raise UserError(f"--match: {_unknown(match, catalogue)}")
-    if late and match in late:
-        raise UserError(f"--match: {match} is itself matched with another system: name another.")
-    if late and match_target(match, [*systems, *known]) is None:
-        whom = match or "a conductor"
-        raise UserError(
-            f"{late[0]} is matched with {whom}, which is not in this run: add --system "
-            f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
-        )
